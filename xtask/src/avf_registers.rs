@@ -10,7 +10,7 @@ use avf::virtchnl::VirtchnlOpcode;
 use crate::metadata;
 use crate::registers::{line, masked, number, place};
 
-/// Path of the page, relative to the workspace.
+/// Path of the page on the AVF registers, relative to the workspace.
 pub(crate) const PATH: &str = "docs/AVF-REGISTERS.md";
 
 const OPENING: &str = "\
@@ -42,13 +42,13 @@ each message, and the lengths that are refused. Every request except RESET_VF ha
 |---|---|
 ";
 
-/// Writes the document of the AVF registers.
+/// Writes `docs/AVF-REGISTERS.md`, the page on the AVF registers.
 pub(crate) fn write() -> Result<()> {
     let path = metadata::workspace_root()?.join(PATH);
     fs::write(&path, page()).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Returns the page of the present tables.
+/// Returns the text of `docs/AVF-REGISTERS.md`, generated from the present register tables.
 pub(crate) fn page() -> String {
     let mut page = String::from(OPENING);
     for (chapter, rows) in table::CHAPTERS {
@@ -80,7 +80,7 @@ fn access(access: VfRegisterAccess) -> String {
     }
 }
 
-/// Returns the part of the card that uses a register.
+/// Returns the name of the part of the card that uses registers of this kind.
 fn part(kind: RegisterKind) -> &'static str {
     match kind {
         RegisterKind::TxTail | RegisterKind::RxTail => "queue",

@@ -7,15 +7,15 @@ use anyhow::{Context, Result};
 
 use crate::metadata;
 
-/// Arguments of the measurement.
+/// Arguments of `cargo xtask bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchArgs {
-    /// Passed on as they are.
+    /// Arguments of the benchmark program, passed on unchanged.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
 
-/// Runs it; what it prints is printed.
+/// Builds the host and the benchmark, and runs the benchmark in this terminal.
 pub(crate) fn run(options: &BenchArgs) -> Result<ExitCode> {
     let root = metadata::workspace_root()?;
     let mut build = metadata::cargo();

@@ -21,25 +21,26 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// The tasks of the project.
+/// Tasks of the project: the commands of `cargo xtask`.
 #[derive(Debug, Parser)]
 #[command(bin_name = "cargo xtask")]
 enum XtaskCommand {
     /// Runs every check and test; ends with `N passed, N failed, N skipped`.
     Test(test::TestArgs),
-    /// Runs every property test with new seeds for some minutes, and keeps what fails as cases of `cargo xtask test`.
+    /// Runs every property test with new seeds for some minutes, and keeps failures as cases of `cargo xtask test`.
     Explore(explore::ExploreArgs),
     /// Hands over and kills a host under traffic, 200 times each; takes half an hour. `--help` says more.
     #[command(disable_help_flag = true)]
     Soak(soak::SoakArgs),
-    /// Measures the served card beside what users would pick instead; takes some minutes. `--help` says more.
+    /// Measures the served card beside the alternatives that users would choose; takes some minutes. `--help` says
+    /// more.
     #[command(disable_help_flag = true)]
     Bench(bench::BenchArgs),
     /// Counts the card's instructions for a frame with valgrind, against a kept count.
     Instructions(instructions::InstructionsArgs),
     /// Makes the Debian package of the command, its unit, manual and example configuration.
     Deb(deb::DebArgs),
-    /// Checks layering, lengths, unsafe code, licences and the like.
+    /// Checks layering, lengths, unsafe code, licences and the other rules that the compiler does not check.
     Tidy(tidy::TidyArgs),
     /// Writes docs/REGISTERS.md and docs/AVF-REGISTERS.md from the register tables.
     Registers,

@@ -7,14 +7,14 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-/// The cargo that started this program, without a terminal to ask anything on.
+/// Returns a command that runs the cargo that started this program, without a standard input.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.stdin(Stdio::null());
     command
 }
 
-/// The folder of the workspace, whatever folder `cargo xtask` was called in.
+/// Returns the folder of the workspace, whatever folder `cargo xtask` was called in.
 pub(crate) fn workspace_root() -> Result<PathBuf> {
     let manifest_folder = env::var_os("CARGO_MANIFEST_DIR")
         .context("CARGO_MANIFEST_DIR is not set: start this program as `cargo xtask`")?;
@@ -22,12 +22,12 @@ pub(crate) fn workspace_root() -> Result<PathBuf> {
     Ok(root.to_owned())
 }
 
-/// Returns a path below the workspace's folder without that folder.
+/// Returns `path` relative to the workspace's folder `root`.
 pub(crate) fn relative(root: &Path, path: &Path) -> PathBuf {
     path.strip_prefix(root).unwrap_or(path).to_owned()
 }
 
-/// A package, with the fields that the rules read.
+/// Cargo package, with the fields that the tidy rules read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CargoPackage {
     pub(crate) name: String,
@@ -43,27 +43,28 @@ pub(crate) struct CargoPackage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
-    /// For tests, examples and benchmarks only.
+    /// True for a dependency of tests, examples and benchmarks only.
     pub(crate) dev: bool,
 }
 
-/// A library, program or test that a package is built into.
+/// Library, program or test that a package is built into.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CargoTarget {
     pub(crate) name: String,
     /// Kind of the cargo target: `lib`, `bin`, `test`, ...
     pub(crate) kind: String,
     pub(crate) root: PathBuf,
-    /// True if a plain `cargo test` runs it.
+    /// True if a plain `cargo test` runs the target.
     pub(crate) tested: bool,
 }
 
-/// The packages of the workspace that `manifest` belongs to.
+/// Returns the packages of the workspace that `manifest` belongs to.
 pub(crate) fn members(manifest: &Path) -> Result<Vec<CargoPackage>> {
     packages(cargo().args(["metadata", "--format-version=1", "--no-deps", "--manifest-path"]).arg(manifest))
 }
 
-/// Every package that the workspace of `manifest` builds from on this platform, its own among them.
+/// Returns every package that the workspace of `manifest` builds from on this platform, its own packages
+/// among them.
 pub(crate) fn closure(manifest: &Path) -> Result<Vec<CargoPackage>> {
     let mut command = cargo();
     command.args(["metadata", "--format-version=1", "--filter-platform", &platform()?, "--manifest-path"]);
@@ -77,7 +78,7 @@ fn platform() -> Result<String> {
     Ok(host.context("`rustc -vV` names no host platform")?.to_owned())
 }
 
-/// Returns the compiler's version.
+/// Returns the version of the Rust compiler (`rustc --version`).
 pub(crate) fn compiler() -> Result<String> {
     let output = Command::new("rustc").arg("--version").output().context("cannot run `rustc --version`")?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())

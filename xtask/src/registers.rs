@@ -9,7 +9,7 @@ use i82576::window::{self, VfRegister, VfRegisterBacking};
 
 use crate::metadata;
 
-/// Path of the page, relative to the workspace.
+/// Path of the page on the 82576 registers, relative to the workspace.
 pub(crate) const PATH: &str = "docs/REGISTERS.md";
 
 const OPENING: &str = "\
@@ -50,13 +50,13 @@ A VF's registers are bits of the PF's registers: each value is stored once. n is
 |---|---|---|---|
 ";
 
-/// Writes the document of the 82576 registers.
+/// Writes `docs/REGISTERS.md`, the page on the 82576 registers.
 pub(crate) fn write() -> Result<()> {
     let path = metadata::workspace_root()?.join(PATH);
     fs::write(&path, page()).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Returns the page of the present tables.
+/// Returns the text of `docs/REGISTERS.md`, generated from the present register tables.
 pub(crate) fn page() -> String {
     let mut page = String::from(OPENING);
     for (chapter, rows) in table::CHAPTERS {
@@ -114,7 +114,7 @@ pub(crate) fn line(page: &mut String, cells: &[&str]) {
     _ = writeln!(page, "| {} |", cells.join(" | ").trim_end());
 }
 
-/// Returns `5400 + 8i, i < 16`, or the offset alone.
+/// Returns the offsets of a register as text: `5400 + 8i, i < 16` for an array, or the offset alone.
 pub(crate) fn place(offset: u32, stride: u32, count: u32) -> String {
     if count == 1 { format!("{offset:05x}") } else { format!("{offset:05x} + {stride:x}i, i < {count}") }
 }
@@ -134,7 +134,7 @@ fn access(access: RegisterAccess) -> String {
     }
 }
 
-/// Returns `RW`, or `RW 0000ffff` where only some bits are stored.
+/// Returns the access of a register as text: `RW`, or `RW 0000ffff` where only some bits are stored.
 pub(crate) fn masked(kind: &str, mask: u32) -> String {
     match mask {
         u32::MAX => kind.to_owned(),

@@ -10,15 +10,15 @@ use crate::metadata;
 /// Name of the test that runs the soak campaign. Only this command runs it, since it takes half an hour.
 pub(crate) const CAMPAIGN: &str = "soak";
 
-/// Arguments of the campaign.
+/// Arguments of `cargo xtask soak`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SoakArgs {
-    /// Passed on as they are.
+    /// Arguments of the soak campaign's program, passed on unchanged.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
 
-/// Runs it; what it prints is printed.
+/// Builds the soak campaign, and runs it in this terminal.
 pub(crate) fn run(options: &SoakArgs) -> Result<ExitCode> {
     let mut command = metadata::cargo();
     command.args(["test", "--quiet", "--release", "--package", "softiov", "--test", CAMPAIGN, "--"]);

@@ -24,9 +24,9 @@ const FRAME: usize = 0x2000;
 const BUFFERS: usize = 0x2_0000;
 const BUFFER: usize = 2048;
 const PORT_VLAN: u16 = 100;
-/// Number of frames that a call sends.
+/// Number of frames that a call of [`CardBench::send`] sends.
 const BURST: usize = 32;
-/// Budget of a visit to a queue in frames, as on a live port.
+/// Frame budget of a visit to a transmit queue, as on a live port.
 const BUDGET: usize = 64;
 
 /// Uplink that drops every frame.
@@ -48,7 +48,7 @@ struct CardBench {
     card: Nic,
     plane: Plane<64>,
     memory: TwoVfMemory,
-    /// Tails of the receive ring and of the transmit ring.
+    /// Tails of VF 1's receive ring and of VF 0's transmit ring.
     tails: [usize; 2],
 }
 
@@ -99,7 +99,7 @@ impl CardBench {
         Self { posted, card, plane, memory, tails: [0; 2] }
     }
 
-    /// Sends a burst of frames from VF 0 to VF 1.
+    /// Sends [`BURST`] copies of the data descriptor `raw` from VF 0 to VF 1.
     fn send(&mut self, raw: &[u8; 16]) {
         let [rx, tx] = self.tails;
         self.memory.store(1, RX_RING as u64, &self.posted);

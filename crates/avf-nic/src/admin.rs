@@ -8,7 +8,7 @@ use avf::table::MailboxQueue;
 use pcie::{Bus, Function};
 use serde::{Deserialize, Serialize};
 
-/// Send queue and receive queue of the PF for messages.
+/// The PF's admin send queue and receive queue, for messages to and from the VFs.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename = "Admin")]
 pub(crate) struct AdminQueues {
@@ -17,7 +17,7 @@ pub(crate) struct AdminQueues {
 }
 
 impl AdminQueues {
-    /// Returns `true` if every register has a value that software can write.
+    /// Returns `true` if every register of both admin queues has a value that software can write.
     pub(crate) fn is_sound(&self) -> bool {
         self.send.is_sound() && self.receive.is_sound()
     }
@@ -30,7 +30,8 @@ impl AdminQueues {
         }
     }
 
-    /// Puts a message of a VF into the PF's receive queue. Returns `false` if the PF has posted no buffer, or it cannot be reached.
+    /// Puts a message of a VF into the PF's receive queue. Returns `false` if the PF has posted no buffer, or the bus
+    /// refuses access to the buffer.
     pub(crate) fn give<B: Bus>(
         &mut self,
         vf: u8,

@@ -7,7 +7,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use units::Time;
 
-/// Restraint of a VF, and the earliest time of the VF's next message.
+/// Limits on a VF's messages and interrupts, and the earliest time of the VF's next message.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename = "Brake")]
 pub(crate) struct VfRestraint {
@@ -17,17 +17,17 @@ pub(crate) struct VfRestraint {
 }
 
 impl VfRestraint {
-    /// Returns the time at which the next mailbox descriptor may be taken; `None` is at once.
+    /// Returns the time at which the card may take the VF's next mailbox descriptor; `None` is at once.
     pub(crate) fn mail_due(&self, now: Time) -> Option<Time> {
         (self.restraint.mail_us > 0 && self.mail_at > now).then_some(self.mail_at)
     }
 
-    /// Records the time at which a mailbox descriptor was taken.
+    /// Delays the VF's next message: a mailbox descriptor was taken at `now`.
     pub(crate) fn took_mail(&mut self, now: Time) {
         self.mail_at = now + Duration::from_micros(self.restraint.mail_us.into());
     }
 
-    /// Returns the least time between two interrupts of a vector.
+    /// Returns the least time between two interrupts of each of the VF's vectors.
     pub(crate) fn interrupt_interval(&self) -> Duration {
         Duration::from_micros(self.restraint.interrupt_us.into())
     }

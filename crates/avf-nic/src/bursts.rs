@@ -1,4 +1,5 @@
-//! The card's rings for bursts of plain frames (crate `rings`). All other frames pass `transmit` and `receive`.
+//! The card's rings for bursts of plain frames: frames in one data descriptor, with checksum requests at most (crate
+//! `rings`). All other frames pass `transmit` and `receive`.
 
 use crate::packet::request;
 use crate::plain::{self, PlainRxFormat};

@@ -25,13 +25,13 @@ pub struct Nic {
     pub(crate) flr: u64,
     /// VF whose mailbox the next poll reads first.
     pub(crate) turn: u8,
-    /// Time at which a frame that waits for its VF's rate may leave, as of the last visit.
+    /// Earliest time at which a frame that a VF's rate delays may leave, as of the last call of [`Nic::forward`].
     #[serde(skip)]
     pub(crate) due: Option<Time>,
-    /// Private memory of a call for its frames and descriptors.
+    /// Memory for the frames and descriptors of one call of the card.
     #[serde(skip)]
     pub(crate) scratch: Scratch,
-    /// Body of the message that is being passed on.
+    /// Body of the message that the card copies from a VF's mailbox to the PF, or from the PF to a VF.
     #[serde(skip, default = "body")]
     pub(crate) body: Vec<u8>,
 }
@@ -63,7 +63,7 @@ impl Nic {
         self.functions.resize_with(count, VfHardware::new);
     }
 
-    /// Returns the rule that a saved state breaks, if no card can be in that state.
+    /// Returns the first rule that this restored card breaks, or `None` if a card can be in this state.
     pub(crate) fn flaw(&self) -> Option<&'static str> {
         let vfs = self.functions.len();
         let rules = [
@@ -99,13 +99,13 @@ impl Nic {
         }
     }
 
-    /// Finds the VFs that may use the bus.
+    /// Updates `masters`, the set of VFs that may use the bus.
     pub(crate) fn find_masters(&mut self) {
         let masters = VfIndex::first(self.functions.len()).zip(&self.functions);
         self.masters = masters.filter(|(_, function)| function.master).map(|(vf, _)| vf).collect();
     }
 
-    /// Returns the time at which a frame may leave that [`Nic::forward`] has kept for its VF's rate.
+    /// Returns the earliest time at which a frame may leave that [`Nic::forward`] has delayed by its VF's rate.
     #[must_use]
     pub fn due(&self) -> Option<Time> {
         self.due

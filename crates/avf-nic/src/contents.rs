@@ -30,7 +30,8 @@ pub struct FrameContents {
 }
 
 impl FrameContents {
-    /// Parses a frame without its tag. A checksum that the sending card has `sealed` is not computed again.
+    /// Parses a frame without its VLAN tag. A transport checksum that the sending card has inserted (`sealed`) is not
+    /// computed again.
     #[must_use]
     pub fn of(frame: &[u8], sealed: Option<TrustedChecksum>) -> Self {
         let headers = FrameHeaders::parse(frame);
@@ -63,7 +64,7 @@ impl FrameContents {
         self.checksums
     }
 
-    /// Returns the frame's bit in the hash types (HENA).
+    /// Returns the bit of the frame's packet type in the enabled hash types (HENA).
     pub(crate) fn hash_type(&self) -> u64 {
         self.ip.map_or(packet_type::HASH_L2, |(version, payload)| packet_type::hash_type(version, payload))
     }

@@ -23,11 +23,11 @@ use avf::bits::dyn_ctl::SEEN;
 use avf::register as r;
 use pcie::pages::{GuestPages, PageRegisters};
 
-/// Number of registers of each kind: one for each queue pair, or for each vector but the first.
+/// Number of mapped registers of each kind: one for each queue pair, or for each vector but the first.
 const EACH: usize = avf::ids::MAX_PAIRS;
 
-/// First offset of each kind of register, in the order in which stores are handled: intervals before the vector is enabled, tails
-/// last.
+/// First offset of each kind of mapped register, in the order in which stores are handled: intervals before the vector
+/// is enabled, tails last.
 const KINDS: [u32; 6] = {
     let itr = r::VFINT_ITRN;
     [itr, itr + 0x40, itr + 0x80, r::VFINT_DYN_CTLN, r::QRX_TAIL, r::QTX_TAIL]
@@ -99,7 +99,7 @@ impl Nic {
         }
     }
 
-    /// Returns the value to publish at an index of [`REGISTERS`].
+    /// Returns the value that the card publishes for register `place` of [`REGISTERS`].
     fn published(&self, vf: u8, place: usize) -> u32 {
         self.functions.get(usize::from(vf)).map_or(0, |function| function.published(place))
     }

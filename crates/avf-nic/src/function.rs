@@ -56,7 +56,8 @@ pub(crate) struct VfHardware {
     /// vector n + 1 by bit n.
     #[serde(skip, default = "all")]
     pub(crate) stale: u16,
-    /// Restraint of the VF. It is saved apart (`saved`), because the saved form of a VF is that of the version before.
+    /// Restraint of the VF. The saved state has it outside the VF (`saved`), because the saved form of a VF is older
+    /// than restraints.
     #[serde(skip)]
     pub(crate) brake: VfRestraint,
 }
@@ -90,7 +91,7 @@ impl VfFilters {
     }
 }
 
-/// Returns the bits of all mapped registers.
+/// Returns the `stale` bits of all mapped registers, so that the card publishes all of them.
 fn all() -> u16 {
     u16::MAX
 }
@@ -119,7 +120,7 @@ impl VfHardware {
         }
     }
 
-    /// Returns the rule that a saved state breaks, if no VF can be in that state.
+    /// Returns the first rule that this restored VF breaks, or `None` if a VF can be in this state.
     pub(crate) fn flaw(&self) -> Option<&'static str> {
         let counted = self.counters.all().into_iter().chain(self.statistics.all());
         let rules = [
@@ -141,8 +142,8 @@ impl VfHardware {
         rules.into_iter().find(|(holds, _)| !holds).map(|(_, what)| what)
     }
 
-    /// Returns the bus address of the next mailbox descriptor to take. `None` if the ring is empty, or the VF is in
-    /// reset.
+    /// Returns the bus address of the VF's next mailbox descriptor to the PF. `None` if the ring is empty, or the VF is
+    /// in reset.
     pub(crate) fn next_message(&self) -> Option<u64> {
         self.mailbox.send.next().filter(|_| self.rstat == rstat::ACTIVE)
     }

@@ -11,13 +11,13 @@ use plane::frame::HEADROOM;
 use rings::{CopiedPacket, HeldPacket, PacketOffloads};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Saved form of a waiting packet, or of none.
+/// Saved form of a packet that waits between two of its segments, or of no packet.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename = "Held")]
 struct SavedHeldPacket {
     packet: Option<SavedPacket>,
     queue: u8,
-    /// Bytes of the packet, behind headroom; empty without a packet.
+    /// Bytes of the waiting packet, behind headroom; empty without a packet.
     bytes: Vec<u8>,
 }
 

@@ -40,7 +40,7 @@ impl InterruptVector {
             && self.happened >> (AT_ONCE + 1) == 0
     }
 
-    /// Returns the time at which the pending causes may interrupt, at least `least` after the last interrupt.
+    /// Returns the time at which the vector's pending causes may interrupt, at least `least` after its last interrupt.
     fn due(&self, least: Duration) -> Option<Time> {
         let until = |itr: u8| match (self.intervals.get(usize::from(itr)), self.sent) {
             (Some(interval), Some(sent)) => sent + Duration::from_nanos(u64::from(*interval) * UNIT_NS),
@@ -59,7 +59,7 @@ const fn all_vectors() -> u32 {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Interrupts {
     vectors: [InterruptVector; MAX_VECTORS],
-    /// Vectors that may be enabled and have a pending cause, a bit each: all vectors, after a state is restored.
+    /// Vectors that the next `send` checks for a due interrupt, a bit each: all vectors, after a state is restored.
     #[serde(skip, default = "all_vectors")]
     pending: u32,
     /// Values of registers VFINT_ICR01 (causes) and VFINT_ICR0_ENA1 (enabled causes).
@@ -68,7 +68,7 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
-    /// Returns `true` if every register has a value that software can write.
+    /// Returns `true` if every register of the vectors has a value that software can write.
     pub(crate) fn is_sound(&self) -> bool {
         self.vectors.iter().all(InterruptVector::is_sound)
     }

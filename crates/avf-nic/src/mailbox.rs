@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// not read must not make the card allocate without bound.
 pub(crate) const WAITING: usize = 8;
 
-/// Both mailbox queues of a VF, and the pending messages to the VF.
+/// A VF's send and receive mailbox queues, and the pending messages to the VF.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Mailbox {
     pub(crate) send: AdminRing,
@@ -24,7 +24,8 @@ pub(crate) struct Mailbox {
 }
 
 impl Mailbox {
-    /// Returns `true` if the mailbox registers have possible values, and the pending messages are within their bounds.
+    /// Returns `true` if the mailbox registers have values that software can write, and the pending messages are within
+    /// their bounds.
     pub(crate) fn is_sound(&self) -> bool {
         self.send.is_sound()
             && self.receive.is_sound()
@@ -42,7 +43,7 @@ pub(crate) struct MailboxMessage {
     pub(crate) body: Vec<u8>,
 }
 
-/// Reads a descriptor from a mailbox ring.
+/// Reads a message descriptor from a mailbox ring, or from an admin ring of the PF.
 pub(crate) fn fetch<B: Bus>(
     bus: &mut B,
     function: BusFunction,
@@ -96,8 +97,8 @@ pub(crate) enum MessageOutcome {
     Later,
 }
 
-/// Puts a message into a posted buffer. A descriptor whose buffer is too small gets an error instead, which drivers
-/// drop.
+/// Puts a message into the receiver's posted buffer. A descriptor whose buffer is too small gets an error instead,
+/// which drivers drop.
 pub(crate) fn deliver<B: Bus>(
     bus: &mut B,
     own: BusFunction,

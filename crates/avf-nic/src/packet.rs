@@ -6,7 +6,7 @@ use plane::frame::TransportProtocol;
 use rings::PacketOffloads;
 use serde::{Deserialize, Serialize};
 
-/// Offload requests that a packet's descriptors make.
+/// Offload requests in a packet's transmit descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DescriptorOffloads {
     /// First data descriptor of the packet: headers, checksums, tag.
@@ -18,7 +18,7 @@ pub struct DescriptorOffloads {
 }
 
 impl PacketOffloads for DescriptorOffloads {
-    /// Returns the VLAN tag of the data descriptor (L2TAG1), or else of the context (L2TAG2).
+    /// Returns the VLAN tag to insert: the data descriptor's (L2TAG1), or else the context's (L2TAG2).
     #[inline]
     fn tag(&self) -> Option<u16> {
         self.first.tag.or(self.context.and_then(|context| context.tag2))

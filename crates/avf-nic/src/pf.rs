@@ -26,7 +26,7 @@ const fn queue_register(offset: u32) -> Option<(MailboxQueue, MailboxRegister)> 
     })
 }
 
-/// Returns the VF of an offset in a register array of 64 VFs that starts at `first`.
+/// Returns the VF whose register is at `offset`, in an array of one register for each of 64 VFs that starts at `first`.
 fn per_vf(offset: u32, first: u32) -> Option<u8> {
     let at = offset.checked_sub(first)?;
     (at < 4 * 64 && at.is_multiple_of(4)).then_some((at / 4) as u8)
@@ -67,7 +67,7 @@ impl Nic {
         }
     }
 
-    /// Delivers all messages in the PF's send queue, at most a ring of them.
+    /// Delivers the messages in the PF's send queue to their VFs, at most as many as the ring has descriptors.
     fn send_all<B: Bus>(&mut self, bus: &mut B) {
         while let Some(at) = self.admin.send.next() {
             if self.send_one(at, bus).is_err() {

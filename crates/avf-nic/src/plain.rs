@@ -11,7 +11,7 @@ use pcie::burst::BURST;
 use pcie::{Bus, DmaFault, HintedMemory};
 use rings::{RxFormat, TxFormat};
 
-/// Transmit format: data descriptors of the Adaptive Virtual Function card.
+/// Transmit descriptor format of this card, as crate `rings` uses it: data descriptors.
 #[derive(Debug)]
 pub(crate) struct DataTxFormat;
 
@@ -38,7 +38,7 @@ pub(crate) struct BurstDescriptors {
 }
 
 impl BurstDescriptors {
-    /// Returns the buffer for `count` descriptors, at most a burst. They are read from bus address `at`.
+    /// Returns the buffer for a read of `count` descriptors, at most a burst, from bus address `at`.
     pub(crate) fn place(&mut self, count: usize, at: u64) -> &mut [[u8; SIZE]] {
         self.at = at;
         &mut self.raw[..count.min(BURST)]
@@ -71,7 +71,7 @@ impl BurstDescriptors {
     }
 }
 
-/// Words of receive descriptors by the properties of a plain frame.
+/// First two words of a plain frame's receive descriptor, for each combination of transport and checksum results.
 type PlainWordTable = [[u64; 2]; PlainFrameKind::ALL];
 static LEGACY: PlainWordTable = table(RxDescriptorFormat::Legacy);
 static FLEX: PlainWordTable = table(RxDescriptorFormat::FlexLate);
@@ -92,12 +92,12 @@ const fn payload(udp: bool) -> IpPayload {
     if udp { IpPayload::Udp } else { IpPayload::Tcp }
 }
 
-/// Returns the bit of plain frames in the hash types (HENA).
+/// Returns the bit in the enabled hash types (HENA) of plain frames with UDP or TCP.
 pub(crate) const fn hash_type(udp: bool) -> u64 {
     packet_type::hash_type(IpVersion::V4, payload(udp))
 }
 
-/// Receive format of a run of frames: the words that its descriptors share.
+/// Receive descriptor format of a run of plain frames: the fields that all of the run's descriptors share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlainRxFormat {
     words: RxWriteBackTemplate,

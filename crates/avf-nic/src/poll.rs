@@ -10,7 +10,7 @@ use units::Time;
 pub struct PollResult {
     /// True if messages are left in mailboxes: visit the PF driver, then poll again.
     pub more: bool,
-    /// VFs, a bit each, with a new message in the PF's queue: visit the PF driver.
+    /// VFs, a bit each, from which the poll took a message into the PF's queue: visit the PF driver.
     pub for_pf: u64,
     /// Time at which a throttled interrupt or the message of a restrained VF is due.
     pub deadline: Option<Time>,

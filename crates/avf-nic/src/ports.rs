@@ -13,11 +13,12 @@ use plane::switch::{MaxFrameLength, PortMirrorRules, SwitchTables, TagInsertion,
 use plane::{Plane, PortIndex, PortSet};
 use units::MacAddress;
 
-/// Lateness of a poll that a port with a rate may make up for: 10 ms in nanoseconds. Later polls lose bandwidth.
+/// Longest delay of a poll that a port with a transmit rate may make up for: 10 ms in nanoseconds. Later polls lose
+/// bandwidth.
 const LATENESS: LatenessLimit = LatenessLimit::Time(10_000_000);
 
 impl Nic {
-    /// Makes the switch tables of the VFs' present filters.
+    /// Makes the plane's switch tables from the VFs' present filters.
     #[must_use]
     pub fn tables(&self) -> SwitchTables<MAX_VFS> {
         let addresses = self.functions.iter().map(|function| function.filters.addresses.len()).sum();
@@ -85,7 +86,8 @@ fn add_filters(tables: &mut SwitchTables<MAX_VFS>, function: &VfHardware, only: 
     }
 }
 
-/// Returns the stripped tag that the receive descriptor names. A guest does not see the tag of its port VLAN.
+/// Returns the stripped VLAN tag that the receive descriptor reports to the guest. A guest does not see the tag of its
+/// port VLAN.
 #[inline(always)]
 pub(crate) fn told_of_tag(tags: VlanTagHandling, tag: Option<u16>) -> Option<u16> {
     tag.filter(|_| tags.strip && tags.port_vlan.is_none())

@@ -29,7 +29,7 @@ impl Nic {
         }
     }
 
-    /// Performs the card's part of every reset; the PF driver does the rest.
+    /// Performs the card's part of every reset of a VF; the PF driver does the rest.
     pub(crate) fn begin_reset(&mut self, vf: u8) {
         let Some(function) = self.functions.get_mut(usize::from(vf)) else { return };
         let old = core::mem::replace(function, VfHardware::new());

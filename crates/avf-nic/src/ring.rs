@@ -28,9 +28,9 @@ impl AdminRing {
         }
     }
 
-    /// Writes a register for software. A write of the head, or one that enables the ring, empties it until the tail is written. A
-    /// write
-    /// of the length of an enabled ring only changes error bits: drivers clear them like this, and it is no new setup.
+    /// Writes a register for software. A write of the head, or one that enables the ring, leaves it empty until the
+    /// tail is written. A write of the length of an enabled ring only changes error bits: drivers clear them like this,
+    /// and it is no new setup.
     pub(crate) fn set(&mut self, field: MailboxRegister, value: u32) {
         match field {
             MailboxRegister::BaseLow => self.low = value,
@@ -63,9 +63,8 @@ impl AdminRing {
         self.length & aqlen::LENGTH
     }
 
-    /// Returns the bus address of the descriptor at the head. Returns `None` if the ring is empty or failed, or an index is
-    /// beyond its
-    /// end.
+    /// Returns the bus address of the descriptor at the head. Returns `None` if the ring is empty or failed, or the
+    /// head or tail is beyond its end.
     pub(crate) fn next(&self) -> Option<u64> {
         let slots = self.slots();
         let ready = self.is_on()
@@ -77,7 +76,7 @@ impl AdminRing {
         ready.then(|| base.wrapping_add(u64::from(self.head) * SIZE as u64))
     }
 
-    /// Returns `true` if every register has a value that software can write.
+    /// Returns `true` if every register of the ring has a value that software can write.
     pub(crate) fn is_sound(&self) -> bool {
         self.length & !(aqlen::ENABLE | aqlen::ERRORS | aqlen::LENGTH) == 0
             && (self.head | self.tail) & !AQ_INDEX == 0

@@ -43,7 +43,7 @@ pub enum ReceiveError {
 }
 
 impl ReceiveQueue {
-    /// Sets up the queue by its context, stopped.
+    /// Sets up the queue with the ring and buffers of its context, and leaves it stopped.
     pub(crate) fn configure(&mut self, context: RxQueueContext) {
         *self = Self { context: Some(context), tail: self.tail, ..Self::default() };
     }
@@ -96,9 +96,8 @@ impl ReceiveQueue {
         Ring::new(context.base, context.length.into(), context.form.size(), tail)
     }
 
-    /// Returns the queue as bursts use it, with its descriptor format; `tag` is the tag that its descriptors name. Returns `None`
-    /// if it
-    /// is stopped, or keeps check sequences.
+    /// Returns the queue as a receiver of bursts, with its descriptor format; `tag` is the VLAN tag that its
+    /// descriptors report. Returns `None` if it is stopped, or keeps check sequences.
     #[inline(always)]
     pub(crate) fn receiver<'a, B, S>(
         &'a mut self,
@@ -195,8 +194,8 @@ impl ReceiveQueue {
     }
 }
 
-/// Returns the number of bytes of the tag that was moved from a frame to its descriptor. A queue's limit counts them,
-/// but not the tag of a port VLAN: i40e's PF driver gives a queue of such a VF 4 bytes more.
+/// Returns the length in bytes of a VLAN tag that was moved from a frame to its descriptor. A queue's limit counts
+/// them, but not the tag of a port VLAN: i40e's PF driver gives a queue of such a VF 4 bytes more.
 #[inline(always)]
 fn stripped(tag: Option<u16>) -> usize {
     if tag.is_some() { TAG } else { 0 }

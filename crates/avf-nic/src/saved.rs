@@ -17,7 +17,7 @@ use plane::switch::{StormState, SwitchTables};
 use plane::{Plane, PortCounters, PortIndex};
 use serde::{Deserialize, Serialize};
 
-/// State of a card and its plane. Its times are on the clock that was passed to the saved card.
+/// Saved state of a card and its plane. Its times are on the clock that was passed to the saved card.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "CardState")]
 pub struct NicState {
@@ -26,19 +26,19 @@ pub struct NicState {
     brakes: Vec<VfRestraint>,
 }
 
-/// State of a card and its plane in the version without restraints.
+/// Saved state of a card and its plane without the VFs' restraints: the whole state in the earlier version.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "CardBasis")]
 pub struct BaseState {
     card: Nic,
-    /// Debts and counters of the plane's ports, one for each VF.
+    /// Rate debts and counters of the plane's ports, one port for each VF.
     ports: Vec<SavedPlanePort>,
-    /// Cost so far of the frames between ports, in time.
+    /// Time that the frames between ports have cost so far, by the plane's bandwidth limit.
     crossing: RateAccount,
     storm: StormState,
 }
 
-/// Debt and counters of a port of the plane.
+/// Saved rate debt and counters of a port of the plane.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename = "PortState")]
 struct SavedPlanePort {
@@ -46,7 +46,7 @@ struct SavedPlanePort {
     counters: PortCounters,
 }
 
-/// Error: a state that no card can be in; names the violated rule.
+/// Error of a saved state that no card can be in: the violated rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the saved state of the AVF card is damaged: {0}; restart the port without the saved state")]
 pub struct RestoreError(&'static str);
@@ -87,7 +87,7 @@ impl Nic {
     }
 }
 
-/// Adds no restraint to a state of the earlier version.
+/// Converts a state of the earlier version, without restraints of its VFs.
 impl From<BaseState> for NicState {
     fn from(basis: BaseState) -> Self {
         let brakes = basis.card.functions.iter().map(|_| VfRestraint::default()).collect();
@@ -96,13 +96,13 @@ impl From<BaseState> for NicState {
 }
 
 impl NicState {
-    /// Returns the number of VFs.
+    /// Returns the number of VFs of the saved card.
     #[must_use]
     pub fn vfs(&self) -> usize {
         self.basis.card.functions.len()
     }
 
-    /// Returns the first rule that the state breaks.
+    /// Returns the first rule that the saved state breaks, or `None` if a card can be in it.
     fn flaw(&self) -> Option<&'static str> {
         let BaseState { card, ports, crossing, storm } = &self.basis;
         let counted = ports.iter().flat_map(|port| port.counters.all());

@@ -19,30 +19,30 @@ pub(crate) struct Rss {
     table: [[u8; 4]; LOOKUP_TABLE / 4],
     pub(crate) types: [u32; 2],
     function: RssHashFunction,
-    /// Prepared hash key and known hashes; `None` before the first hashed frame.
+    /// Hash key prepared for hashing, and recent hashes; `None` before the first hashed frame.
     #[serde(skip)]
     derived: Option<Box<HashCache>>,
 }
 
-/// Hash key prepared for hashing, and known hashes of conversations.
+/// Hash key prepared for hashing, and hashes of recent flows.
 #[derive(Debug, Clone)]
 struct HashCache {
     toeplitz: Toeplitz,
     recent: [FlowHash; RECENT],
 }
 
-/// Addresses and ports of a conversation, and its hash. The empty entry is correct: the hash of zeros is zero.
+/// Addresses and ports of a flow, and its hash. The empty entry is correct: the hash of zeros is zero.
 #[derive(Debug, Clone, Copy, Default)]
 struct FlowHash {
     ends: [u64; 2],
     hash: u32,
 }
 
-/// Number of conversations whose hash is kept. Computing a hash takes 24 table look-ups.
+/// Number of flows whose hash is kept. Computing a hash takes 24 table look-ups.
 const RECENT: usize = 64;
 
 impl FlowHash {
-    /// Returns a conversation's index among the known hashes, by Fibonacci hashing.
+    /// Returns the index of a flow's entry among the kept hashes, by Fibonacci hashing.
     #[inline(always)]
     fn place([first, second]: [u64; 2]) -> usize {
         ((first ^ second.rotate_left(20)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % RECENT
@@ -107,7 +107,7 @@ impl Rss {
         (Some(hash), self.queue(hash))
     }
 
-    /// Returns the hash of a plain frame, which may be known already, and the frame's receive queue.
+    /// Returns the hash of a plain frame, from the kept hashes if its flow is there, and the frame's receive queue.
     #[inline(always)]
     pub(crate) fn spread_plain(&mut self, plain: &PlainFrame<'_>) -> (Option<u32>, u8) {
         if self.types() & plain::hash_type(plain.is_udp()) == 0 {
@@ -130,13 +130,13 @@ impl Rss {
         hash
     }
 
-    /// Returns true if frames of any type are hashed.
+    /// Returns true if at least one packet type is hashed.
     #[inline]
     pub(crate) fn hashes(&self) -> bool {
         self.types() != 0
     }
 
-    /// Computes the hash of addresses and ports.
+    /// Computes the receive hash of addresses and ports by the VF's hash function.
     fn hash(&mut self, (addresses, ports): (&[u8], &[u8])) -> u32 {
         let Self { key, derived, .. } = self;
         let derived = derived.get_or_insert_with(|| {

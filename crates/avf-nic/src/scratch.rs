@@ -1,4 +1,4 @@
-//! Private memory of a call of the card: frames and descriptors that pass through. No later call reads it.
+//! Memory for the frames and descriptors that pass through the card in one call. No later call reads its contents.
 
 use crate::plain::BurstDescriptors;
 use crate::tx_ring::PacketDescriptors;
@@ -6,19 +6,19 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use rings::FrameMemory;
 
-/// Private memory of a call for its frames and descriptors.
+/// Memory for the frames and descriptors of one call of the card.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scratch {
     /// True if every frame is sent alone, and none in a burst.
     pub(crate) careful: bool,
     /// VFs with receive descriptors that were filled and not yet given back, a bit each. None between two calls.
     pub(crate) reached: u64,
-    /// Private memory of frames and packets, once some have passed; `None` while it is lent to `rings`.
+    /// Memory of crate `rings` for frames and packets; `None` before the first frame, and while `rings` uses it.
     pub(crate) places: Option<Box<FrameMemory>>,
     /// Transmit descriptors of a burst of frames.
     pub(crate) plain: BurstDescriptors,
-    /// Descriptors of the packet that was taken last.
+    /// Descriptors of the packet that was last taken from a transmit queue.
     pub(crate) gathered: PacketDescriptors,
-    /// Bytes of a received frame with its check sequence.
+    /// Bytes of a received frame, followed by its frame check sequence.
     pub(crate) checked: Vec<u8>,
 }

@@ -24,7 +24,7 @@ impl<B> FramePath<'_, B> {
 }
 
 impl<B: Bus> FrameSource for FramePath<'_, B> {
-    /// Returns true if the queue's function may use the bus, and the queue runs.
+    /// Returns true if the transmit queue's VF may use the bus, and the queue is started.
     fn may_send(&self, sender: TransmitQueueId) -> bool {
         let function = self.functions.get(usize::from(sender.port.get()));
         let function = function.filter(|function| function.master);
@@ -73,8 +73,9 @@ impl<B: Bus> PacketTransmitter for FramePath<'_, B> {
         }
     }
 
-    /// Gives back the descriptors of the packet that was taken last, and raises the queue's interrupt. Returns `None` if
-    /// the packet's bytes could not be `read`, or the ring cannot be written to: then the queue has stopped.
+    /// Gives back to the driver the descriptors of the packet that was taken last, and raises the queue's interrupt.
+    /// Returns `None` if the packet's bytes could not be `read`, or the ring cannot be written to: then the queue has
+    /// stopped.
     fn end_take(&mut self, sender: TransmitQueueId, read: bool) -> Option<bool> {
         let Self { functions, scratch, bus } = self;
         let function = functions.get_mut(usize::from(sender.port.get()))?;
@@ -103,7 +104,7 @@ impl<B: Bus> PacketTransmitter for FramePath<'_, B> {
         orders.tag().filter(|_| function.is_some_and(|function| function.filters.tags.insert))
     }
 
-    /// Adds the frames that a visit to a queue has sent to the VF's statistics.
+    /// Counts the frames `sent` in a visit to a queue in its VF's statistics.
     fn end_visit(&mut self, sender: TransmitQueueId, sent: &PendingTraffic) -> u64 {
         if let Some(VfHardware { statistics, .. }) = self.sending(sender) {
             let TrafficSum { packets, bytes } = sent.all();

@@ -20,7 +20,7 @@ const DESCRIPTORS_A_FRAME: u32 = 8;
 pub(crate) const MOST_BYTES: usize = 1 << 18;
 /// Maximum cost of a malformed packet, in frames of the budget.
 const COSTLIEST: usize = (MOST_DESCRIPTORS / DESCRIPTORS_A_FRAME) as usize;
-/// Number of malformed packets after which a queue is stopped.
+/// Number of malformed packets at which a queue is stopped.
 const PATIENCE: u32 = 64;
 /// Maximum count of a queue's malformed packets.
 const MOST_MALFORMED: u32 = PATIENCE + 1;
@@ -37,11 +37,11 @@ pub(crate) struct TransmitQueue {
     /// Value of the tail register as the driver wrote it.
     pub(crate) tail: u32,
     pub(crate) running: bool,
-    /// True if the tail was written since the ring was last found empty or waiting.
+    /// True if the tail was written since the card last found no whole packet in the ring.
     rung: bool,
     /// Number of the queue's malformed packets so far.
     malformed: u32,
-    /// Hint to the memory windows of the ring and its buffers.
+    /// Hint to the bus at the memory that holds the ring; `buffers` is that of the ring's buffers.
     #[serde(skip)]
     pub(crate) hint: MemoryHint,
     #[serde(skip)]
@@ -56,7 +56,7 @@ pub(crate) struct PacketDescriptors {
     count: usize,
     /// True if the packet is malformed.
     broken: bool,
-    /// Descriptors of the packet to be reported as done, a bit each.
+    /// Descriptors of the packet that the driver wants reported as done (RS), a bit each.
     reports: u128,
 }
 
@@ -81,7 +81,7 @@ impl TransmitQueue {
         (self.tail, self.rung) = (tail, true);
     }
 
-    /// Returns true if a PF driver can set up such a queue.
+    /// Returns true if a PF driver can have set up the queue like this.
     pub(crate) fn is_sound(&self) -> bool {
         let fits = |context: TxQueueContext| {
             RING.contains(&context.length.into()) && self.head < context.length.into()
@@ -129,7 +129,7 @@ impl TransmitQueue {
         Ok((NextPacket::Dropped(PacketDropReason::Size), COSTLIEST))
     }
 
-    /// Gives back the descriptors of the packet that was taken last.
+    /// Gives back to the driver the descriptors of the packet that was taken last.
     pub(crate) fn end_take<B: Bus>(
         &mut self,
         own: BusFunction,
@@ -146,13 +146,13 @@ impl TransmitQueue {
         self.malformed == PATIENCE
     }
 
-    /// Returns true if the queue may have pending descriptors.
+    /// Returns true if the queue may have descriptors that the card has not read.
     pub(crate) fn has_more(&self) -> bool {
         self.rung && self.context.is_some_and(|context| self.left(context.length.into()) > 0)
     }
 
-    /// Returns the address of the next descriptor, and the number of descriptors before the tail or the ring's end. `None` while the
-    /// queue does not run.
+    /// Returns the address of the next descriptor, and the number of descriptors before the tail or the ring's end.
+    /// There are 0 descriptors while the queue is stopped.
     pub(crate) fn ready(&self) -> (u64, usize) {
         let Some(context) = self.context.filter(|_| self.running && self.rung) else { return (0, 0) };
         let length = u32::from(context.length);
@@ -160,7 +160,7 @@ impl TransmitQueue {
         (context.base.wrapping_add(u64::from(self.head) * SIZE as u64), left as usize)
     }
 
-    /// Gives back the first descriptors of a burst of frames, which have left.
+    /// Gives back to the driver the descriptors of a burst's first frames, which have left.
     pub(crate) fn pass<B: Bus>(
         &mut self,
         plain: &mut BurstDescriptors,
@@ -191,7 +191,8 @@ impl TransmitQueue {
         Ok(())
     }
 
-    /// Reads the descriptors of the next packet. Returns `false` if the packet's end is not in the ring yet.
+    /// Reads the descriptors of the next packet into `gathered`. Returns `false` if the packet's end is not in the ring
+    /// yet.
     fn gather<B: Bus>(
         &self,
         context: &TxQueueContext,

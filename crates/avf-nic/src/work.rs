@@ -8,7 +8,7 @@ use crate::scratch::Scratch;
 pub(crate) struct FramePath<'a, B> {
     /// The VFs with their rings. Port n of the plane is VF n.
     pub(crate) functions: &'a mut [VfHardware],
-    /// Private memory of this call.
+    /// Memory for the frames and descriptors of this call.
     pub(crate) scratch: &'a mut Scratch,
     /// Bus for access to the VFs' memory.
     pub(crate) bus: &'a mut B,

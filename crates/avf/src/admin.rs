@@ -29,9 +29,9 @@ pub mod flag {
     pub const BUF: u16 = 1 << 12;
     /// The descriptor raises no interrupt when it is done.
     pub const SI: u16 = 1 << 13;
-    /// The descriptor raises an interrupt on an error.
+    /// Admin descriptor flag: an error in the command raises an interrupt.
     pub const EI: u16 = 1 << 14;
-    /// Later commands wait for this one.
+    /// Admin descriptor flag: later commands wait until this command is done.
     pub const FE: u16 = 1 << 15;
 }
 

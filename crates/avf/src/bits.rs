@@ -33,7 +33,7 @@ pub mod dyn_ctl {
     pub const INTENA: u32 = 1 << 0;
     /// DYN_CTL: clears the vector's pending bit.
     pub const CLEARPBA: u32 = 1 << 1;
-    /// Interrupts now, on behalf of the software.
+    /// DYN_CTL: triggers an interrupt of the vector now, by software.
     pub const SWINT_TRIG: u32 = 1 << 2;
     /// Shift of the index of the interval that a write sets, bits 4:3.
     pub const ITR_SHIFT: u32 = 3;
@@ -43,16 +43,16 @@ pub mod dyn_ctl {
     pub const INTERVAL_SHIFT: u32 = 5;
     /// DYN_CTL: mask of the throttling interval.
     pub const INTERVAL: u32 = 0xfff;
-    /// The software interrupt waits for the end of an interval.
+    /// DYN_CTL: the software's interrupt waits for the end of an interval.
     pub const SW_ITR_ENA: u32 = 1 << 24;
-    /// Shift of the index of that interval, bits 26:25.
+    /// DYN_CTL: shift of the index of the interval that the software's interrupt waits for, bits 26:25.
     pub const SW_ITR_SHIFT: u32 = 25;
-    /// Reserved in real cards. In a register that the guest has as memory the card sets it once it has taken the
-    /// stored value.
+    /// DYN_CTL: reserved in real cards. In a register that the guest has as memory the card sets it once it has taken
+    /// the stored value.
     pub const SEEN: u32 = 1 << 27;
-    /// The card writes descriptors back when the interval ends.
+    /// DYN_CTL: the card writes descriptors back when the vector's interval ends.
     pub const WB_ON_ITR: u32 = 1 << 30;
-    /// The write keeps INTENA as it was.
+    /// DYN_CTL: the write keeps INTENA as it was.
     pub const INTENA_MSK: u32 = 1 << 31;
 }
 
@@ -60,7 +60,8 @@ pub mod dyn_ctl {
 pub mod rstat {
     /// RSTAT: the VF's reset is in progress.
     pub const IN_PROGRESS: u32 = 0;
-    /// Completed: a probing driver continues, a driver after a reset waits for `ACTIVE`.
+    /// RSTAT: the hardware's part of the reset is complete. A probing driver continues, a driver after a reset waits
+    /// for `ACTIVE`.
     pub const COMPLETED: u32 = 1;
     /// RSTAT: the VF is active after its reset.
     pub const ACTIVE: u32 = 2;

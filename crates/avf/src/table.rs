@@ -86,7 +86,7 @@ pub enum MailboxRegister {
 pub enum ValueAfterReset {
     /// The register gets its value after power-on.
     Cleared,
-    /// Reset keeps the register's value.
+    /// The register keeps its value.
     Kept,
 }
 
@@ -107,7 +107,7 @@ pub struct Register {
     pub after: ValueAfterReset,
     /// Kind of the register.
     pub kind: RegisterKind,
-    /// Further rules, as text for the documentation.
+    /// Further rules for accesses to the register, as text for the document.
     pub more: &'static str,
 }
 

@@ -7,13 +7,14 @@ use driver::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
 use i82576::Time;
 use pcie::{Function, Iova};
 
-/// Registers and clock of the PF's driver. A wait only moves the clock: the driver itself waits, so nothing else can act.
+/// Registers of the PF and the clock, for the PF's driver. A wait moves the clock and the card; the PF driver does not
+/// act meanwhile.
 #[derive(Debug)]
 pub struct BackplanePfHal<'a> {
     pub(crate) backplane: &'a mut Backplane,
 }
 
-/// Registers and memory of a VF. A wait moves the clock, the card and the PF driver.
+/// Registers and memory of a VF, for its driver. A wait moves the clock, the card and the PF driver.
 #[derive(Debug)]
 pub struct BackplaneVfHal<'a> {
     pub(crate) backplane: &'a mut Backplane,

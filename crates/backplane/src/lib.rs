@@ -23,10 +23,10 @@ use pcie::capability::sriov;
 use pcie::config::offset;
 use pcie::{ConfigAccess, Function};
 
-/// Maximum number of polls until the card must be idle: more indicate an endless loop.
+/// Maximum number of polls until the card must be idle: more polls indicate an endless loop.
 const SETTLE_POLLS: usize = 10_000;
 
-/// Card and its surroundings, and the PF's driver if it is attached.
+/// Card in its test environment (memory, interrupts, wire, clock), and the PF's driver if it is attached.
 #[derive(Debug)]
 pub struct Backplane {
     nic: Nic,
@@ -38,7 +38,8 @@ pub struct Backplane {
     between: Option<RoundDisturbance>,
 }
 
-/// Disturbance of the card and the PF driver by a test, before each round. The driver is absent during its own waits.
+/// Function by which a test disturbs the card and the PF driver before each [`Backplane::settle`]. The driver is absent
+/// during its own waits.
 pub type RoundDisturbance = fn(&mut Nic, Option<&mut Pf>);
 
 impl Backplane {
@@ -93,13 +94,13 @@ impl Backplane {
         self.pf = Some(pf);
     }
 
-    /// Detaches the PF driver: requests of VFs get no answer any more.
+    /// Detaches the PF driver: requests of VFs get no reply any more.
     pub fn detach_pf(&mut self) -> Option<Pf> {
         self.pf.take()
     }
 
-    /// Calls the PF driver with its registers; `None` without a driver. Afterwards it passes the driver's link
-    /// decisions to the card.
+    /// Calls `act` with the PF driver and its registers. Returns `None` without a driver. Afterwards passes the
+    /// driver's link decisions to the card.
     pub fn with_pf_driver<R>(
         &mut self,
         act: impl FnOnce(&mut Pf, &mut BackplanePfHal<'_>) -> R,
@@ -119,12 +120,12 @@ impl Backplane {
         self.pf.as_ref()
     }
 
-    /// Returns the PF's registers.
+    /// Returns the registers of the PF, for its driver.
     pub fn pf(&mut self) -> BackplanePfHal<'_> {
         BackplanePfHal { backplane: self }
     }
 
-    /// Returns a VF's registers and memory.
+    /// Returns registers and memory of a VF, for its driver.
     pub fn vf(&mut self, vf: u8) -> BackplaneVfHal<'_> {
         BackplaneVfHal { function: Function::Vf(vf), backplane: self }
     }
@@ -134,7 +135,7 @@ impl Backplane {
         &mut self.nic
     }
 
-    /// Returns the memory of the functions, the interrupts and the wire.
+    /// Returns the card's environment: the memory of the functions, the interrupts and the wire.
     pub fn world(&mut self) -> &mut CardEnvironment {
         &mut self.world
     }
@@ -150,7 +151,7 @@ impl Backplane {
         self.budget = budget;
     }
 
-    /// Sets the disturbance of card and PF driver before each round.
+    /// Sets the function that disturbs card and PF driver before each [`Backplane::settle`].
     pub fn set_between(&mut self, between: Option<RoundDisturbance>) {
         self.between = between;
     }
@@ -191,7 +192,7 @@ impl Backplane {
         self.settle();
     }
 
-    /// Polls the card once, on another wire than the two queues of frames; returns true if more work is due.
+    /// Polls the card once with another wire than its two queues of frames. Returns true if more work is due.
     pub fn poll_on<W: UplinkWire>(&mut self, wire: &mut W) -> bool {
         self.nic.poll(self.now, self.budget, &mut self.world.bus, wire).more
     }
@@ -214,10 +215,10 @@ impl Backplane {
     }
 }
 
-/// Address of the port in [`Backplane::with_pf`].
+/// MAC address of the port in [`Backplane::with_pf`].
 pub const PORT_MAC: MacAddress = MacAddress([0x02, 0, 0, 0, 0, 0xff]);
 
-/// Returns VF `n`'s address in [`Backplane::with_pf`].
+/// Returns VF `n`'s MAC address in [`Backplane::with_pf`].
 #[must_use]
 pub const fn vf_mac(n: u8) -> MacAddress {
     MacAddress([0x02, 0, 0, 0, 0, n])

@@ -1,12 +1,12 @@
-//! Surroundings of the card: each function's memory, the recorded interrupts, and the wire. A function's memory has
-//! no translation beyond its own base address.
+//! Environment of the card: each function's memory, the recorded interrupts, and the wire. A function's memory has no
+//! translation beyond its own base address.
 
 use driver::{DmaAllocation, OutOfDmaMemory};
 use nic::UplinkWire;
 use pcie::{Bus, DmaFault, Function, Iova};
 use std::collections::VecDeque;
 
-/// Address of a function's memory: not zero, so that an access to address zero is a fault.
+/// First address of a function's memory: not zero, so that an access to address zero is a fault.
 const BASE: Iova = 0x10_0000;
 /// Size of a function's memory in bytes.
 const SIZE: usize = 8 << 20;
@@ -29,21 +29,21 @@ impl FunctionDmaMemory {
         Ok(DmaAllocation { iova: BASE + start as u64, length })
     }
 
-    /// Returns the bytes at an address, if all of them are mapped.
+    /// Returns the bytes at an address of the function's memory, if all of them are mapped.
     #[must_use]
     pub fn get(&self, iova: Iova, length: usize) -> Option<&[u8]> {
         let start = usize::try_from(iova.checked_sub(BASE)?).ok()?;
         self.bytes.get(start..start.checked_add(length)?)
     }
 
-    /// Returns the bytes at an address for writing, as [`FunctionDmaMemory::get`].
+    /// Returns the bytes at an address for writing, as [`FunctionDmaMemory::get`] does for reading.
     pub fn get_mut(&mut self, iova: Iova, length: usize) -> Option<&mut [u8]> {
         let start = usize::try_from(iova.checked_sub(BASE)?).ok()?;
         self.bytes.get_mut(start..start.checked_add(length)?)
     }
 }
 
-/// Bus with the PF (index 0) and eight VFs.
+/// Bus with the memory and the recorded interrupts of the PF (index 0) and eight VFs.
 #[derive(Debug)]
 pub(crate) struct RecordingBus {
     memory: Vec<FunctionDmaMemory>,
@@ -58,7 +58,7 @@ pub(crate) struct QueueWire {
     outgoing: Vec<Vec<u8>>,
 }
 
-/// Surroundings of the card: memory, interrupts and wire.
+/// Environment of the card: memory of its functions, recorded interrupts, and the wire.
 #[derive(Debug)]
 pub struct CardEnvironment {
     pub(crate) bus: RecordingBus,
@@ -90,7 +90,7 @@ impl CardEnvironment {
         &self.bus.memory[index(function)]
     }
 
-    /// Returns the vectors of the messages that a function has sent since the last call, in order.
+    /// Returns the vectors of the MSI-X messages that a function has sent since the last call, in order.
     pub fn take_interrupts(&mut self, function: Function) -> Vec<u16> {
         core::mem::take(&mut self.bus.interrupts[index(function)])
     }

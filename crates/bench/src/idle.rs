@@ -24,10 +24,11 @@ const SILENCE: Duration = Duration::from_millis(20);
 const IDLE: Duration = Duration::from_secs(1);
 /// Longest sleep of a port's idle thread.
 const NAP: Duration = Duration::from_micros(160);
-/// Time after which a frame counts as lost.
+/// Time after which a frame that has not arrived counts as lost.
 const LOST: Duration = Duration::from_millis(100);
 
-/// Measures a host with two guests, and returns the row.
+/// Measures a served host with two silent guests: processor time, and latency of the first frame after a silence.
+/// Returns the row.
 ///
 /// # Errors
 /// The host is gone.
@@ -48,7 +49,8 @@ pub fn row(served: &mut ServedHost, size: usize, options: &BenchmarkOptions) -> 
     Ok(row)
 }
 
-/// Measures a thread that naps like a port with silent guests, without polling in between, and returns the row.
+/// Measures the processor time of a thread that naps like a port with silent guests, without polling in between, and
+/// returns the row.
 ///
 /// # Errors
 /// The kernel does not report this thread's processor time.
@@ -71,7 +73,7 @@ pub fn naps(processors: ProcessorAssignment) -> Result<BenchmarkRow> {
     Ok(row)
 }
 
-/// Returns the latency of each frame, nanoseconds.
+/// Sends `count` frames, each after a silence of the guests, and returns their latencies in nanoseconds.
 fn first_frames(circle: &mut VfCircle, count: usize) -> Vec<f64> {
     let clock = Instant::now();
     let mut found = Vec::with_capacity(count);

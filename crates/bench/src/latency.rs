@@ -13,7 +13,7 @@ use crate::statistics::quantile;
 use anyhow::Result;
 use std::time::{Duration, Instant};
 
-/// Loads, as parts of the card's one-way rate at full load.
+/// Loads of the latency measurements, as parts of the card's rate at full load in one direction.
 pub const LOADS: [f64; 3] = [0.1, 0.5, 0.9];
 /// Time for which frames pass before the latency is measured.
 const WARM_UP: Duration = Duration::from_millis(50);
@@ -47,7 +47,7 @@ pub fn row(
     Ok(row)
 }
 
-/// Returns the latency of each frame, nanoseconds. `pace` is in frames a second.
+/// Sends frames at a steady pace, and returns the latency of each in nanoseconds. `pace` is in frames a second.
 fn measure(circle: &mut VfCircle, pace: f64, length: Duration) -> Vec<f64> {
     let mut found = Vec::with_capacity(MOST.min((pace * length.as_secs_f64()) as usize + 1));
     let begun = Instant::now();

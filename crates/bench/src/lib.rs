@@ -101,7 +101,7 @@ pub fn run(options: &BenchmarkOptions) -> Result<BenchmarkReport> {
     Ok(report)
 }
 
-/// Measures the same with two, four and seven VFs that exchange frames.
+/// Measures the forwarding rate of the served card with two, four and seven VFs that exchange frames.
 fn growth(
     options: &BenchmarkOptions,
     processors: ProcessorAssignment,
@@ -120,7 +120,7 @@ fn growth(
     Ok(statistics::rows("VFs in use", &contenders, &rounds, size))
 }
 
-/// Measures latencies at parts of the capacity.
+/// Measures latencies of the served card at parts of its capacity, and returns a row for each.
 fn latencies(
     options: &BenchmarkOptions,
     mode: ContenderKind,

@@ -23,10 +23,10 @@ use std::iter;
 use std::time::{Duration, Instant};
 use vfio_client::VfBus;
 
-/// First words of the names of report rows on interrupt moderation.
+/// Prefix of the names of the report's rows on interrupt moderation.
 pub const BENCH: &str = "interrupts, ";
 
-/// Policies of interrupt moderation by name.
+/// Measured policies of interrupt moderation, each with its name in the report.
 const POLICIES: [(&str, ModerationPolicy); 4] = [
     ("20 kHz", ModerationPolicy::Fixed(50)),
     ("2 kHz", ModerationPolicy::Fixed(500)),
@@ -45,14 +45,14 @@ const BUFFERS: u16 = 64;
 const BULK: f64 = 81_267.0;
 /// Frames a second before the step up to [`BULK`].
 const TRICKLE: f64 = 10_000.0;
-/// Time to settle, longer than the adaptive policy needs to notice a rate.
+/// Time of a load before its measurement, longer than the adaptive policy needs to notice a rate.
 const SETTLE: Duration = Duration::from_millis(2_200);
 /// Measured time after the step, in which the adaptive policy notices the new rate.
 const AFTER_STEP: Duration = Duration::from_millis(1_000);
-/// Time after which an answer counts as lost.
+/// Time after which an answer to a request, or a pending frame, counts as lost.
 const LOST: Duration = Duration::from_millis(100);
 
-/// Counts of a receiver during a load.
+/// Frames sent, latencies and interrupts of a receiver during a load.
 #[derive(Debug, Default)]
 struct ReceiverCounts {
     sent: u64,
@@ -141,7 +141,8 @@ impl InterruptDrivenPair {
         ]
     }
 
-    /// Sends frames at a steady pace, and waits for pending ones at the end.
+    /// Sends frames at a steady pace for `length`, and counts those that arrive, also the late ones after the last was
+    /// sent.
     fn stream(&mut self, pace: f64, length: Duration) -> ReceiverCounts {
         let begun = self.clock.elapsed();
         let due = |frame: u64| (begun.as_nanos() as f64 + frame as f64 / pace * 1e9) as u64;
@@ -155,7 +156,7 @@ impl InterruptDrivenPair {
         met
     }
 
-    /// Sends single frames, each after the answer to the last one.
+    /// Sends single frames as requests for `length`, each after the answer to the last one, and counts the answers.
     fn ask(&mut self, length: Duration) -> ReceiverCounts {
         let begun = self.clock.elapsed();
         let mut met = ReceiverCounts::default();
@@ -178,7 +179,8 @@ impl InterruptDrivenPair {
         met
     }
 
-    /// Handles a signal of the receive vector as a driver does: takes every frame, returns the buffers, and unmasks.
+    /// Handles a signal of a VF's receive vector as a driver does: takes every frame, returns the buffers, and unmasks
+    /// the vector.
     fn take(&mut self, station: usize, met: &mut ReceiverCounts) {
         let Self { stations, size, buffer, clock } = self;
         let sender = address(1 - station);

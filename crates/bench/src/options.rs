@@ -64,24 +64,24 @@ pub struct BenchmarkOptions {
 }
 
 impl BenchmarkOptions {
-    /// Returns the length of a slice.
+    /// Returns the length of a measured slice.
     #[must_use]
     pub fn slice(&self) -> Duration {
         Duration::from_millis(self.slice_ms)
     }
 
-    /// Returns the first card, or the default one.
+    /// Returns the first of the served cards to measure, or the 82576 if the list is empty.
     #[must_use]
     pub fn card(&self) -> CardVariant {
         self.cards.first().copied().unwrap_or(CardVariant::I82576)
     }
 
-    /// Returns true if the contender beside the served cards is to be measured.
+    /// Returns true if the contender called `name`, which is no served card, is to be measured.
     pub(crate) fn measures(&self, name: &str) -> bool {
         self.against.is_empty() || self.against.iter().any(|wanted| wanted == name)
     }
 
-    /// Returns the port's setting `wait` for a mode.
+    /// Returns the value of the port's setting `wait` for a doorbell mode.
     pub(crate) fn wait(&self, mode: ContenderKind) -> &'static str {
         match (mode, self.busy) {
             (ContenderKind::Mapped, false) => "mapped",
@@ -90,7 +90,7 @@ impl BenchmarkOptions {
         }
     }
 
-    /// Returns the program that serves the card.
+    /// Returns the path of the program that serves the card.
     ///
     /// # Errors
     /// The system does not report this program's path.
@@ -101,7 +101,7 @@ impl BenchmarkOptions {
         }
     }
 
-    /// Prepares DPDK, if peers are wanted.
+    /// Prepares DPDK for the peers, if peers are to be measured.
     ///
     /// # Errors
     /// Its packages are not available.

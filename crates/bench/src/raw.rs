@@ -37,14 +37,14 @@ impl MachineSpeed {
     }
 }
 
-/// Runs a probe of the machine by its name.
+/// Runs one of the machine's speed probes, selected by its name.
 fn probe(name: &str) -> Result<ProbeResult> {
     let probe =
         PROBES.iter().find(|probe| probe.name == name).with_context(|| format!("unknown probe `{name}`"))?;
     (probe.run)().with_context(|| format!("cannot measure {}", probe.what))
 }
 
-/// Measures the limits, and returns a row each.
+/// Measures the limits of the machine (copies, cache lines, socket messages), and returns a row for each.
 ///
 /// # Errors
 /// A probe fails on this machine.

@@ -7,10 +7,10 @@ use crate::raw::MachineSpeed;
 use crate::statistics;
 use anyhow::Result;
 
-/// Maximum number of measured rounds for each wanted round.
+/// Maximum number of measured rounds for each wanted round, in case few slices are comparable.
 const PATIENCE: usize = 3;
 
-/// Measured slice of a contender, with the machine's state before the slice.
+/// Measurement of a contender in one slice, with the speed of the machine just before.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeasuredSlice {
     /// Speed of the machine, measured before the slice.
@@ -19,7 +19,7 @@ pub struct MeasuredSlice {
     pub slice: SliceMeasurement,
 }
 
-/// Measurement of each contender in one round, in order.
+/// Measured slices of one round: one for each contender, in their order.
 pub type RoundMeasurements = Vec<MeasuredSlice>;
 
 /// Measures rounds until the first contender has the wanted number of comparable pairs with every other one, or too

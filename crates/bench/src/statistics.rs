@@ -23,14 +23,14 @@ pub fn quantile(values: &mut [f64], part: f64) -> Option<f64> {
     values.get((last as f64 * part).round() as usize).copied()
 }
 
-/// Returns true if the machine was in the same state.
+/// Returns true if two measured speeds of the machine differ by a tenth at most.
 #[must_use]
 pub fn alike(a: MachineSpeed, b: MachineSpeed) -> bool {
     let near = |a: f64, b: f64| (a - b).abs() <= TOLERANCE * a.min(b);
     near(a.copy_ns, b.copy_ns) && near(a.line_ns, b.line_ns)
 }
 
-/// Returns the turns of two contenders in rounds in which they are comparable.
+/// Returns the measured slices of two contenders in the rounds in which these are comparable.
 pub fn comparable(
     rounds: &[RoundMeasurements],
     one: usize,
@@ -39,7 +39,7 @@ pub fn comparable(
     pairs(rounds, one, other).filter(|(one, other)| alike(one.reference, other.reference))
 }
 
-/// Returns the turns of two contenders in all rounds.
+/// Returns the measured slices of two contenders in all rounds, comparable or not.
 fn pairs(
     rounds: &[RoundMeasurements],
     one: usize,
@@ -48,7 +48,7 @@ fn pairs(
     rounds.iter().filter_map(move |round| Some((round.get(one)?, round.get(other)?)))
 }
 
-/// Returns a row for each contender.
+/// Returns the report's row for each contender, from the slices of all rounds.
 #[must_use]
 pub fn rows(
     bench: &str,

@@ -11,26 +11,26 @@ use crate::qualifiers::ProtocolQualifier::{
 use crate::token::SymbolToken;
 use alloc::boxed::Box;
 
-/// An arithmetic expression.
+/// Compiled arithmetic expression: the number that it computes, and tests that it needs.
 #[derive(Debug)]
 pub(crate) struct ArithmeticExpression {
     pub(crate) value: ComputedNumber,
-    /// Tests that the frame has the headers that the expression reads.
+    /// Tests of the frame for the headers that the expression reads; they run before the expression.
     pub(crate) checks: Option<FilterNode>,
 }
 
-/// Precedence of an operator. libpcap's grammar gives `%` and `^` none: they take the whole expression to their
-/// right.
+/// Precedence of an arithmetic operator. libpcap's grammar gives `%` and `^` none: they take the whole expression to
+/// their right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Precedence {
     Level(u8),
     Greedy,
 }
 
-/// Precedence of the sign of a number: above all levels.
+/// Precedence of the sign of a number: higher than that of every operator.
 pub(crate) const SIGN_LEVEL: u8 = 6;
 
-/// Returns the operator of a sign, and its precedence.
+/// Returns the arithmetic operator that a symbol stands for, with its precedence.
 pub(crate) fn operator(sign: SymbolToken) -> Option<(Operator, Precedence)> {
     Some(match sign {
         SymbolToken::BitOr => (Operator::Or, Precedence::Level(1)),
@@ -52,7 +52,7 @@ impl ArithmeticExpression {
         Self { value: ComputedNumber::Number(number), checks: None }
     }
 
-    /// Joins two expressions. Only the checks of the left one are kept, as in libpcap.
+    /// Joins two expressions by an operator. Only the checks of the left one are kept, as in libpcap.
     pub(crate) fn join(self, operator: Operator, right: Self) -> Result<Self, FilterError> {
         match (operator, right.value.first_number()) {
             (Operator::Divide | Operator::Modulo, Some(0)) => refuse!("division by zero"),
@@ -67,7 +67,7 @@ impl ArithmeticExpression {
         Self { value: ComputedNumber::Negate(Box::new(self.value)), ..self }
     }
 
-    /// Compiles `PROTO[INDEX:SIZE]`, with the expression as the index.
+    /// Compiles `PROTO[INDEX:SIZE]`, a field of the frame, with this expression as the index.
     pub(crate) fn load(
         self,
         proto: ProtocolQualifier,
@@ -103,7 +103,7 @@ impl ArithmeticExpression {
     }
 }
 
-/// Joins tests with "and", in this order.
+/// Joins up to three tests by "and", in this order.
 fn join(first: Option<FilterNode>, second: Option<FilterNode>, last: FilterNode) -> FilterNode {
     [first, second, Some(last)].into_iter().flatten().reduce(FilterNode::and).unwrap_or(FilterNode::True)
 }

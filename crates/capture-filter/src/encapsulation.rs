@@ -11,7 +11,7 @@ use crate::qualifiers::DirectionQualifier;
 const GENEVE_PORT: u32 = 6081;
 
 impl LayerOffsets {
-    /// Compiles `vlan [ID]`.
+    /// Compiles `vlan [ID]`: tests for a VLAN tag, and moves the offsets behind the tag.
     pub(crate) fn enter_vlan(&mut self, id: Option<u32>) -> Result<FilterNode, FilterError> {
         if self.is_labelled {
             refuse!("vlan cannot follow mpls");
@@ -29,7 +29,7 @@ impl LayerOffsets {
         Ok(node)
     }
 
-    /// Compiles `mpls [LABEL]`.
+    /// Compiles `mpls [LABEL]`: tests for an MPLS label, and moves the offsets behind the label.
     pub(crate) fn enter_mpls(&mut self, label: Option<u32>) -> Result<FilterNode, FilterError> {
         let mut node = if self.is_labelled {
             let before = self.network().plus(4_u32.wrapping_neg());
@@ -46,7 +46,7 @@ impl LayerOffsets {
         Ok(node)
     }
 
-    /// Compiles `pppoes [SESSION]`.
+    /// Compiles `pppoes [SESSION]`: tests for a PPPoE session, and moves the offsets to its payload.
     pub(crate) fn enter_pppoe_session(&mut self, session: Option<u32>) -> Result<FilterNode, FilterError> {
         let mut node = self.has_type(ethernet::PPPOE_SESSION)?;
         if let Some(session) = bounded("PPPoE session", session, 0xffff)? {
@@ -67,7 +67,7 @@ impl LayerOffsets {
         Ok(node)
     }
 
-    /// Compiles `geneve [VNI]`.
+    /// Compiles `geneve [VNI]`: tests for a Geneve tunnel, and moves the offsets to the headers inside.
     pub(crate) fn enter_geneve(&mut self, vni: Option<u32>) -> Result<FilterNode, FilterError> {
         let vni = bounded("Geneve VNI", vni, 0xff_ffff)?;
         let slots = self.slots;

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use core::fmt;
 
-/// Refusal of a filter: the refused part of the text, and the reason or the remedy.
+/// Error of a filter that is refused: the refused part of the text, and the reason or the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterError(String);
 
@@ -21,7 +21,7 @@ impl fmt::Display for FilterError {
 
 impl core::error::Error for FilterError {}
 
-/// Returns a [`FilterError`] with a formatted text.
+/// Returns a [`FilterError`] with a formatted text from the calling function.
 macro_rules! refuse {
     ($($arguments:tt)*) => {
         return Err($crate::error::FilterError::new(alloc::format!($($arguments)*)))

@@ -1,4 +1,4 @@
-//! `host` and `net`: addresses of IPv4, IPv6, ARP, RARP, DECnet and Ethernet.
+//! Primitives `host` and `net`: comparisons of addresses of IPv4, IPv6, ARP, RARP, DECnet and Ethernet.
 
 use crate::error::{FilterError, refuse};
 use crate::layers::{LayerOffsets, ethernet};
@@ -14,7 +14,7 @@ pub(crate) struct MaskedIpv4Address {
 }
 
 impl MaskedIpv4Address {
-    /// Parses an address of one to four parts; missing parts are not compared.
+    /// Parses an IPv4 address of one to four parts; missing parts are not compared.
     pub(crate) fn parse(text: &str) -> Result<Self, FilterError> {
         let mut address = Self { address: 0, mask: 0 };
         let mut bits = 32;
@@ -39,7 +39,7 @@ impl MaskedIpv4Address {
         Self { address, mask }
     }
 
-    /// Restricts the comparison to the bits of a mask.
+    /// Restricts the comparison to the bits of `mask`. An address with bits outside the mask is an error.
     pub(crate) fn under(self, mask: u32, text: &str) -> Result<Self, FilterError> {
         if self.address & !mask != 0 {
             let network = core::net::Ipv4Addr::from(self.address & mask);
@@ -50,7 +50,7 @@ impl MaskedIpv4Address {
 }
 
 impl LayerOffsets {
-    /// Compiles a comparison of IPv4 addresses, those in ARP and RARP included.
+    /// Compiles a test of a packet's IPv4 addresses, those in ARP and RARP included.
     pub(crate) fn has_ipv4(&self, ipv4: MaskedIpv4Address, q: Qualifiers) -> Result<FilterNode, FilterError> {
         let of = |kind, source, destination| -> Result<FilterNode, FilterError> {
             let compare = |offset| -> Result<FilterNode, FilterError> {
@@ -73,7 +73,7 @@ impl LayerOffsets {
         }
     }
 
-    /// Compiles a comparison of IPv6 addresses.
+    /// Compiles a test of a packet's IPv6 addresses.
     pub(crate) fn has_ipv6(
         &self,
         address: Ipv6Addr,
@@ -102,7 +102,7 @@ impl LayerOffsets {
         Ok(q.direction.join(compare(8)?, compare(24)?))
     }
 
-    /// Compiles a comparison of a DECnet address, at four offsets: with a short or a long header, padded or not.
+    /// Compiles a test of a packet's DECnet addresses, at four offsets: with a short or a long header, padded or not.
     /// Numbers are little-endian.
     pub(crate) fn has_decnet(
         &self,
@@ -126,7 +126,7 @@ impl LayerOffsets {
     }
 }
 
-/// Compiles a comparison of an Ethernet address, its last bytes first.
+/// Compiles a test of the Ethernet addresses in a header, their last bytes first.
 pub(crate) fn ethernet_address(
     header: FrameOffset,
     address: [u8; 6],

@@ -6,7 +6,7 @@ use crate::node::{
     ComparisonRelation, ComputedNumber, FieldSize, FilterNode, FrameField, FrameOffset, OffsetSlot,
 };
 
-/// Slots for offsets that depend on the frame; three for each `geneve`.
+/// Maximum number of slots for offsets that depend on the frame; each `geneve` takes three.
 pub(crate) const SLOTS: usize = 15;
 
 /// Ethernet types (IANA).
@@ -27,9 +27,9 @@ pub(crate) mod ethernet {
     pub(crate) const PPPOE_DISCOVERY: u32 = 0x8863;
     pub(crate) const PPPOE_SESSION: u32 = 0x8864;
     pub(crate) const LOOPBACK: u32 = 0x9000;
-    /// Tags: 802.1Q, 802.1ad, and the older type for two tags.
+    /// Ethernet types of VLAN tags: 802.1Q, 802.1ad, and the older type for two tags.
     pub(crate) const TAGS: [u32; 3] = [0x8100, 0x88a8, 0x9100];
-    /// Largest value of the type field that is a length (IEEE 802.3).
+    /// Largest value of the Ethernet type field that is a length (IEEE 802.3).
     pub(crate) const MAX_LENGTH: u32 = 1500;
 }
 
@@ -46,7 +46,7 @@ pub(crate) mod sap {
 /// PPP protocol number of MPLS (RFC 3032).
 const PPP_MPLS: u32 = 0x0281;
 
-/// The innermost link layer.
+/// Innermost link layer at a point of the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LinkLayer {
     Ethernet,
@@ -60,7 +60,7 @@ pub(crate) struct LayerOffsets {
     pub(crate) link: LinkLayer,
     /// Offset of the link-layer header.
     pub(crate) header: FrameOffset,
-    /// Offset of the field with the type of the payload.
+    /// Offset of the link-layer field with the type of the payload.
     pub(crate) link_type: FrameOffset,
     /// Offset of the payload of the link-layer header.
     pub(crate) payload: FrameOffset,
@@ -68,11 +68,12 @@ pub(crate) struct LayerOffsets {
     pub(crate) is_labelled: bool,
     /// Bytes of MPLS labels before the network header.
     pub(crate) label_bytes: u32,
-    /// Bytes of 802.2 before the network header, where there is 802.2.
+    /// Bytes of the 802.2 header before the network header, in frames that have one.
     pub(crate) llc_bytes: u32,
-    /// Slots of link header and payload in a Geneve packet, where both are not further inside.
+    /// Slots with the offsets of link header and payload in the Geneve packet that the filter has entered; `None`
+    /// without one, and after `pppoes` in it.
     pub(crate) geneve: Option<(OffsetSlot, OffsetSlot)>,
-    /// Number of slots in use.
+    /// Number of slots that the filter uses so far.
     pub(crate) slots: OffsetSlot,
 }
 
@@ -95,12 +96,12 @@ impl LayerOffsets {
         self.payload.plus(self.label_bytes)
     }
 
-    /// Returns a field of the network header.
+    /// Returns a field of the network header, at an offset in that header.
     pub(crate) fn network_field(&self, offset: u32, size: FieldSize) -> ComputedNumber {
         ComputedNumber::field(self.network().plus(offset), size)
     }
 
-    /// Returns a field after the IPv4 header.
+    /// Returns a field at an offset behind the IPv4 header.
     pub(crate) fn behind_ipv4(&self, offset: u32, size: FieldSize) -> ComputedNumber {
         let network = self.network();
         ComputedNumber::Field(FrameField {
@@ -111,12 +112,12 @@ impl LayerOffsets {
         })
     }
 
-    /// Returns a field after an IPv6 header without extension headers.
+    /// Returns a field at an offset behind an IPv6 header without extension headers.
     pub(crate) fn behind_ipv6(&self, offset: u32, size: FieldSize) -> ComputedNumber {
         self.network_field(40 + offset, size)
     }
 
-    /// Compiles a test of the payload's protocol: an Ethernet type, or up to 1500 an access point of 802.2.
+    /// Compiles a test of the link layer's payload type: an Ethernet type, or up to 1500 an access point of 802.2.
     pub(crate) fn has_type(&self, protocol: u32) -> Result<FilterNode, FilterError> {
         if self.is_labelled {
             return self.has_type_behind_labels(protocol);
@@ -145,7 +146,8 @@ impl LayerOffsets {
         })
     }
 
-    /// Compiles the test after MPLS labels, where only the version of an IP header tells the protocol.
+    /// Compiles a test of the payload type behind MPLS labels, where only the version of an IP header shows the
+    /// protocol.
     fn has_type_behind_labels(&self, protocol: u32) -> Result<FilterNode, FilterError> {
         let version = match protocol {
             ethernet::IP => 0x40,
@@ -157,18 +159,18 @@ impl LayerOffsets {
         Ok(is_last_label.and(self.network_field(0, FieldSize::Byte).equals_under(0xf0, version)))
     }
 
-    /// Compiles a test for MPLS after the link-layer header.
+    /// Compiles a test for an MPLS label behind the link-layer header.
     pub(crate) fn has_mpls(&self) -> Result<FilterNode, FilterError> {
         self.has_type(if self.link == LinkLayer::Ppp { PPP_MPLS } else { ethernet::MPLS })
     }
 
-    /// Compiles a test that the frame has a length in place of a type.
+    /// Compiles a test that the frame has a length in place of an Ethernet type.
     pub(crate) fn is_length(&self) -> FilterNode {
         let link_type = ComputedNumber::field(self.link_type, FieldSize::Half);
         link_type.compare(ComparisonRelation::Greater, ComputedNumber::Number(ethernet::MAX_LENGTH)).negated()
     }
 
-    /// Returns a field of the 802.2 header.
+    /// Returns a field of the 802.2 header, at an offset in that header.
     pub(crate) fn llc_field(&self, offset: u32, size: FieldSize) -> ComputedNumber {
         ComputedNumber::field(self.payload.plus(offset), size)
     }

@@ -41,12 +41,12 @@ pub use parse::MAX_TEXT;
 
 use node::FilterNode;
 
-/// A compiled filter.
+/// Compiled capture filter.
 #[derive(Debug, Clone)]
 pub struct Filter(FilterNode);
 
 impl Filter {
-    /// Compiles a filter. An empty text selects every frame.
+    /// Compiles the text of a filter. An empty text selects every frame.
     ///
     /// # Errors
     /// [`FilterError`] says which part of the text is refused, and why.

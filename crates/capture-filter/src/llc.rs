@@ -4,9 +4,9 @@ use crate::error::{FilterError, refuse};
 use crate::layers::{LayerOffsets, LinkLayer};
 use crate::node::{ComparisonRelation, ComputedNumber, FieldSize, FilterNode};
 
-/// Subtypes of supervisory frames, under the mask 0x0f.
+/// Subtypes of 802.2 supervisory frames by name, under the mask 0x0f.
 const SUPERVISORY: [(&str, u32); 3] = [("rr", 0x01), ("rnr", 0x05), ("rej", 0x09)];
-/// Subtypes of unnumbered frames, under the mask 0xef.
+/// Subtypes of 802.2 unnumbered frames by name, under the mask 0xef.
 const UNNUMBERED: [(&str, u32); 8] = [
     ("ui", 0x03),
     ("ua", 0x63),
@@ -19,7 +19,7 @@ const UNNUMBERED: [(&str, u32); 8] = [
 ];
 
 impl LayerOffsets {
-    /// Compiles `llc [TYPE]`.
+    /// Compiles `llc [TYPE]`: a test for an 802.2 frame of a type or subtype, or of any.
     pub(crate) fn is_llc(&self, kind: Option<&str>) -> Result<FilterNode, FilterError> {
         if self.link != LinkLayer::Ethernet {
             refuse!("llc cannot follow pppoes");

@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-/// The texts of `/etc/services` and `/etc/protocols`.
+/// Texts of `/etc/services` and `/etc/protocols`, in which names are looked up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NameDatabases {
     services: String,
@@ -41,7 +41,8 @@ impl NameDatabases {
     }
 }
 
-/// Returns the second field of each line that has `name` as its first field or as an alias.
+/// Returns the second field (the number) of each line of `table` that has `name` as its first field or as an
+/// alias.
 fn entries<'a>(table: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
     table.lines().filter_map(move |line| {
         let mut fields = line.split('#').next()?.split_whitespace();

@@ -14,7 +14,7 @@ pub(crate) enum FilterNode {
     Compare(NumberComparison),
     Chain(HeaderChainSearch),
     Geneve(GeneveTest),
-    /// The slots of two offsets differ: a Geneve payload begins with an Ethernet header.
+    /// Test that the offsets in two slots differ, so that a Geneve payload begins with an Ethernet header.
     Differ(OffsetSlot, OffsetSlot),
     True,
 }
@@ -27,17 +27,17 @@ pub(crate) struct NumberComparison {
     pub(crate) right: ComputedNumber,
 }
 
-/// Relation that a comparison tests.
+/// Relation between two numbers that a comparison tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ComparisonRelation {
     Equal,
     Greater,
     GreaterOrEqual,
-    /// The numbers have a common bit that is set.
+    /// The two numbers have a common bit that is set.
     CommonBits,
 }
 
-/// Number of 32 bits that a test computes.
+/// Number of 32 bits that a test computes from the frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ComputedNumber {
     Number(u32),
@@ -48,7 +48,7 @@ pub(crate) enum ComputedNumber {
     Binary(Operator, Box<(ComputedNumber, ComputedNumber)>),
 }
 
-/// An operator of two numbers. Arithmetic wraps.
+/// Arithmetic operator of two numbers. Results wrap at 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operator {
     Add,
@@ -67,10 +67,10 @@ pub(crate) enum Operator {
     ShiftRight,
 }
 
-/// Index of an offset that a test stores for later tests.
+/// Index of the slot in which a test stores an offset for later tests.
 pub(crate) type OffsetSlot = u8;
 
-/// Offset in the frame: a constant, and the value of a slot.
+/// Offset in the frame: a constant, plus the value of a slot if there is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FrameOffset {
     pub(crate) slot: Option<OffsetSlot>,
@@ -99,32 +99,32 @@ pub(crate) enum FieldSize {
 /// Big-endian field of the frame that a test reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FrameField {
-    /// Offset before the length of `ipv4` and the number of `index` are added.
+    /// Offset of the field, without the length of `ipv4` and the number of `index`, which are added.
     pub(crate) offset: FrameOffset,
-    /// Offset of the IPv4 header whose length is added.
+    /// Offset of the IPv4 header whose length is added to the field's offset.
     pub(crate) ipv4: Option<FrameOffset>,
     /// Number that is added to the field's offset.
     pub(crate) index: Option<Box<ComputedNumber>>,
     pub(crate) size: FieldSize,
 }
 
-/// A protocol to find in a chain of headers.
+/// Search for a protocol in a packet's chain of IP extension headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HeaderChainSearch {
-    /// Offset of the IP header.
+    /// Offset of the IP header at which the chain begins.
     pub(crate) header: u32,
     pub(crate) is_ipv6: bool,
     pub(crate) protocol: u32,
 }
 
-/// A test for Geneve that stores the offsets of the headers inside.
+/// Test for a Geneve packet, which stores the offsets of the headers inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GeneveTest {
     /// Offset of the outer IP header.
     pub(crate) outer: FrameOffset,
     /// True if the outer header is an IPv6 header, of 40 bytes.
     pub(crate) is_ipv6: bool,
-    /// Slots of the inner link type, link header and payload.
+    /// Slots in which the test stores the offsets of the inner link type, link header and payload.
     pub(crate) link_type: OffsetSlot,
     pub(crate) header: OffsetSlot,
     pub(crate) payload: OffsetSlot,
@@ -139,7 +139,7 @@ impl ComputedNumber {
         Self::Binary(operator, Box::new((self, other)))
     }
 
-    /// Returns the number that is evaluated first, if it is a constant.
+    /// Returns the number that the computation evaluates first, if that number is a constant.
     pub(crate) fn first_number(&self) -> Option<u32> {
         match self {
             Self::Number(number) => Some(*number),
@@ -158,7 +158,7 @@ impl ComputedNumber {
         self.compare(ComparisonRelation::Equal, Self::Number(number))
     }
 
-    /// Compiles a comparison of the bits of `mask`.
+    /// Compiles a test that the bits of `mask` equal `number`.
     pub(crate) fn equals_under(self, mask: u32, number: u32) -> FilterNode {
         match mask {
             u32::MAX => self.equals(number),
@@ -166,7 +166,7 @@ impl ComputedNumber {
         }
     }
 
-    /// Returns `true` if the value is 0 for every frame that has the field.
+    /// Returns `true` if the computed number is 0 for every frame that has the field.
     fn is_masked_out(&self) -> bool {
         matches!(self, Self::Binary(Operator::And, both) if both.1 == Self::Number(0))
     }

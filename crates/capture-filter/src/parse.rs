@@ -14,16 +14,16 @@ use crate::words::ReservedWord;
 use crate::{protocol, slots};
 use alloc::vec::Vec;
 
-/// Longest text of a filter, bytes.
+/// Maximum length of a filter's text in bytes.
 pub const MAX_TEXT: usize = 4096;
-/// Deepest nesting of brackets, `not` and signs of numbers.
+/// Maximum nesting of brackets, `not` and signs of numbers.
 const MAX_DEPTH: usize = 64;
-/// Largest number of words and signs.
+/// Maximum number of words and signs of a filter.
 const MAX_TOKENS: usize = 1024;
-/// Largest number of comparisons, the same as Linux' limit on instructions of a filter (`BPF_MAXINSNS`).
+/// Maximum number of comparisons of a filter, the same as Linux' limit on instructions of a filter (`BPF_MAXINSNS`).
 const MAX_TESTS: usize = 4096;
 
-/// Compiles a text.
+/// Compiles the text of a filter into a tree of tests.
 pub(crate) fn compile(text: &str, names: &NameDatabases) -> Result<FilterNode, FilterError> {
     if text.len() > MAX_TEXT {
         refuse!("the filter has {} bytes; the maximum is {MAX_TEXT}", text.len());
@@ -49,16 +49,16 @@ pub(crate) fn compile(text: &str, names: &NameDatabases) -> Result<FilterNode, F
     Ok(node)
 }
 
-/// A compiled part of a filter, and the qualifiers for operands after it.
+/// Compiled part of a filter, and the qualifiers that operands after it inherit.
 type CompiledPart = (FilterNode, Option<Qualifiers>);
 
-/// An item at a point of the text at which several kinds may stand.
+/// Item that was parsed at a point of the text where several kinds may stand.
 enum ParsedItem {
     /// A test that may be joined with others.
     Term(CompiledPart),
     /// An operand without qualifiers of its own.
     Operand(CompiledPart),
-    /// A number: an operand or an expression.
+    /// Number that is an operand or the beginning of an expression.
     Number(u32),
     Expression(ArithmeticExpression),
 }
@@ -83,7 +83,7 @@ impl<'a> Parser<'a> {
         Some(token)
     }
 
-    /// Consumes a token if it is the next.
+    /// Consumes the next token if it is `token`. Returns `true` if it was.
     fn takes(&mut self, token: FilterToken<'_>) -> bool {
         let is_next = self.peek() == Some(token);
         self.at += usize::from(is_next);
@@ -109,7 +109,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Runs a parser one level deeper.
+    /// Runs `parse` one level of nesting deeper. Nesting beyond the maximum is an error.
     fn deeper<T>(
         &mut self,
         parse: impl FnOnce(&mut Self) -> Result<T, FilterError>,
@@ -123,8 +123,8 @@ impl<'a> Parser<'a> {
         Ok(parsed)
     }
 
-    /// Parses terms joined by `and` and `or`. Operands without qualifiers may follow the first, and have those before
-    /// them.
+    /// Parses terms joined by `and` and `or`. Operands without qualifiers may follow the first term, and inherit those
+    /// before them.
     fn expression(&mut self, q: Option<Qualifiers>) -> Result<CompiledPart, FilterError> {
         match self.item(q, false)? {
             ParsedItem::Term(first) => self.rest_of_expression(first),
@@ -144,7 +144,7 @@ impl<'a> Parser<'a> {
         Ok(left)
     }
 
-    /// Parses operands joined by `and` and `or`.
+    /// Parses further operands joined to `left` by `and` and `or`.
     fn rest_of_operands(&mut self, mut left: CompiledPart) -> Result<CompiledPart, FilterError> {
         while let Some(join) = self.joint() {
             let node = self.operand(left.1)?;
@@ -163,7 +163,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses the item at this place. `operands` says whether operands may be here; those have the qualifiers `q`.
+    /// Parses the item at this point of the text. `operands` permits operands, which have the qualifiers `q`.
     fn item(&mut self, q: Option<Qualifiers>, operands: bool) -> Result<ParsedItem, FilterError> {
         let first = match self.peek() {
             Some(FilterToken::Word(ReservedWord::Not)) => return self.negation(q, operands),
@@ -221,7 +221,7 @@ impl<'a> Parser<'a> {
         Ok(item)
     }
 
-    /// Parses the rest of an expression, and its comparison with another.
+    /// Parses the rest of an arithmetic expression, and its comparison with another. Returns any other item unchanged.
     fn relation(&mut self, first: ParsedItem) -> Result<ParsedItem, FilterError> {
         let left = match first {
             ParsedItem::Number(number) if self.continues() => ArithmeticExpression::number(number),
@@ -247,7 +247,7 @@ impl<'a> Parser<'a> {
         Ok(ParsedItem::Term((tests.unwrap_or(FilterNode::True), None)))
     }
 
-    /// Returns `true` if an operator or a comparison is next.
+    /// Returns `true` if the next token is an arithmetic operator or a comparison.
     fn continues(&self) -> bool {
         let Some(FilterToken::Sign(sign)) = self.peek() else { return false };
         operator(sign).is_some()
@@ -262,7 +262,7 @@ impl<'a> Parser<'a> {
             )
     }
 
-    /// Parses an expression of operators with at least this precedence.
+    /// Parses an arithmetic expression of operators with at least this precedence.
     fn arithmetic(&mut self, level: u8) -> Result<ArithmeticExpression, FilterError> {
         let first = self.unary()?;
         self.rest_of_arithmetic(first, level)
@@ -288,7 +288,7 @@ impl<'a> Parser<'a> {
         Ok(left)
     }
 
-    /// Parses a number, a field, the length, or an expression in brackets.
+    /// Parses an operand of arithmetic: a number, a field, the length, or an expression in brackets.
     fn unary(&mut self) -> Result<ArithmeticExpression, FilterError> {
         let Some(token) = self.next() else { return self.unexpected() };
         match token {

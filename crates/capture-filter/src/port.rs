@@ -1,5 +1,5 @@
-//! `port` and `portrange`: ports of TCP, UDP and SCTP over IPv4 and IPv6. Of IPv4 fragments, only the first has
-//! ports; an IPv6 packet has ports only without extension headers.
+//! Primitives `port` and `portrange`: comparisons of ports of TCP, UDP and SCTP over IPv4 and IPv6. Of IPv4 fragments,
+//! only the first has ports; an IPv6 packet has ports only without extension headers.
 
 use crate::error::{FilterError, refuse};
 use crate::layers::{LayerOffsets, ethernet};
@@ -7,7 +7,7 @@ use crate::names::NameDatabases;
 use crate::node::{ComparisonRelation, ComputedNumber, FieldSize, FilterNode};
 use crate::qualifiers::{DirectionQualifier, ProtocolQualifier};
 
-/// A protocol with ports.
+/// Transport protocol that has ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PortTransport {
     Tcp = 6,
@@ -16,7 +16,7 @@ pub(crate) enum PortTransport {
 }
 
 impl PortTransport {
-    /// Returns the protocol of `port` primitives with this qualifier, `None` for all three.
+    /// Returns the transport protocol that a qualifier selects for `port` primitives, or `None` for all three.
     pub(crate) fn of(proto: ProtocolQualifier) -> Result<Option<Self>, FilterError> {
         Ok(match proto {
             ProtocolQualifier::Any => None,
@@ -28,12 +28,12 @@ impl PortTransport {
     }
 }
 
-/// Ports to compare, `first` to `last`.
+/// Comparison of a packet's ports with the range `first` to `last`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PortComparison {
     first: u32,
     last: u32,
-    /// True to compare the bounds of a range, even if both are the same.
+    /// True for `portrange`, which compares the bounds of a range even if both are the same.
     is_range: bool,
     transport: Option<PortTransport>,
     direction: DirectionQualifier,
@@ -99,7 +99,7 @@ impl PortComparison {
 }
 
 impl DirectionQualifier {
-    /// Joins the tests of a frame's two addresses or ports.
+    /// Joins a test of the source and a test of the destination as the direction demands.
     pub(crate) fn join(self, source: FilterNode, destination: FilterNode) -> FilterNode {
         match self {
             Self::Source => source,
@@ -110,7 +110,7 @@ impl DirectionQualifier {
     }
 }
 
-/// Compiles a test that an IPv4 packet is not fragmented, or the first fragment.
+/// Compiles a test that an IPv4 packet is not fragmented, or is the first fragment.
 pub(crate) fn is_first_fragment(layers: &LayerOffsets) -> FilterNode {
     layers
         .network_field(6, FieldSize::Half)
@@ -118,7 +118,7 @@ pub(crate) fn is_first_fragment(layers: &LayerOffsets) -> FilterNode {
         .negated()
 }
 
-/// Returns the port with a name, and the protocol if only one has the name.
+/// Returns the number of a named port, and the transport protocol if the name stands for one protocol only.
 pub(crate) fn named(
     name: &str,
     transport: Option<PortTransport>,
@@ -140,7 +140,8 @@ pub(crate) fn named(
     Ok((port.into(), transport.or(only)))
 }
 
-/// Returns the bounds of a range such as `80-90` or `ftp-ssh`, and the protocol if only one has the names.
+/// Returns the bounds of a range such as `80-90` or `ftp-ssh`, and the transport protocol if its names stand for one
+/// only.
 pub(crate) fn named_range(
     text: &str,
     transport: Option<PortTransport>,

@@ -1,4 +1,5 @@
-//! Protocols: a word alone such as `tcp`, and `proto`, `protochain`, `broadcast` and `multicast`.
+//! Primitives of protocols: a word alone such as `tcp`, and `proto`, `protochain`, `broadcast` and
+//! `multicast`.
 
 use crate::error::{FilterError, refuse};
 use crate::host::ethernet_address;
@@ -25,7 +26,7 @@ const L2_PSNP: u32 = 27;
 const FRAGMENT: u32 = 44;
 
 impl LayerOffsets {
-    /// Compiles the word of a protocol alone.
+    /// Compiles the word of a protocol alone, such as `tcp`: a test for packets of the protocol.
     pub(crate) fn has_protocol(&self, proto: ProtocolQualifier) -> Result<FilterNode, FilterError> {
         let link_type = |protocol| self.has_type(protocol);
         let any_of = |packets: &[u32]| self.any_isis(packets);
@@ -77,7 +78,7 @@ impl LayerOffsets {
         Ok(FilterNode::Any(tests.collect::<Result<_, _>>()?))
     }
 
-    /// Compiles `PROTO proto NUMBER`.
+    /// Compiles `PROTO proto NUMBER`: a test for packets of PROTO that carry the protocol NUMBER.
     pub(crate) fn carries(&self, number: u32, proto: ProtocolQualifier) -> Result<FilterNode, FilterError> {
         let behind_llc = |offset| {
             ComputedNumber::field(self.payload.plus(self.llc_bytes + offset), FieldSize::Byte).equals(number)
@@ -101,7 +102,7 @@ impl LayerOffsets {
         })
     }
 
-    /// Compiles `PROTO protochain NUMBER`.
+    /// Compiles `PROTO protochain NUMBER`: a search for the protocol NUMBER in the chain of headers.
     pub(crate) fn has_in_chain(
         &self,
         protocol: u32,
@@ -166,7 +167,7 @@ impl LayerOffsets {
         })
     }
 
-    /// Compiles a comparison of an Ethernet address.
+    /// Compiles a test of a frame's Ethernet addresses.
     pub(crate) fn has_ethernet_address(
         &self,
         address: [u8; 6],
@@ -179,7 +180,7 @@ impl LayerOffsets {
     }
 }
 
-/// Returns the number of a protocol by name.
+/// Returns the number that a protocol's name stands for after the qualifier `proto`.
 pub(crate) fn named(name: &str, proto: ProtocolQualifier, names: &NameDatabases) -> Result<u32, FilterError> {
     let found = match proto {
         ProtocolQualifier::Any | ProtocolQualifier::Ip | ProtocolQualifier::Ipv6 => {

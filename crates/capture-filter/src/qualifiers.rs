@@ -1,9 +1,9 @@
 //! Qualifiers of a primitive: protocol, direction and kind.
 
-/// A protocol word of the language.
+/// Protocol word that qualifies a primitive, such as `tcp`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProtocolQualifier {
-    /// No protocol is given.
+    /// No protocol word is given.
     Any,
     Link,
     Ip,
@@ -46,7 +46,7 @@ pub(crate) enum ProtocolQualifier {
     Radio,
 }
 
-/// Address or port of a frame to compare.
+/// Direction word that selects the address or port of a frame to compare: source, destination, either or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DirectionQualifier {
     /// No direction is given: the same as [`DirectionQualifier::Either`], where one is allowed.
@@ -57,7 +57,7 @@ pub(crate) enum DirectionQualifier {
     Both,
 }
 
-/// Kind of operand of a primitive.
+/// Type word of a primitive: the kind of its operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TypeQualifier {
     /// No kind is given: the same as [`TypeQualifier::Host`].

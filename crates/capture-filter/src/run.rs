@@ -6,12 +6,12 @@ use crate::node::{
     HeaderChainSearch, NumberComparison, Operator,
 };
 
-/// Largest number of headers of a chain that are followed.
+/// Maximum number of headers of a chain that a search follows.
 const MAX_HEADERS: usize = 64;
 /// Ethernet type of a Geneve payload that begins with an Ethernet header (IANA).
 const TRANSPARENT_BRIDGING: u32 = 0x6558;
 
-/// Rejection of the frame: a field is outside of it, or a number is divided by zero.
+/// Rejection of a frame: a field is outside of it, or a number is divided by zero.
 struct FrameRejected;
 
 struct FilterRun<'a> {
@@ -96,7 +96,7 @@ impl FilterRun<'_> {
         self.load(u64::from(variable) + u64::from(offset.constant), *size)
     }
 
-    /// Returns four times the low half of a header's first byte.
+    /// Returns the length in bytes that the low half of an IPv4 header's first byte gives.
     fn ipv4_length(&self, header: FrameOffset) -> Result<u32, FrameRejected> {
         let at = u64::from(self.slot(header.slot)) + u64::from(header.constant);
         Ok((self.load(at, FieldSize::Byte)? & 0xf) * 4)
@@ -116,8 +116,8 @@ impl FilterRun<'_> {
         self.load(at.into(), FieldSize::Byte)
     }
 
-    /// Returns true if the next-header fields lead to a protocol, through headers of options, routing, fragments and
-    /// authentication. After an authentication header, offsets count from the IP header, as in libpcap.
+    /// Returns true if the chain of next-header fields leads to a protocol, through headers of options, routing,
+    /// fragments and authentication. After an authentication header, offsets count from the IP header, as in libpcap.
     fn chain(
         &self,
         HeaderChainSearch { header, is_ipv6, protocol }: HeaderChainSearch,

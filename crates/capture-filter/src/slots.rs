@@ -3,17 +3,17 @@
 use crate::error::{FilterError, refuse};
 use crate::node::{ComputedNumber, FilterNode, FrameField, GeneveTest, NumberComparison, OffsetSlot};
 
-/// Set of stored slots, a bit each.
+/// Set of the slots that are stored, a bit for each.
 type StoredSlots = u32;
 
-/// Slots that are stored after a test that is true, and after one that is false.
+/// Slots that are stored after a test, if the test is true and if it is false.
 #[derive(Clone, Copy)]
 struct SlotsByOutcome {
     if_true: StoredSlots,
     if_false: StoredSlots,
 }
 
-/// Refuses a filter with a test that may be reached without the `geneve` before it.
+/// Refuses a filter with a test that reads a Geneve packet but may run for other packets.
 pub(crate) fn check(filter: &FilterNode) -> Result<(), FilterError> {
     match behind(filter, 0) {
         Some(_) => Ok(()),
@@ -24,7 +24,7 @@ pub(crate) fn check(filter: &FilterNode) -> Result<(), FilterError> {
     }
 }
 
-/// Returns the slots stored after a test, or `None` if it reads a slot that is not stored.
+/// Returns the slots that are stored after a test, or `None` if the test reads a slot that is not stored.
 fn behind(node: &FilterNode, stored: StoredSlots) -> Option<SlotsByOutcome> {
     let same = SlotsByOutcome { if_true: stored, if_false: stored };
     let reads = |slot: OffsetSlot| (stored & bit(slot) != 0).then_some(same);

@@ -7,7 +7,7 @@ use crate::words::{self, ReservedWord};
 use alloc::vec::Vec;
 use core::net::Ipv6Addr;
 
-/// Token of a filter's text.
+/// Token of a filter's text: a word, a number, an address, a name or a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FilterToken<'a> {
     Word(ReservedWord),
@@ -20,7 +20,7 @@ pub(crate) enum FilterToken<'a> {
     Sign(SymbolToken),
 }
 
-/// An operator or a bracket.
+/// Symbol of the language: an operator or a bracket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SymbolToken {
     Open,
@@ -88,7 +88,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(usize, FilterToken<'_>)>, Filter
     }
 }
 
-/// Returns the first token of a text and its length.
+/// Returns the first token of a text, and the token's length in bytes.
 fn first(text: &str) -> Result<(usize, FilterToken<'_>), FilterError> {
     if let Some((sign, word)) = WORD_SIGNS.iter().find(|(sign, _)| text.starts_with(sign)) {
         return Ok((sign.len(), FilterToken::Word(*word)));
@@ -140,7 +140,8 @@ fn unknown(text: &str) -> Result<(usize, FilterToken<'_>), FilterError> {
     refuse!("unknown character at \"{text:.20}\"")
 }
 
-/// Returns the length of a name: letters and digits, with `-`, `_` and `.` between them; it may end in a dot.
+/// Returns the length of the name that a text begins with: letters and digits, with `-`, `_` and `.` between them; it
+/// may end in a dot.
 fn name_length(text: &str) -> usize {
     if !text.starts_with(|first: char| first.is_ascii_alphanumeric()) {
         return 0;
@@ -161,7 +162,7 @@ fn number_length(text: &str) -> usize {
     digits(text, char::is_ascii_digit)
 }
 
-/// Returns the length of two to four numbers with dots between them.
+/// Returns the length of the IPv4 address that a text begins with: two to four numbers with dots between them.
 fn ipv4_length(text: &str) -> usize {
     let mut length = number_length(text);
     let mut parts = 1;
@@ -176,8 +177,8 @@ fn ipv4_length(text: &str) -> usize {
     if parts > 1 { length } else { 0 }
 }
 
-/// Returns the length of an Ethernet address: six groups of one or two hexadecimal digits with colons, dots or
-/// hyphens, three groups of four with dots, or twelve digits.
+/// Returns the length of the Ethernet address that a text begins with: six groups of one or two hexadecimal digits with
+/// colons, dots or hyphens, three groups of four with dots, or twelve digits.
 fn mac_length(text: &str) -> usize {
     let pairs = [':', '-', '.'].map(|separator| groups(text, separator, 6, 1..=2));
     let run = text.chars().take_while(char::is_ascii_hexdigit).count();
@@ -185,7 +186,7 @@ fn mac_length(text: &str) -> usize {
     pairs.into_iter().chain([groups(text, '.', 3, 4..=4), plain]).max().unwrap_or(0)
 }
 
-/// Returns the length of `count` groups of hexadecimal digits, or 0 if there are fewer.
+/// Returns the length of `count` groups of hexadecimal digits that a text begins with, or 0 if there are fewer.
 fn groups(text: &str, separator: char, count: usize, digits: core::ops::RangeInclusive<usize>) -> usize {
     let mut length = 0;
     for group in 0..count {
@@ -220,8 +221,8 @@ fn mac(text: &str) -> [u8; 6] {
     mac
 }
 
-/// Returns the length of an IPv6 address: eight groups of up to four hexadecimal digits, or fewer around `::`; an
-/// IPv4 address may stand for the last two.
+/// Returns the length of the IPv6 address that a text begins with: eight groups of up to four hexadecimal digits, or
+/// fewer around `::`; an IPv4 address may stand for the last two.
 fn ipv6_length(text: &str) -> usize {
     let run = text.chars().take_while(|c| c.is_ascii_hexdigit() || matches!(c, ':' | '.')).count().min(64);
     (2..=run).rev().find(|length| is_ipv6(&text[..*length])).unwrap_or(0)

@@ -2,13 +2,13 @@
 
 use crate::qualifiers::{ProtocolQualifier, TypeQualifier};
 
-/// A reserved word.
+/// Reserved word of the filter language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReservedWord {
     Proto(ProtocolQualifier),
     Src,
     Dst,
-    /// `host`, `net`, `port`, `portrange`.
+    /// Type word: `host`, `net`, `port` or `portrange`.
     Kind(TypeQualifier),
     Mask,
     ProtoKind,
@@ -31,7 +31,7 @@ pub(crate) enum ReservedWord {
     Llc,
     /// `rnr`, also a subtype of LLC.
     Rnr,
-    /// A word for frames of another link type, or for metadata that a savefile does not have.
+    /// Refused word: for frames of another link type, or for metadata that a savefile does not have.
     Foreign,
 }
 
@@ -116,7 +116,7 @@ const OTHERS: &[(&str, ReservedWord)] = &[
     ("rulenum", ReservedWord::Rnr),
 ];
 
-/// 802.11, ATM, SS7 and pf(4), and the interface index of a live capture.
+/// Refused words: those for 802.11, ATM, SS7 and pf(4), and for the interface index of a live capture.
 const FOREIGN: &[&str] = &[
     "type",
     "subtype",
@@ -234,20 +234,20 @@ const NUMBERS: &[(&str, u32)] = &[
     ("tcp-cwr", 0x80),
 ];
 
-/// Returns the reserved word of a text.
+/// Returns the reserved word that a text spells, if any.
 pub(crate) fn word(text: &str) -> Option<ReservedWord> {
     let proto = find(PROTOCOLS, text).map(ReservedWord::Proto);
     let foreign = || FOREIGN.contains(&text).then_some(ReservedWord::Foreign);
     proto.or_else(|| find(OTHERS, text)).or_else(foreign)
 }
 
-/// Returns the number that a word stands for.
+/// Returns the number that a named constant stands for.
 pub(crate) fn number(text: &str) -> Option<u32> {
     find(NUMBERS, text)
 }
 
 impl ProtocolQualifier {
-    /// Returns the word of a protocol, for errors.
+    /// Returns the protocol's word in the language, for error texts.
     pub(crate) fn word(self) -> &'static str {
         PROTOCOLS.iter().find(|(_, proto)| *proto == self).map_or("no protocol", |(word, _)| word)
     }

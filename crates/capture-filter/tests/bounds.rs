@@ -1,4 +1,4 @@
-//! Cost of filters, and errors of refused texts.
+//! Tests the bounds on the cost of filters, and the errors of refused texts.
 
 use capture_filter::{Filter, MAX_TEXT, NameDatabases};
 use proptest::prelude::{any, proptest};
@@ -8,7 +8,7 @@ fn compile(text: &str) -> Result<Filter, String> {
     Filter::compile(text, &NameDatabases::default()).map_err(|error| error.to_string())
 }
 
-/// Compiles and runs a filter on a thread with little stack.
+/// Compiles a filter and applies it to a frame, on a thread with a small stack.
 fn runs(text: String) -> Result<bool, String> {
     let run = move || compile(&text).map(|filter| filter.selects(&[0; 60], 60));
     thread::Builder::new().stack_size(256 << 10).spawn(run).unwrap().join().unwrap()

@@ -5,7 +5,7 @@ use i82576::Time;
 
 /// Monotonic clock of a host or of a test.
 pub(crate) trait TimeSource {
-    /// Returns the time now.
+    /// Returns the present time on this clock.
     fn now(&self) -> Time;
 }
 
@@ -19,7 +19,7 @@ impl TimeSource for HostClock {
     }
 }
 
-/// Returns the time now on the host's clock, for threads that have no loop to pass it on.
+/// Returns the present time on the host's clock, for threads that have no loop to pass it on.
 pub(crate) fn now() -> Time {
     HostClock.now()
 }

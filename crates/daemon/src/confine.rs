@@ -1,5 +1,5 @@
-//! Confinement of a host: its user before it starts, and then, in each thread, the rights that the thread does not
-//! need.
+//! Confinement of the host: changes its user before it starts, and then takes rights from each thread that the thread
+//! does not need.
 //!
 //! A program that runs a host beside other things ([`crate::RunningHost`] in a test, or a demo) confines the host's own
 //! threads only. `softiov serve` confines its whole process: [`begin`] before the host starts, [`first_thread`] after.
@@ -47,8 +47,8 @@ pub fn first_thread(config: &HostConfig) -> Result<(), StartError> {
     Ok(confinement(config).prepare(ThreadRole::Main)?.apply()?)
 }
 
-/// Prepares the confinement of a thread that the program starts beside the host and that may block. Call it after
-/// [`begin`].
+/// Prepares the confinement of a helper thread, which may block and which the program starts beside the host's own
+/// threads. Call it after [`begin`].
 ///
 /// # Errors
 /// [`StartError::Confine`].
@@ -56,7 +56,7 @@ pub fn helper(config: &HostConfig) -> Result<PreparedSandbox, StartError> {
     Ok(confinement(config).prepare(ThreadRole::Helper)?)
 }
 
-/// Restrictions of each kind of thread of the host.
+/// Prepared restrictions for each kind of thread of the host.
 #[derive(Clone, Debug)]
 pub(crate) struct ThreadSandboxes {
     pub(crate) port: PreparedSandbox,
@@ -77,7 +77,7 @@ impl ThreadSandboxes {
     }
 }
 
-/// Returns the common confinement of the host's threads.
+/// Returns the restrictions that all threads of the host share.
 fn confinement(config: &HostConfig) -> ThreadSandbox {
     let any = |is: fn(&UplinkConfig) -> bool| config.ports.iter().any(|port| is(&port.uplink));
     let capabilities = match &config.confine.user {
@@ -91,7 +91,7 @@ fn confinement(config: &HostConfig) -> ThreadSandbox {
     ThreadSandbox { seccomp: config.confine.seccomp, capabilities }
 }
 
-/// Returns the files and addresses that the host needs.
+/// Returns the Landlock rules for the files and addresses that the host needs.
 fn reach(config: &HostConfig, readable: &[PathBuf]) -> LandlockRules {
     let vfs = config.ports.iter().flat_map(|port| port.vfs.iter().map(|vf| &vf.socket));
     let uplinks = config.ports.iter().filter_map(|port| match &port.uplink {

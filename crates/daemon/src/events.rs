@@ -1,5 +1,5 @@
-//! Recent events: lines of the host's log as records, for `softiov events`. One list for the process, as there is one
-//! log, which fills the list.
+//! Recent events of the host: the lines of its log as records, for `softiov events`. One list for the process, as
+//! there is one log, which fills the list.
 //!
 //! The list is bounded in records and bytes. A client that asks too late receives the number of lost events.
 
@@ -12,9 +12,9 @@ use std::str::FromStr;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Maximum number of events in the host's list.
+/// Maximum number of events that the host keeps in its list.
 const MOST: usize = 4096;
-/// Maximum bytes of names and values in the events of the list.
+/// Maximum total bytes of names and values of the kept events.
 const ROOM: usize = 1 << 20;
 /// Maximum number of events in one answer, so that the answer stays small and the lock is held briefly.
 const IN_ONE_ANSWER: usize = 256;
@@ -51,7 +51,8 @@ pub struct RecentEvents {
     pub more: bool,
 }
 
-/// Position after an event, written `RUN-NUMBER`: the process that has counted the event, and its number.
+/// Position in the list of events, after an event. It is written `RUN-NUMBER`: the process that has counted the event,
+/// and its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventPosition {
     run: u64,
@@ -64,14 +65,14 @@ static RUN: LazyLock<u64> = LazyLock::new(|| {
 });
 
 impl EventPosition {
-    /// Returns the position after an event of this process.
+    /// Returns the position after this process's event with a number.
     #[must_use]
     pub fn behind(number: u64) -> Self {
         Self { run: *RUN, number }
     }
 
-    /// Returns the number of this process's last event before the mark: 0 if the mark is of another process, which ran
-    /// before this one.
+    /// Returns the number of this process's last event before the position: 0 if the position is of another process,
+    /// which ran before this one.
     #[must_use]
     pub fn number(self) -> u64 {
         if self.run == *RUN { self.number } else { 0 }
@@ -105,18 +106,19 @@ struct EventHistory {
 
 static KEPT: Mutex<EventHistory> = Mutex::new(EventHistory::new());
 
-/// Adds an event to the list and numbers it.
+/// Numbers an event, and adds it to the host's list.
 pub fn note(event: HostEvent) {
     with(|kept| kept.note(event));
 }
 
-/// Returns the events after the event with this number, or all events of the list for 0.
+/// Returns the kept events after the one with this number, or all kept events for 0.
 #[must_use]
 pub fn after(number: u64) -> RecentEvents {
     with(|kept| kept.after(number))
 }
 
-/// Locks the list of events. The lock is held while one record moves, or while [`IN_ONE_ANSWER`] records are copied.
+/// Calls a function with the locked list of events. The lock is held while one record moves, or while
+/// [`IN_ONE_ANSWER`] records are copied.
 fn with<T>(what: impl FnOnce(&mut EventHistory) -> T) -> T {
     what(&mut KEPT.lock().unwrap_or_else(PoisonError::into_inner))
 }
@@ -159,7 +161,7 @@ fn size(event: &HostEvent) -> usize {
     size_of::<HostEvent>() + event.event.len() + event.time.len() + fields.sum::<usize>()
 }
 
-/// Shortens an event: drops its fields, then the end of its message.
+/// Shortens an event that is too long: drops its fields, then the end of its message.
 fn cut(event: &mut HostEvent) {
     if size(event) > size_of::<HostEvent>() + LONGEST {
         event.fields.clear();

@@ -27,7 +27,8 @@ use std::time::Duration;
 /// Name of the control socket among the kept descriptors.
 const CONTROL: &str = "control";
 
-/// Host that is set up but does not run yet. It serves no client, and leaves a predecessor's descriptors untouched.
+/// Host that is set up and whose threads do not run yet. It serves no client, and leaves a predecessor's descriptors
+/// untouched.
 #[derive(Debug)]
 pub struct ReadyHost {
     config: HostConfig,
@@ -40,7 +41,8 @@ pub struct ReadyHost {
 }
 
 impl ReadyHost {
-    /// Sets up every port of the configuration, or nothing, with the descriptors in the vault.
+    /// Sets up a host with every port of the configuration, or nothing. Uses the descriptors that a predecessor has
+    /// left in the vault.
     ///
     /// # Errors
     /// [`StartError`].
@@ -123,7 +125,7 @@ impl ReadyHost {
     }
 }
 
-/// Running host. Dropping this value ends the host.
+/// Running host with its threads. Dropping this value ends the host.
 #[derive(Debug)]
 pub struct RunningHost {
     control_socket: PathBuf,
@@ -137,14 +139,14 @@ pub struct RunningHost {
     probe: WatchdogProbe,
     server: ControlServerHandle,
     vault: DescriptorVault,
-    /// Set when the next process has the control socket.
+    /// True once the next process has the control socket.
     leaving: Arc<AtomicBool>,
     orders: mpsc::Receiver<MainThreadOrder>,
     order_waker: ThreadWaker,
 }
 
 impl RunningHost {
-    /// Starts every port of the configuration, or nothing.
+    /// Starts a new host with every port of the configuration, or nothing.
     ///
     /// # Errors
     /// [`StartError`].
@@ -152,7 +154,7 @@ impl RunningHost {
         Self::inherit(config, &DescriptorVault::default())
     }
 
-    /// Starts with the descriptors that the previous process has left in the vault.
+    /// Starts a host that continues from the descriptors that the previous process has left in the vault.
     ///
     /// # Errors
     /// [`StartError`].
@@ -174,8 +176,8 @@ impl RunningHost {
         runs(&self.api) && runs(&self.control)
     }
 
-    /// Returns the check of the watchdog: it waits until the control thread and every port have answered, ahead of any
-    /// number of pending requests. The error names the part that does not answer.
+    /// Returns the check of the watchdog, a function that waits until the control thread and every port have answered,
+    /// ahead of any number of pending requests. The error names the part that does not answer.
     pub fn check(&self) -> impl Fn() -> Result<(), String> + Send + use<> {
         let probe = self.probe.clone();
         move || probe.ask().map_err(|failure| failure.message)
@@ -224,7 +226,7 @@ impl RunningHost {
         self.ports.resume();
     }
 
-    /// Ends the host after [`RunningHost::pause`] without notifying guests or clients: a successor process serves them.
+    /// Ends the paused host without notifying guests or clients: a successor process serves them.
     pub fn leave(mut self) {
         self.leaving.store(true, Ordering::Release);
         self.ports.leave();
@@ -232,8 +234,8 @@ impl RunningHost {
         self.join();
     }
 
-    /// Begins the end: notifies guests that their VFs stop, and disconnects clients in a way that their machines
-    /// survive. Follow it by [`RunningHost::has_ended`] or [`RunningHost::stop`].
+    /// Begins the end of the host: notifies guests that their VFs stop, and disconnects clients in a way that their
+    /// machines survive. Follow it by [`RunningHost::has_ended`] or [`RunningHost::stop`].
     pub fn end(&self) {
         self.server.stop();
         self.ports.end_all();

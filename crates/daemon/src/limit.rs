@@ -1,10 +1,10 @@
-//! Bound on the log lines that clients and guests can cause.
+//! Limit of the log lines that clients and guests can cause.
 
 use i82576::Time;
 use std::fmt::Display;
 use std::time::Duration;
 
-/// Limit of a message's log lines a minute. It counts the suppressed lines.
+/// Limit of a message's log lines per minute, with the number of suppressed lines.
 #[derive(Debug)]
 pub(crate) struct LogLimit {
     most: u32,
@@ -20,7 +20,8 @@ impl LogLimit {
         Self { most, used: 0, suppressed: 0, window: Time::ZERO }
     }
 
-    /// Returns the number of lines suppressed before this one, or `None` if this one must be suppressed too.
+    /// Asks to log one more line. Returns the number of lines suppressed before it, or `None` if it must be suppressed
+    /// too.
     pub(crate) fn allow(&mut self, now: Time) -> Option<u64> {
         if now.since(self.window) >= MINUTE {
             (self.window, self.used) = (now, 0);
@@ -33,7 +34,7 @@ impl LogLimit {
         Some(std::mem::take(&mut self.suppressed))
     }
 
-    /// Logs a failure of a function, if the limit allows it.
+    /// Logs a failure of a PCI function, unless the limit of log lines is reached.
     pub(crate) fn warn(&mut self, now: Time, function: &str, what: &str, error: &dyn Display) {
         if let Some(suppressed) = self.allow(now) {
             tracing::warn!(function, %error, suppressed, "{what}");

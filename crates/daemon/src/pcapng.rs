@@ -1,5 +1,5 @@
-//! Blocks of a pcapng file (draft-ietf-opsawg-pcapng) for recordings and captures: a section, its interfaces, and
-//! packets with times in nanoseconds. Only writing; `replay` reads files.
+//! Writer of the blocks of a pcapng file (draft-ietf-opsawg-pcapng), for recordings and captures: a section, its
+//! interfaces, and packets with times in nanoseconds. `replay` reads such files.
 
 use pcap_parser::{
     EnhancedPacketBlock, InterfaceDescriptionBlock, InterfaceStatisticsBlock, Linktype, OptionCode,
@@ -9,16 +9,16 @@ use std::borrow::Cow;
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Code of a packet's comment (`opt_comment`).
+/// Code of the pcapng option `opt_comment`: comment on a packet.
 pub(crate) const COMMENT: OptionCode = OptionCode(1);
-/// Code of an interface's name (`if_name`).
+/// Code of the pcapng option `if_name`: name of an interface.
 const NAME: OptionCode = OptionCode(2);
-/// Code of the option `epb_flags`, which has a packet's direction.
+/// Code of the pcapng option `epb_flags`, which has a packet's direction.
 pub(crate) const FLAGS: OptionCode = OptionCode(2);
-/// Code of the option `epb_dropcount`: number of packets missing before this one.
+/// Code of the pcapng option `epb_dropcount`: number of packets missing before this one.
 pub(crate) const DROP_COUNT: OptionCode = OptionCode(4);
 
-/// Code of the option `isb_ifdrop`: number of packets that an interface has lost.
+/// Code of the pcapng option `isb_ifdrop`: number of packets that an interface has lost.
 const INTERFACE_DROPS: OptionCode = OptionCode(5);
 
 /// Direction of a packet, seen from its interface. The values are those of `epb_flags`.
@@ -30,10 +30,10 @@ pub(crate) enum PacketDirection {
     Out = 2,
 }
 
-/// Packet of a pcapng file.
+/// Packet to write to a pcapng file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PcapngPacket<'a> {
-    /// Index of the interface, in the order of the interface blocks.
+    /// Index of the packet's interface, in the order of the interface blocks.
     pub(crate) interface: u32,
     /// Time of the packet, nanoseconds since 1970.
     pub(crate) time: u64,

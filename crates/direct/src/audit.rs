@@ -48,7 +48,7 @@ pub enum ValueOwner {
 pub struct AuditedRegister {
     /// Name of the function that has the register.
     pub function: String,
-    /// Name of the register in the datasheet; with a number for one of several.
+    /// Name of the register in the datasheet, with an index for one of several.
     pub register: String,
     /// Offset of the register in BAR0, in bytes.
     pub offset: u32,
@@ -60,16 +60,16 @@ pub struct AuditedRegister {
     pub whose: ValueOwner,
 }
 
-/// Result of an audit of a function's registers.
+/// Result of an audit: the registers that reveal resources, and the pages to trap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AuditReport {
-    /// Audited registers, by function and offset.
+    /// Registers that reveal a resource, by function and offset.
     pub registers: Vec<AuditedRegister>,
     /// Pages of BAR0 that have to be trapped: those with registers that reveal the machine.
     pub trap_pages: Vec<u32>,
 }
 
-/// Resources of registers, by name.
+/// Names of registers in the datasheet, each with the resource that its value reveals.
 const BY_NAME: [(&str, RevealedResource); 14] = [
     ("RDBAL", RevealedResource::DmaRing),
     ("RDBAH", RevealedResource::DmaRing),
@@ -96,7 +96,7 @@ struct AuditRow {
     safe: bool,
 }
 
-/// Addresses that an audit compares values with.
+/// Addresses of a function's memory and BARs, with which an audit compares registers.
 #[derive(Debug, Clone)]
 pub struct KnownAddresses {
     /// Device addresses of the driver's memory.
@@ -105,7 +105,7 @@ pub struct KnownAddresses {
     pub bars: Vec<u64>,
 }
 
-/// Audits the PF's registers.
+/// Reads the PF's registers, and returns those that reveal a resource.
 pub(crate) fn pf<H: Hal>(function: &str, hal: &mut H, known: &KnownAddresses) -> Vec<AuditedRegister> {
     let rows = CHAPTERS.iter().flat_map(|(_, rows)| *rows).map(|row| AuditRow {
         name: row.name,
@@ -115,7 +115,7 @@ pub(crate) fn pf<H: Hal>(function: &str, hal: &mut H, known: &KnownAddresses) ->
     audit(function, hal, known, rows)
 }
 
-/// Audits a VF's registers.
+/// Reads a VF's registers, and returns those that reveal a resource.
 pub(crate) fn vf<B: CheckSubject>(hal: &mut B) -> Vec<AuditedRegister> {
     let rows = window::TABLE.iter().map(|row| AuditRow {
         name: row.name,
@@ -161,9 +161,9 @@ fn audit<H: Hal>(
     entries
 }
 
-/// Returns the resource that a register reveals, and its party; `None` if it reveals none. Zero is neither an
-/// address nor a vector, but it is a function's number. (For an address with a half of zeros, the other half is
-/// reported.)
+/// Returns the resource that a register's value reveals and the party that it belongs to; `None` if it reveals no
+/// resource. Zero is neither an address nor a vector, but it is a function's number. (For an address with a half of
+/// zeros, the other half is reported.)
 fn judge(name: &str, value: Option<u32>, known: &KnownAddresses) -> Option<(RevealedResource, ValueOwner)> {
     let resource = BY_NAME.iter().find(|(known, _)| *known == name).map(|(_, resource)| *resource);
     match (resource, value) {
@@ -246,7 +246,7 @@ mod tests {
     use i82576::Time;
     use std::time::Duration;
 
-    /// Bus whose registers read as twice their offset, except one.
+    /// Fake bus on which each register reads as twice its offset, except one with a value of its own.
     struct PatternBus(u32, u32);
 
     impl Hal for PatternBus {

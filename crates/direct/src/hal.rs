@@ -16,24 +16,25 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 use vfio_client::{RAM_BASE as SOCKET_RAM, RegisterAccesses, SharedDmaMemory, VfBus, VfioUserHal};
 
-/// Device ids of PFs: the 82576's, and those of the same MAC with other media, which igb also supports.
+/// Device ids of supported PFs: the 82576's, and those of the same MAC with other media, which igb also supports.
 pub(crate) const PF_DEVICES: [u16; 8] = [DEVICE_PF, 0x10e6, 0x10e7, 0x10e8, 0x150a, 0x150d, 0x1518, 0x1526];
-/// Device ids of VFs; the second is that of VFs under Hyper-V.
+/// Device ids of supported VFs; the second is that of VFs under Hyper-V.
 const VF_DEVICES: [u16; 2] = [DEVICE_VF, 0x152d];
-/// VFIO region number of the registers.
+/// VFIO's number of the region with the function's registers.
 const BAR0: u32 = 0;
-/// Size of the memory for the card in bytes: two rings of 256 buffers of 2 KB, and room for alignment.
+/// Size of the memory that a driver shares with the card, in bytes: two rings of 256 buffers of 2 KB, and room for
+/// alignment.
 pub(crate) const MEMORY: u64 = 4 << 20;
 /// Address of VF 0's memory: above 4 GiB, so that addresses need all their bits. Each VF has another address, so
 /// that an access on behalf of another function finds no memory.
 const RAM_BASE: u64 = 1 << 32;
 const RAM_STEP: u64 = 1 << 30;
 
-/// Registers of a PF that VFIO passes to this process.
+/// PF that VFIO passes to this process: its registers, without memory or interrupts.
 #[derive(Debug)]
 pub struct VfioPfHal {
     registers: MappedRegisters,
-    /// Keeps the function open: closing it would return it to Linux.
+    /// VFIO's handle of the PF. Closing it would return the PF to Linux.
     _function: VfioFunction,
     /// Addresses of the PF's BARs on the machine.
     bars: Vec<u64>,
@@ -80,7 +81,7 @@ impl Hal for VfioPfHal {
     }
 }
 
-/// VF with registers, memory and three vectors.
+/// VF that VFIO passes to this process: its registers, shared memory and three interrupt vectors.
 #[derive(Debug)]
 pub struct VfioVfHal {
     registers: MappedRegisters,
@@ -95,8 +96,8 @@ pub struct VfioVfHal {
 }
 
 impl VfioVfHal {
-    /// Takes a VF from Linux and opens it by VFIO, the `place`th of this run. `token` is its PF's, if VFIO holds that
-    /// too.
+    /// Takes a VF from Linux and opens it by VFIO, as number `place` of this run. `token` is its PF's, if VFIO holds
+    /// the PF too.
     ///
     /// # Errors
     /// [`DirectError`].
@@ -129,16 +130,16 @@ impl VfioVfHal {
 
 /// VF under check: its bus, and actions on it from outside its driver.
 pub trait CheckSubject: VfBus {
-    /// Returns the VF's PCI address or socket.
+    /// Returns the VF's PCI address, or the path of its socket.
     fn name(&self) -> String;
 
-    /// Resets the function (FLR), as the system does without its driver.
+    /// Resets the VF (FLR) without notice to its driver, as the system does.
     ///
     /// # Errors
     /// [`DirectError`].
     fn reset(&mut self) -> Result<(), DirectError>;
 
-    /// Returns the addresses that an audit compares registers with.
+    /// Returns the addresses of the VF's memory and BARs, with which an audit compares registers.
     fn known(&self) -> KnownAddresses;
 }
 
@@ -239,7 +240,7 @@ fn bars(pci: &PciSysfs, address: PciAddress) -> Result<Vec<u64>, DirectError> {
     Ok(pci.bars(address)?.into_iter().flatten().collect())
 }
 
-/// Checks that a function is of the wanted kind, before any access to it.
+/// Checks the ids of a PCI function, before any access to the function's registers.
 fn identify(
     pci: &PciSysfs,
     address: PciAddress,

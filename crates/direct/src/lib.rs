@@ -33,12 +33,12 @@ pub enum DirectError {
     /// VFIO does not pass the function to this process.
     #[error(transparent)]
     Vfio(#[from] VfioError),
-    /// The PCI function is of another device.
+    /// The PCI function belongs to another kind of device than wanted.
     #[error("device {address} has ID {:04x}:{:04x}, which is not {wanted} of an 82576", found.vendor, found.device)]
     NotOurs {
-        /// Address of the function of another device.
+        /// PCI address of the rejected function.
         address: PciAddress,
-        /// Vendor and device id of the function.
+        /// Vendor and device id of the rejected function.
         found: PciIds,
         /// Description of the device that the drivers need.
         wanted: &'static str,

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time between two visits: the maximum delay of a request.
+/// Time between two visits of the PF driver: the maximum delay of a VF's request.
 const BETWEEN_VISITS: Duration = Duration::from_micros(200);
 
 /// PF driver with the registers that it drives.
@@ -70,25 +70,25 @@ impl DrivenPf {
         }
     }
 
-    /// Returns the address of the PF.
+    /// Returns the PCI address of the PF.
     #[must_use]
     pub fn address(&self) -> PciAddress {
         self.address
     }
 
-    /// Returns the addresses of the PF's VFs, in order.
+    /// Returns the PCI addresses of the PF's VFs, in order.
     #[must_use]
     pub fn virtual_functions(&self) -> Vec<PciAddress> {
         self.pci.virtual_of(self.address)
     }
 
-    /// Returns the token that the VFs must be opened with.
+    /// Returns the VFIO token that the PF's VFs must be opened with.
     #[must_use]
     pub fn token(&self) -> &VfToken {
         &self.token
     }
 
-    /// Returns the driver, which gets no visits while the guard is held.
+    /// Locks the PF driver. The driver gets no visits while the guard is held.
     pub fn lock(&self) -> MutexGuard<'_, PfAndRegisters> {
         // A panic of the visiting thread has been reported; the registers remain valid.
         self.side.lock().unwrap_or_else(PoisonError::into_inner)
@@ -101,7 +101,7 @@ impl PfAndRegisters {
     }
 }
 
-/// Returns the address that a VF gets: locally administered, and the same in every run.
+/// Returns the Ethernet address that our PF driver gives a VF: locally administered, and the same in every run.
 #[must_use]
 pub fn vf_mac(vf: VfIndex) -> MacAddress {
     MacAddress([0x02, 0x82, 0x57, 0x06, 0x00, vf.get()])

@@ -1,5 +1,5 @@
-//! Runs the checks against VFs of our own card, on the live host: none fails, and none differs from the datasheet.
-//! So a finding on another's card is a property of that card. Checks that need VFIO run in guests.
+//! Runs the checks against VFs of our own card, on the live host: none fails, and none differs from the datasheet. So a
+//! finding on another's card is a property of that card. Checks that need VFIO run in guests.
 
 use daemon::RunningHost;
 use daemon::config::HostConfig;
@@ -21,7 +21,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use vfio_client::VfBus;
 
-/// Timeout until a guest's link is up.
+/// Timeout until the link of a guest is up.
 const LINK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// TCP/IP stack of an embedded guest, used by the checks.
@@ -53,7 +53,7 @@ fn sockets(folder: &Path, vfs: &[u8]) -> CheckPlan {
     CheckPlan { functions: FunctionSelection::Sockets(vfs.iter().map(socket).collect()), wire: None }
 }
 
-/// Waits until the PF has got the notice that the drivers of these VFs have left.
+/// Waits until the PF has received the notice that the drivers of these VFs have left.
 fn assert_left(host: &RunningHost, vfs: &[u8]) {
     let begun = Instant::now();
     while !active(host, vfs).is_empty() {
@@ -62,7 +62,7 @@ fn assert_left(host: &RunningHost, vfs: &[u8]) {
     }
 }
 
-/// Returns the VFs whose drivers have been started by the PF and have not left since.
+/// Returns those of these VFs that are active: their drivers have started and not left since.
 fn active(host: &RunningHost, vfs: &[u8]) -> Vec<u8> {
     let is_active =
         |vf: &u8| match ask(host.control_socket(), ControlRequest::VfShow { vf: format!("pf0vf{vf}") }) {

@@ -24,7 +24,7 @@ use vfio_client::{RAM_BASE, SharedDmaMemory};
 
 const RING: usize = 256;
 const BURST: usize = 32;
-/// Bytes of shared memory.
+/// Bytes of the memory that driver and card share.
 const MEMORY: u64 = 4 << 20;
 /// Bytes of a transmit descriptor, in either family.
 const TX_SIZE: usize = 16;
@@ -33,7 +33,7 @@ const BUFFER: u64 = 2048;
 const ROUNDS: usize = 51;
 const ROUND: Duration = Duration::from_millis(4);
 
-/// Ring in shared memory, as the card sees it.
+/// Ring of the driver in shared memory, read and completed by the benchmark as the card.
 #[derive(Debug, Default, Clone, Copy)]
 struct CardSideRing {
     base: u64,
@@ -41,13 +41,13 @@ struct CardSideRing {
     head: usize,
 }
 
-/// Registers and memory of a VF, and the PF's replies to its driver.
+/// Registers and shared memory of a VF, with the granting replies of its PF.
 #[derive(Debug)]
 struct MemoryVfBus {
     ram: SharedDmaMemory,
     /// Registers of BAR0, a 32-bit word each.
     registers: Vec<u32>,
-    /// Replies that the admin queue has sent.
+    /// Number of replies that the PF has put into an AVF's admin queue.
     replies: usize,
     tx: CardSideRing,
     rx: CardSideRing,
@@ -121,7 +121,7 @@ impl MemoryVfBus {
         u64::from(low) | u64::from(high) << 32
     }
 
-    /// Grants the request before `tail` of an AVF's admin queue.
+    /// Grants the request in the slot before `tail` of an AVF's mailbox, as its PF.
     fn reply(&mut self, tail: usize) {
         let requests = self.address(avf::register::VF_ATQBAL, avf::register::VF_ATQBAH);
         let replies = self.address(avf::register::VF_ARQBAL, avf::register::VF_ARQBAH);
@@ -168,7 +168,7 @@ impl MemoryVfBus {
     }
 }
 
-/// A VF, its bus, and the card's next completions.
+/// A started VF with its bus, the frame to send, and the card's completions of a burst.
 struct DriverFramePathBench {
     bus: MemoryVfBus,
     vf: AnyVf,
@@ -176,7 +176,7 @@ struct DriverFramePathBench {
     /// Completed descriptors of a burst of received frames, all alike.
     received: Vec<u8>,
     rx_size: usize,
-    /// Byte of a transmit descriptor with the report bit, the bit, and offset and value of the card's report.
+    /// Position and bit of a report request in a transmit descriptor, and position and value of the card's report.
     report: (usize, u8, usize, u8),
     buffer: Vec<u8>,
 }
@@ -218,7 +218,7 @@ impl DriverFramePathBench {
         Self { bus, vf, frame, received, rx_size, report, buffer: vec![0; 2048] }
     }
 
-    /// Sends a burst, and plays the card that completes it.
+    /// Sends a burst of equal frames, and completes their descriptors as the card.
     fn send(&mut self) {
         let Self { bus, vf, frame, report: (asked_at, asked, at, done), .. } = self;
         let sent = vf.transmit_burst(bus, &[&frame[..]; BURST], &TxOffload::default());
@@ -235,7 +235,7 @@ impl DriverFramePathBench {
         bus.tx.head = (bus.tx.head + BURST) % RING;
     }
 
-    /// Plays the card that delivers a burst, and receives it.
+    /// Completes a burst of receive descriptors as the card, and receives the frames.
     fn receive(&mut self) {
         let Self { bus, vf, frame, received, rx_size, buffer, .. } = self;
         bus.ram.write(bus.rx.base + (bus.rx.head * *rx_size) as u64, received);
@@ -250,12 +250,12 @@ impl DriverFramePathBench {
     }
 }
 
-/// Returns how often to call without measuring, if the environment says so.
+/// Returns the number of bursts to exchange without measuring, from FRAME_PATH_CALLS; `None` if it is not set.
 fn calls() -> Option<u32> {
     std::env::var("FRAME_PATH_CALLS").ok()?.parse().ok()
 }
 
-/// Returns nanoseconds a frame: the median of rounds.
+/// Returns the nanoseconds that a frame takes: the median of all rounds.
 fn median(mut exchange: impl FnMut()) -> f64 {
     let mut rounds: Vec<f64> = (0..ROUNDS)
         .map(|_| {

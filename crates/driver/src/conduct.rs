@@ -36,14 +36,14 @@ impl QuarantineCause {
 /// Number of a VF's events of each kind since the start.
 pub type OffenceCounts = [u64; KINDS];
 
-/// Threshold that a VF exceeded, and the measure against the VF.
+/// Finding about a VF's conduct: the exceeded threshold, and the measure against the VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConductVerdict {
     /// Kind of the events that exceeded the threshold.
     pub offence: Offence,
     /// Events of the offence's kind per second.
     pub rate: u64,
-    /// Measure that the limit takes against the VF.
+    /// Measure against the VF that the threshold requires.
     pub action: OffenceAction,
 }
 
@@ -74,13 +74,13 @@ pub struct ConductMonitor {
 }
 
 impl ConductMonitor {
-    /// Creates the conduct of a quarantined VF without history.
+    /// Creates the record of a quarantined VF without earlier offences.
     #[must_use]
     pub fn of_quarantined(why: QuarantineCause) -> Self {
         Self { quarantined: Some(why), ..Self::default() }
     }
 
-    /// Returns the reason of the VF's quarantine, or `None`.
+    /// Returns the reason for which the VF is quarantined, or `None` if it is not.
     #[must_use]
     pub fn quarantined(&self) -> Option<QuarantineCause> {
         self.quarantined
@@ -141,7 +141,7 @@ impl ConductMonitor {
         worst
     }
 
-    /// Excludes one event that the VF did not cause.
+    /// Excludes one offence that the VF did not cause from its next comparison with the limits.
     pub(crate) fn excuse(&mut self, offence: Offence) {
         if let Some((_, before)) = &mut self.sampled {
             before[offence as usize] += 1;
@@ -186,7 +186,7 @@ impl ConductMonitor {
         [self.throttled_until, self.serve_at].into_iter().flatten().filter(|at| *at > now).min()
     }
 
-    /// Returns the VF's rate limit in Mb/s, given the administrator's; 0 is no limit.
+    /// Returns the VF's transmit rate limit in Mb/s, given the administrator's limit; 0 is no limit.
     pub(crate) fn rate(&self, most: u32) -> u32 {
         match (self.throttled(), most) {
             (false, most) => most,
@@ -208,7 +208,7 @@ mod tests {
         Time::from_micros(s * 1_000_000)
     }
 
-    /// Returns the verdict on a VF with this many events of one kind in the second after the first sample.
+    /// Observes a VF whose total of one kind rises by `events` in a second, and returns the verdict.
     fn found(kind: Offence, events: u64) -> Option<ConductVerdict> {
         let mut monitor = ConductMonitor::default();
         assert_eq!(monitor.observe(seconds(5), [7; KINDS], &LIMITS), None, "nothing to compare with");

@@ -3,7 +3,7 @@
 //!
 //! Not supported: SCTP, tunnels, and segmentation of UDP. Each family encodes its descriptors elsewhere.
 
-/// Work that the card does for one frame to be sent.
+/// Offloads that a driver requests from the card for one frame to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TxOffload {
     /// True to fill in the checksum of an IPv4 header.
@@ -82,7 +82,7 @@ impl HeaderLengths {
         self.ipv4
     }
 
-    /// Returns true if the payload can be segmented.
+    /// Returns true if the transport is TCP, whose payload can be segmented.
     pub(crate) fn is_tcp(&self) -> bool {
         self.tcp
     }

@@ -1,4 +1,5 @@
-//! Division of checksum work: the card computes and verifies those of TCP and UDP over IPv4, this module the rest.
+//! Division of checksum work between the card and this module: the card computes and verifies the checksums of TCP and
+//! UDP over IPv4, this module the rest.
 //!
 //! The stack neither computes nor verifies the checksums of IPv4, TCP and UDP. It still handles those of ICMP. IPv6
 //! is not supported.
@@ -23,7 +24,8 @@ pub(crate) fn choose_offload(frame: &mut [u8]) -> TxOffload {
     TxOffload::default()
 }
 
-/// Returns true if no checksum of a received frame is wrong, by the card's verdict or, without one, by a sum.
+/// Returns true if no checksum of a received frame is wrong, by the card's verdict or, where the card gives none, by
+/// computation.
 pub(crate) fn is_intact(frame: &[u8], received: &VfReceivedFrame) -> bool {
     match (received.ip_checksum, received.l4_checksum) {
         (ChecksumStatus::Bad, _) | (_, ChecksumStatus::Bad) => false,
@@ -32,7 +34,8 @@ pub(crate) fn is_intact(frame: &[u8], received: &VfReceivedFrame) -> bool {
     }
 }
 
-/// Verifies the requested checksums of a frame. An incomplete IPv4 packet passes, since the stack refuses it.
+/// Verifies the IPv4 checksum (`ip`) and the TCP or UDP checksum (`l4`) of a frame, if requested. An incomplete IPv4
+/// packet passes, since the stack refuses it.
 fn verify(frame: &[u8], ip: bool, l4: bool) -> bool {
     let Ok(ethernet) = EthernetFrame::new_checked(frame) else { return true };
     if ethernet.ethertype() != EthernetProtocol::Ipv4 {
@@ -58,7 +61,7 @@ fn transport_is_intact(packet: &Ipv4Packet<&[u8]>) -> bool {
     }
 }
 
-/// Returns true if a packet is not a fragment.
+/// Returns true if an IPv4 packet is not a fragment.
 fn is_whole<T: AsRef<[u8]>>(packet: &Ipv4Packet<T>) -> bool {
     !packet.more_frags() && packet.frag_offset() == 0
 }
@@ -67,7 +70,7 @@ fn is_whole<T: AsRef<[u8]>>(packet: &Ipv4Packet<T>) -> bool {
 mod tests {
     use super::*;
 
-    /// Builds an Ethernet frame with an IPv4 packet of 28 bytes, without checksums.
+    /// Builds an Ethernet frame with an IPv4 packet of 28 bytes, whose checksums are zero.
     fn frame(protocol: u8) -> [u8; 42] {
         let mut frame = [0; 42];
         frame[12..14].copy_from_slice(&[8, 0]);

@@ -17,13 +17,13 @@ use vfio_client::VfBus;
 pub(crate) const MAX_FRAME: usize = 1514;
 /// Longest frame before segmentation in bytes: the longest IPv4 packet with its Ethernet header.
 const MAX_SEGMENTED: usize = 14 + 65_535;
-/// Maximum number of frames that one call checks for an intact one.
+/// Maximum number of received frames that one call examines to find one with correct checksums.
 const CHECKED_FRAMES: usize = 64;
-/// Maximum number of frames that are received together.
+/// Maximum number of frames that are received from the VF together.
 const BURST: usize = 32;
-/// Number of descriptors of a frame: a context and its data.
+/// Number of descriptors of an ordinary frame: a context and its data.
 const FRAME_SLOTS: usize = 2;
-/// Number of descriptors of the longest frame before segmentation, in buffers of 2 KB, and its context.
+/// Number of descriptors of the longest frame before segmentation: a context, and its data in buffers of 2 KB.
 const SEGMENTED_SLOTS: usize = MAX_SEGMENTED.div_ceil(2048) + 1;
 
 /// Numbers of frames that the device dropped.
@@ -35,7 +35,7 @@ pub struct DroppedFrames {
     pub transmit: u64,
 }
 
-/// Driver of a VF with the VF's bus, and buffers for each direction.
+/// Network device of the TCP/IP stack: a VF's driver and bus, and buffers for each direction.
 #[derive(Debug)]
 pub(crate) struct VfDevice<H> {
     pub(crate) hal: H,
@@ -47,7 +47,7 @@ pub(crate) struct VfDevice<H> {
     pub(crate) refused: DroppedFrames,
 }
 
-/// Received frames that the stack takes one by one.
+/// Burst of received frames, which the stack takes one by one.
 #[derive(Debug)]
 struct RxBurst {
     buffers: Box<[[u8; MAX_FRAME]]>,
@@ -69,7 +69,7 @@ impl RxBurst {
         self.taken == self.received.len()
     }
 
-    /// Receives further frames in place of the last burst. Returns true if there are any; frames too long for a buffer
+    /// Receives a further burst in place of the last one. Returns true if a frame arrived; frames too long for a buffer
     /// are lost.
     fn fill<H: VfBus>(&mut self, hal: &mut H, vf: &mut AnyVf) -> bool {
         let Self { buffers, received, taken } = self;
@@ -83,7 +83,7 @@ impl RxBurst {
         found > 0
     }
 
-    /// Returns the buffer and the description of the next frame.
+    /// Takes the next frame of the burst. Returns the index of its buffer, and its description.
     fn next(&mut self) -> Option<(usize, VfReceivedFrame)> {
         let received = *self.received.get(self.taken)?;
         self.taken += 1;
@@ -108,7 +108,7 @@ impl<H: VfBus> VfDevice<H> {
         !self.vf.has_room(&mut self.hal, SEGMENTED_SLOTS)
     }
 
-    /// Returns the next intact frame: its buffer and its length.
+    /// Takes the next received frame with correct checksums. Returns the index of its buffer, and its length.
     fn next_frame(&mut self) -> Option<(usize, usize)> {
         for _ in 0..CHECKED_FRAMES {
             if self.rx.is_empty() && !self.rx.fill(&mut self.hal, &mut self.vf) {
@@ -186,7 +186,7 @@ pub(crate) struct TxFrameToken<'a, H> {
     vf: &'a mut AnyVf,
     buffer: &'a mut [u8],
     refused: &'a mut DroppedFrames,
-    /// Payload of each segment in bytes, if the card has to segment.
+    /// Payload of each TCP segment in bytes, if the card has to segment the frame.
     segment: Option<u16>,
 }
 

@@ -59,12 +59,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use vfio_client::{RegisterAccesses, VfBus, VfioUserHal, VfioUserHalError};
 
-/// Size of the memory for the card in bytes: rings of 256 buffers of 2 KB, two for each queue pair, and room for
-/// the rest.
+/// Size of the memory that the guest shares with the card, in bytes: rings of 256 buffers of 2 KB, two for each queue
+/// pair, and room for the rest.
 const MEMORY: u64 = 8 << 20;
 /// Timeout until the PF's driver is available.
 const PF_PATIENCE: Duration = Duration::from_secs(5);
-/// Period of attempts to reach the PF's driver, and of checks of the link.
+/// Period of attempts to reach the PF's driver, and of checks of the link while a caller waits for it.
 const RETRY: Duration = Duration::from_millis(20);
 
 /// Configuration of an embedded guest.
@@ -78,7 +78,7 @@ pub struct EmbeddedGuestConfig {
     pub ip: Ipv4Addr,
 }
 
-/// Reason why a guest cannot start, or cannot answer its owner.
+/// Error of an embedded guest: it cannot start, or cannot answer its owner.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddedGuestError {
     /// The VF cannot be reached over its bus.
@@ -87,7 +87,7 @@ pub enum EmbeddedGuestError {
     /// The driver cannot start the VF.
     #[error("VF driver: {0}")]
     Vf(#[from] AnyVfError),
-    /// The PF gave the VF an address that is not a station's.
+    /// The PF gave the VF an address that is no valid unicast address.
     #[error("the VF's MAC address {0} is not a valid unicast address")]
     Address(MacAddress),
     /// The system refuses a thread, epoll or an eventfd for the guest.
@@ -101,7 +101,7 @@ pub enum EmbeddedGuestError {
     Flow(#[from] FlowError),
 }
 
-/// Counters of a guest, its driver and its VF.
+/// Counters of an embedded guest, its driver and its VF.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmbeddedGuestStats {
     /// Counters of the VF on the card.
@@ -190,13 +190,13 @@ impl EmbeddedGuest {
         self.mac
     }
 
-    /// Returns true if the guest's link was up at the last check.
+    /// Returns true if the guest's link was up at its last check.
     #[must_use]
     pub fn link_up(&self) -> bool {
         self.link.load(Ordering::Acquire)
     }
 
-    /// Waits until the link is up or the time has passed; returns true if it is up.
+    /// Waits until the guest's link is up or the time has passed. Returns true if the link is up.
     #[must_use]
     pub fn wait_link(&self, patience: Duration) -> bool {
         let start = Instant::now();
@@ -214,7 +214,7 @@ impl EmbeddedGuest {
         self.ask(|answer| GuestCommand::Ping { to, count, answer })
     }
 
-    /// Sends `to` an echo request at this period, until the returned measurement is dropped.
+    /// Sends echo requests to `to` at this period, until the returned measurement is dropped.
     ///
     /// # Errors
     /// [`EmbeddedGuestError::Ended`].
@@ -230,7 +230,7 @@ impl EmbeddedGuest {
         Ok(pulse)
     }
 
-    /// Sends `bytes` bytes over TCP to another embedded guest and returns its verdict on them.
+    /// Sends `bytes` bytes over TCP to another embedded guest, and returns the receiver's verdict on them.
     ///
     /// # Errors
     /// [`EmbeddedGuestError::Ended`]; [`EmbeddedGuestError::Flow`] without a verdict. Lost or changed bytes are no
@@ -239,7 +239,7 @@ impl EmbeddedGuest {
         Ok(self.ask(|answer| GuestCommand::Send { to, bytes, answer })??)
     }
 
-    /// Returns the counters of the guest.
+    /// Returns the counters of the guest, its driver and its VF.
     ///
     /// # Errors
     /// [`EmbeddedGuestError::Ended`].
@@ -268,8 +268,8 @@ impl Drop for EmbeddedGuest {
     }
 }
 
-/// Attaches to the VF's socket and probes the VF, and retries while the PF's driver is unavailable. Each attempt is a
-/// new client, since a driver keeps its memory.
+/// Attaches to the VF's socket and probes the VF, and retries while the PF's driver is unavailable. Each attempt
+/// connects anew, since a driver keeps its memory.
 fn probe(
     config: &EmbeddedGuestConfig,
     wanted: &AnyVfConfig,

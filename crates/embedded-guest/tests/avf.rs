@@ -72,7 +72,7 @@ fn eventually(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Sends flows in both directions at once; every byte must arrive.
+/// Sends a flow from each of two guests to the other at once, and checks that every byte arrives.
 fn exchange([one, other]: [&EmbeddedGuest; 2], bytes: u64) {
     let flows = std::thread::scope(|scope| {
         let there = scope.spawn(|| one.send_tcp(other.ip(), bytes).unwrap());

@@ -1,6 +1,5 @@
-//! Tests a port of the second family that offers every VF its card has: guests on the first, the last and between,
-//! and one on each. Covers frames between them, policy, changes of the number of VFs at run time, and a hand-over
-//! to another host.
+//! Tests an AVF port that offers every VF its card has: guests on the first, the last and between, and one on each.
+//! Covers frames between them, policy, changes of the number of VFs at run time, and a hand-over to another host.
 
 use daemon::config::HostConfig;
 use daemon::control::client::ask;
@@ -16,15 +15,16 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(240);
-/// Maximum number of VFs of a card.
+/// Maximum number of VFs of an AVF card.
 const MOST: u8 = 64;
-/// Indices of VFs to test: first and last, and those beside the edges of words and of the other family.
+/// Indices of VFs to test: first and last, and those on both sides of a 32-bit word's edge and of the 82576's last VF.
 const ENDS: [u8; 6] = [0, 7, 8, 31, 32, 63];
 
-/// Lock for one world at a time: all hosts of a process share its table of mappings, and a hand-over needs two.
+/// Lock that lets one test at a time have hosts: all hosts of a process share its table of mappings, and a hand-over
+/// needs two.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Host of the test with one port that offers VFs.
+/// Running host with one AVF port that offers VFs for guests of the test.
 struct FullPortHost {
     host: Option<RunningHost>,
     _turn: MutexGuard<'static, ()>,
@@ -41,7 +41,7 @@ impl FullPortHost {
         Self { host, _turn: turn, folder, text }
     }
 
-    /// Hands over to another host with all guests, as after `softiov upgrade`.
+    /// Replaces the host by another one, which takes over all guests, as `softiov upgrade` does.
     fn hand_over(&mut self) {
         let host = self.host.take().unwrap();
         assert!(host.pause(PATIENCE), "the port can be paused");
@@ -116,7 +116,8 @@ fn eventually(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Sends from each guest to the next, all at once, and from the last to the first; every byte must arrive.
+/// Sends a flow from each guest to the next, and from the last to the first, all at once. Checks that every byte
+/// arrives.
 fn send_round(guests: &[EmbeddedGuest], bytes: u64) {
     let nexts = guests.iter().cycle().skip(1);
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Tests guests that map the pages with doorbells, on the live host. `daemon` and `nic` test the pages of another
+//! Tests guests that map the card's pages of doorbells, on the live host. `daemon` and `nic` test the pages of another
 //! client and a hostile guest's stores, `bench` measures the cost of waiting.
 
 use daemon::RunningHost;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Host of the test with guests on its first VFs. The guests are dropped first.
+/// Running host with a port of two VFs, and guests on the first ones. The guests are dropped first.
 struct MappedDoorbellHost {
     guests: Vec<EmbeddedGuest>,
     host: RunningHost,
@@ -44,7 +44,7 @@ impl MappedDoorbellHost {
         }
     }
 
-    /// Returns the numbers of accesses that reached the host, and of packets, of both VFs.
+    /// Returns the number of register accesses that reached the host, and the number of packets, of both VFs together.
     fn counts(&self) -> (u64, u64) {
         let counts = [0, 1].map(|vf| {
             let status = self.vf(vf);

@@ -31,7 +31,7 @@ pub trait KernelPlatform {
     /// Charges work of the kernel, its driver or its program, in cycles.
     fn charge(&mut self, category: CycleCategory, cycles: u64);
 
-    /// Returns a constant of the machine's cost table.
+    /// Returns the value of a constant in the machine's cost table.
     fn cost(&self, cost: CostConstant) -> u64;
 
     /// Returns the current time of the machine's clock.

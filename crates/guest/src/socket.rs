@@ -16,7 +16,7 @@ pub struct SocketReceiveBuffer {
     pub dropped: PacketCount,
 }
 
-/// Number of packets and their payload.
+/// Number of packets and of their payload bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PacketCount {
     /// Number of packets in the count.

@@ -89,7 +89,8 @@ pub const PASSABLE: u32 = 0o711;
 /// Mode of a folder that only its owner may enter.
 pub const PRIVATE: u32 = 0o700;
 
-/// Creates the folder with this mode if it does not exist, and checks it in any case. Its parents must exist.
+/// Creates the folder at `path` with mode `mode` if it does not exist, and checks the folder in any case. Its parents
+/// must exist.
 ///
 /// # Errors
 /// See [`SocketFolderError`].
@@ -132,7 +133,7 @@ pub fn check(path: &Path) -> Result<(), SocketFolderError> {
     check_as(path, geteuid().as_raw())
 }
 
-/// Returns the first folder on the path, itself included, that a user with this one group cannot enter. Ignores the
+/// Returns the first folder on `path`, the last one included, that a user with this one group cannot enter. Ignores the
 /// user's supplementary groups.
 #[must_use]
 pub fn barrier(path: &Path, uid: u32, gid: u32) -> Option<PathBuf> {
@@ -163,7 +164,7 @@ fn create(path: &Path) -> Result<bool, SocketFolderError> {
     }
 }
 
-/// Sets owner, group and mode by descriptor, so that a link cannot replace the folder meanwhile.
+/// Sets owner, group and mode of a folder through a descriptor, so that a link cannot replace the folder meanwhile.
 fn set_rights(path: &Path, mode: u32, uid: Option<u32>, gid: Option<u32>) -> Result<(), SocketFolderError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let failure = |errno: rustix::io::Errno| system(path, "given its rights")(errno.into());
@@ -191,7 +192,7 @@ fn check_as(path: &Path, uid: u32) -> Result<(), SocketFolderError> {
     ways.into_iter().try_for_each(|way| judge(way, &look(way)?, uid, true))
 }
 
-/// Checks that only root and this user can change the folder's contents.
+/// Checks that only root and user `uid` can change the contents of the folder at `path`.
 fn judge(path: &Path, found: &Metadata, uid: u32, on_the_way: bool) -> Result<(), SocketFolderError> {
     let owner = found.uid();
     if owner != 0 && owner != uid && !(on_the_way && owner == outside_owner()) {

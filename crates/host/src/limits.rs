@@ -27,7 +27,7 @@ pub fn machine_memory() -> u64 {
     ram.saturating_add(swap).saturating_mul(info.mem_unit.into())
 }
 
-/// Returns the remedy for an error that reports a limit.
+/// Returns the remedy for an error that reports a limit on descriptors or memory.
 #[must_use]
 pub fn remedy(error: &io::Error) -> Option<&'static str> {
     match Errno::from_io_error(error)? {
@@ -38,7 +38,7 @@ pub fn remedy(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// Prefixes an error with the failed action, and appends its remedy.
+/// Creates an I/O error from a system call's error: the failed action, the kernel's error and its remedy.
 pub(crate) fn with_remedy(what: &str, errno: Errno) -> io::Error {
     let error = io::Error::from(errno);
     let remedy = remedy(&error).map_or(String::new(), |remedy| format!("; {remedy}"));

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use rustix::process::geteuid;
 
-/// Another user's folder is in the default place, perhaps with a host of that user.
+/// Error: the default folder for sockets belongs to another user, who may run a host there.
 #[derive(Debug, thiserror::Error)]
 #[error("runtime folder {} does not belong to user {uid}; choose another with --runtime-dir", path.display())]
 pub struct ForeignRuntimeDir {

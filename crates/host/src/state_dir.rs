@@ -1,4 +1,4 @@
-//! Default folder of files that remain after the host has ended.
+//! Default folder for files that remain after the host has ended.
 
 use std::env;
 use std::ffi::OsString;
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
-/// Returns the default folder: `$STATE_DIRECTORY`, which systemd sets for a unit with `StateDirectory=`; else
-/// `$XDG_STATE_HOME/softiov`; else `/var/lib/softiov` for root and `~/.local/state/softiov` for other users.
-/// Returns `None` without a home.
+/// Returns the default folder for files that outlive the host: `$STATE_DIRECTORY`, which systemd sets for a
+/// unit with `StateDirectory=`; else `$XDG_STATE_HOME/softiov`; else `/var/lib/softiov` for root and
+/// `~/.local/state/softiov` for other users. Returns `None` without a home.
 #[must_use]
 pub fn state_dir() -> Option<PathBuf> {
     location(|name| env::var_os(name), geteuid().as_raw())

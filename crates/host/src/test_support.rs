@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
-/// Reports that a test did not run, past the capture of the test harness: `SKIPPED: what: why`.
+/// Reports that the test `what` did not run, past the capture of the test harness: `SKIPPED: what: why`.
 pub fn skipped(what: &str, why: &str) {
     // An error cannot be reported anywhere. One write, so that parallel tests do not split the line.
     let _ = io::stderr().write_all(format!("SKIPPED: {what}: {why}\n").as_bytes());
@@ -39,7 +39,7 @@ pub fn in_network_namespace<T: Send>(what: &str, body: impl FnOnce() -> T + Send
     }
 }
 
-/// Environment variable with the test whose body this process is to run.
+/// Environment variable with the name of the test whose body this process is to run.
 const ALONE: &str = "SOFTIOV_TEST_ALONE";
 
 /// Runs a test's body in a process of its own, for bodies that exhaust or end the process: the test binary is
@@ -56,7 +56,7 @@ pub fn in_own_process(test: &str, body: impl FnOnce()) -> std::io::Result<Option
     std::process::Command::new(this).args(["--exact", test]).env(ALONE, test).output().map(Some)
 }
 
-/// Makes a command start with these descriptors from 3 on, as systemd passes them.
+/// Makes a command start with the descriptors `fds`, numbered from 3 on, as systemd passes them.
 ///
 /// # Errors
 /// The process is out of descriptors.
@@ -109,7 +109,7 @@ fn is_starter(pid: Pid) -> bool {
     name.is_ok_and(|name| name.trim_end() == STARTER)
 }
 
-/// Kills a keeper and its children, and waits until none runs. Does nothing after the keeper was waited for.
+/// Kills a keeper and its children, and waits until none runs. Does nothing if the keeper's end was already waited for.
 pub fn kill_all(keeper: &mut std::process::Child) {
     if !matches!(keeper.try_wait(), Ok(None)) {
         return;
@@ -129,7 +129,7 @@ pub fn kill_all(keeper: &mut std::process::Child) {
     hosts.into_iter().for_each(end);
 }
 
-/// Returns a loopback address with a free port. Parallel tests get other ports, and outgoing connections use ports
+/// Returns a loopback address with a free port. Parallel tests get different ports, and outgoing connections use ports
 /// from 32,768 on.
 ///
 /// # Panics

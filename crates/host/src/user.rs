@@ -57,7 +57,7 @@ pub fn is_private_group(uid: u32, gid: u32) -> bool {
     user.gid == group.gid && user.name == group.name && alone
 }
 
-/// User that a process can become, with its group.
+/// User and group that a process can switch to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessUser {
     /// Number of the user.
@@ -100,7 +100,8 @@ impl fmt::Display for ProcessUser {
     }
 }
 
-/// Parses the number of a user or group. All ones is no id: the kernel reads it as "no change".
+/// Parses the number of a user or group. Refuses all ones, which is no id: the kernel reads it as "no
+/// change".
 fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|number| *number != u32::MAX)
 }

@@ -20,12 +20,12 @@ pub enum GsoType {
 /// Fields of a frame's virtio-net header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VnetHeader {
-    /// Start of the bytes covered by a missing checksum, from the start of the frame, and the checksum's offset
-    /// from there. Its field holds the pseudo header's sum.
+    /// Offset of the first byte covered by a missing checksum, from the start of the frame, and the checksum's offset
+    /// from there. The checksum's field holds the pseudo header's sum.
     pub checksum: Option<(u16, u16)>,
     /// Segmentation that the packet still needs.
     pub segments: GsoType,
-    /// Bytes of all headers of a packet that is to be segmented.
+    /// Length of all headers, in bytes, of a packet that is to be segmented.
     pub headers: u16,
     /// Payload bytes of each segment of the packet.
     pub size: u16,

@@ -1,4 +1,4 @@
-//! Thread for work that may block: mapping and unmapping memory, closing descriptors.
+//! Thread for jobs that may block: mapping and unmapping memory, closing descriptors.
 //!
 //! `munmap` of a large guest takes seconds, `mmap` waits for it, and the last `close` of a file frees all of its
 //! memory, or waits for its file server. A thread that serves many clients sends such work to a [`BlockingWorker`] and
@@ -20,10 +20,10 @@ use std::thread;
 
 type WorkerJob = Box<dyn FnOnce() + Send>;
 
-/// Thread names are cut off by the kernel after this many bytes.
+/// Length in bytes at which the kernel cuts off a thread's name.
 const NAME: usize = 15;
 
-/// Handle of a thread that does work which may block. Clones send work to the same thread, which ends after the last
+/// Handle of a thread that does jobs which may block. Clones send jobs to the same thread, which ends after the last
 /// handle is dropped and every job is done. Dropping does not wait.
 #[derive(Clone, Debug)]
 pub struct BlockingWorker {
@@ -32,7 +32,7 @@ pub struct BlockingWorker {
 }
 
 impl BlockingWorker {
-    /// Starts a thread with this name, cut to the kernel's limit.
+    /// Starts a worker thread with this name, cut to the kernel's limit.
     ///
     /// # Errors
     /// The kernel refuses another thread.
@@ -42,7 +42,7 @@ impl BlockingWorker {
         Ok(worker)
     }
 
-    /// Starts a thread as [`BlockingWorker::start`] does, which restricts itself first.
+    /// Starts a worker thread as [`BlockingWorker::start`] does; the thread gives up the rights in `prepared` first.
     ///
     /// # Errors
     /// As [`PreparedSandbox::spawn`].
@@ -52,8 +52,8 @@ impl BlockingWorker {
         Ok(worker)
     }
 
-    /// Starts threads as [`BlockingWorker::start_confined`] does. They restrict themselves in parallel: a guest may be
-    /// waiting for all of them.
+    /// Starts several worker threads as [`BlockingWorker::start_confined`] does. They restrict themselves in parallel:
+    /// a guest may be waiting for all of them.
     ///
     /// # Errors
     /// As [`PreparedSandbox::spawn`].
@@ -69,7 +69,7 @@ impl BlockingWorker {
         started.into_iter().map(|(worker, thread)| thread.wait().map(|_| worker)).collect()
     }
 
-    /// Creates a worker and its thread's body.
+    /// Creates a worker's handle, and the function that the worker's thread runs.
     fn new() -> (Self, impl FnOnce() + Send + 'static) {
         let (jobs, queue) = mpsc::channel();
         let backlog = Arc::new(AtomicUsize::new(0));

@@ -8,11 +8,11 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Bytes of a chunk: the size of a driver's usual receive buffer.
+/// Bytes of a chunk of host memory: the size of a driver's usual receive buffer.
 const CHUNK: usize = 2048;
-/// Allocation unit of stored bytes: a cache line. A chunk stores a power of two of these.
+/// Allocation unit of chunks' storage in bytes: a cache line. A chunk stores a power of two of these.
 const BLOCK: usize = 64;
-/// Sizes of a chunk's storage: none, or 1 to 32 blocks in powers of two.
+/// Number of size classes of a chunk's storage: none, or 1 to 32 blocks in powers of two.
 const SIZES: usize = 7;
 
 /// Host physical memory, from address 0.
@@ -21,7 +21,7 @@ pub struct HostMemory {
     bytes: usize,
     chunks: Vec<ChunkStorage>,
     kept: Vec<u8>,
-    /// Freed storage in `kept`, by size.
+    /// Start of each freed storage in `kept`, in blocks, by size class.
     free: [Vec<u32>; SIZES],
 }
 
@@ -45,13 +45,13 @@ impl ChunkStorage {
         self.at as usize * BLOCK
     }
 
-    /// Returns the size class that stores `bytes` bytes.
+    /// Returns the smallest size class of a chunk's storage that holds `bytes` bytes.
     fn size_for(bytes: usize) -> u8 {
         bytes.div_ceil(BLOCK).next_power_of_two().ilog2() as u8 + 1
     }
 }
 
-/// The address range exceeds the memory.
+/// Error of an access to an address range that exceeds the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("address range {address:#x} + {length} exceeds the guest's memory")]
 pub struct MemoryRangeError {
@@ -62,7 +62,7 @@ pub struct MemoryRangeError {
 }
 
 impl HostMemory {
-    /// Creates guest memory of `bytes` bytes.
+    /// Creates zeroed host memory of `bytes` bytes.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self { bytes, chunks: vec![ChunkStorage::default(); bytes.div_ceil(CHUNK)], ..Self::default() }
@@ -114,7 +114,7 @@ impl HostMemory {
         Ok(())
     }
 
-    /// Enlarges a chunk's storage to `bytes` bytes.
+    /// Enlarges the storage of the chunk with this index to at least `bytes` bytes.
     fn grow(&mut self, index: usize, bytes: usize) {
         let (old, size) = (self.chunks[index], ChunkStorage::size_for(bytes));
         let at = self.free[usize::from(size)].pop().unwrap_or((self.kept.len() / BLOCK) as u32);
@@ -135,7 +135,7 @@ impl HostMemory {
     }
 }
 
-/// Returns the length up to the block with the last nonzero byte. Blocks are counted from the end of the
+/// Returns the length of `bytes` without the zero blocks at its end. Blocks are counted from the end of the
 /// slice.
 #[inline]
 fn without_zeros(bytes: &[u8]) -> usize {

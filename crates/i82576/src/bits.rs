@@ -31,7 +31,7 @@ pub mod ctrl {
     pub const RST: u32 = 1 << 26;
     /// CTRL: the port obeys received pause frames.
     pub const RFCE: u32 = 1 << 27;
-    /// VLAN mode: strip and insert tags (ignored for stripping while pools are in use).
+    /// CTRL: VLAN mode: strip and insert tags (ignored for stripping while pools are in use).
     pub const VME: u32 = 1 << 30;
     /// CTRL: reset of the PHY, self-clearing.
     pub const PHY_RST: u32 = 1 << 31;
@@ -166,12 +166,12 @@ pub mod gpie {
     pub const EIAME: u32 = 1 << 30;
     /// GPIE: the MSI-X pending-bit array is in use.
     pub const PBA: u32 = 1 << 31;
-    /// Position of the time per credit for an immediate interrupt, 5 bits.
+    /// GPIE: position of the time in which a vector gains a credit for an immediate interrupt, 5 bits.
     pub const CREDIT_SHIFT: u32 = 7;
     /// Writable bits of GPIE.
     pub const KEPT: u32 = NSICR | MULTIPLE_MSIX | 0x1f << CREDIT_SHIFT | EIAME | PBA;
 
-    /// Returns the microseconds per credit; 0 if no credits accrue.
+    /// Returns the microseconds in which a vector gains a credit for an immediate interrupt; 0 if no credits accrue.
     #[must_use]
     pub const fn credit_us(gpie: u32) -> u32 {
         4 * (gpie >> CREDIT_SHIFT & 0x1f)
@@ -184,7 +184,7 @@ pub mod ivar {
     pub const VALID: u8 = 0x80;
     /// IVAR: mask of the PF's vector, 0..=24.
     pub const VECTOR: u8 = 0x1f;
-    /// Vector of a VF; 3 does not exist.
+    /// VTIVAR: mask of a VF's vector, 0..=2; 3 does not exist.
     pub const VF_VECTOR: u8 = 0x03;
     /// Writable bits of VTIVAR.
     pub const VTIVAR_MASK: u32 = 0x8383_8383;
@@ -194,17 +194,17 @@ pub mod ivar {
 
 /// Bits of a vector's interrupt throttle (EITR).
 pub mod eitr {
-    /// Mask of the interval between interrupts in microseconds, bits 14:2.
+    /// EITR: mask of the interval between interrupts in microseconds, bits 14:2.
     pub const INTERVAL_MASK: u32 = 0x7ffc;
     /// EITR: position of the interval between interrupts.
     pub const INTERVAL_SHIFT: u32 = 2;
     /// EITR: a write keeps the running interval counter.
     pub const CNT_IGNR: u32 = 1 << 31;
-    /// Position of the counter as read back: the upper 10 of its 12 bits.
+    /// EITR: position of the interval counter as read back: the upper 10 of its 12 bits.
     pub const COUNTER_SHIFT: u32 = 21;
-    /// Maximum of the counter in the register.
+    /// EITR: maximum of the interval counter as read back.
     pub const COUNTER_END: u32 = 0x3ff;
-    /// Microseconds per step of the counter in the register.
+    /// EITR: microseconds per step of the interval counter as read back.
     pub const COUNTER_STEP_US: u32 = 4;
     /// EITR: an immediate interrupt needs a credit.
     pub const LLI_EN: u32 = 1 << 15;
@@ -215,7 +215,7 @@ pub mod eitr {
     /// Writable bits of EITR that are stored.
     pub const KEPT: u32 = 0x001f_fffc;
 
-    /// Returns the interval between interrupts in microseconds.
+    /// Returns the interval between interrupts in microseconds that an EITR value sets.
     #[must_use]
     pub const fn interval_us(eitr: u32) -> u32 {
         (eitr & INTERVAL_MASK) >> INTERVAL_SHIFT
@@ -224,7 +224,7 @@ pub mod eitr {
 
 /// V2PMAILBOX: the VF's side of the mailbox control.
 pub mod v2p {
-    /// Request: a message for the PF is in the buffer.
+    /// V2PMAILBOX request: a message for the PF is in the mailbox buffer.
     pub const REQ: u32 = 1 << 0;
     /// V2PMAILBOX: the VF acknowledges the PF's message.
     pub const ACK: u32 = 1 << 1;
@@ -232,9 +232,9 @@ pub mod v2p {
     pub const VFU: u32 = 1 << 2;
     /// Mailbox control: the PF holds the message buffer.
     pub const PFU: u32 = 1 << 3;
-    /// The PF has sent the VF a message; cleared on read.
+    /// V2PMAILBOX: the PF has sent the VF a message; cleared on read.
     pub const PFSTS: u32 = 1 << 4;
-    /// The PF has acknowledged the VF's message; cleared on read.
+    /// V2PMAILBOX: the PF has acknowledged the VF's message; cleared on read.
     pub const PFACK: u32 = 1 << 5;
     /// V2PMAILBOX: the PF is in reset (a level, not cleared by a read).
     pub const RSTI: u32 = 1 << 6;
@@ -246,7 +246,7 @@ pub mod v2p {
 
 /// P2VMAILBOX: the PF's side of the mailbox control.
 pub mod p2v {
-    /// Status: a message for the VF is in the buffer.
+    /// P2VMAILBOX status: a message for the VF is in the mailbox buffer.
     pub const STS: u32 = 1 << 0;
     /// P2VMAILBOX: the PF acknowledges the VF's message.
     pub const ACK: u32 = 1 << 1;
@@ -254,15 +254,15 @@ pub mod p2v {
     pub const VFU: u32 = 1 << 2;
     /// Mailbox control: the PF holds the message buffer.
     pub const PFU: u32 = 1 << 3;
-    /// Take the buffer from the VF and drop its pending request.
+    /// P2VMAILBOX: takes the mailbox buffer from the VF and drops the VF's pending request.
     pub const RVFU: u32 = 1 << 4;
 }
 
 /// Bits of the PF's register of mailbox events (MBVFICR).
 pub mod mbvficr {
-    /// Position of the VFs' requests, a bit per VF.
+    /// MBVFICR: position of the VFs' mailbox requests, a bit per VF.
     pub const VFREQ_SHIFT: u32 = 0;
-    /// Position of the VFs' acknowledgements, a bit per VF.
+    /// MBVFICR: position of the VFs' acknowledgements, a bit per VF.
     pub const VFACK_SHIFT: u32 = 16;
 }
 
@@ -286,9 +286,9 @@ pub mod srrctl {
     pub const LEGACY: u32 = 0;
     /// SRRCTL: advanced receive descriptors with one buffer.
     pub const ONE_BUFFER: u32 = 1;
-    /// Descriptor type: recognized headers go to a separate buffer.
+    /// SRRCTL descriptor type: recognized headers go to a separate buffer.
     pub const HEADER_SPLIT: u32 = 2;
-    /// Descriptor type: the header buffer is filled first, for any frame.
+    /// SRRCTL descriptor type: the header buffer is filled first, for any frame.
     pub const ALWAYS_SPLIT: u32 = 5;
 
     /// Returns the packet buffer size in bytes; 0 if RCTL sets it.
@@ -303,7 +303,7 @@ pub mod srrctl {
         ((srrctl >> 8) & 0x3f) as usize * 64
     }
 
-    /// Returns the number of free descriptors that counts as low (RDMTS, in units of 16).
+    /// Returns the number of free receive descriptors that counts as low (RDMTS, in units of 16).
     #[must_use]
     pub const fn low_threshold(srrctl: u32) -> u32 {
         ((srrctl >> 20) & 0x1f) * 16
@@ -334,11 +334,11 @@ pub mod mrqc {
     pub const RSS: u32 = 2;
     /// MRQC mode: the pool selects the receive queue (VMDq).
     pub const VMDQ: u32 = 3;
-    /// Mode: two queues per pool, selected by hash.
+    /// MRQC mode: two queues per pool, selected by hash.
     pub const VMDQ_RSS: u32 = 5;
-    /// Position of the default queue, 3 bits; not with VMDq.
+    /// MRQC: position of the default receive queue, 3 bits; not with VMDq.
     pub const DEFAULT_QUEUE_SHIFT: u32 = 3;
-    /// Position of the nine hash type bits.
+    /// MRQC: position of the nine hash type bits.
     pub const HASH_TYPES_SHIFT: u32 = 16;
     /// Hash type: TCP over IPv4 by addresses and ports.
     pub const TCP_IPV4: u32 = 1 << HASH_TYPES_SHIFT;
@@ -368,9 +368,9 @@ pub mod rxcsum {
     pub const TUOFL: u32 = 1 << 9;
     /// RXCSUM: the card verifies SCTP checksums.
     pub const CRCOFL: u32 = 1 << 11;
-    /// Report the checksum of IP fragments instead of the packet checksum.
+    /// RXCSUM: report the checksum of IP fragments instead of the packet checksum.
     pub const IPPCSE: u32 = 1 << 12;
-    /// Report the RSS hash instead of a packet checksum.
+    /// RXCSUM: report the RSS hash instead of a packet checksum.
     pub const PCSD: u32 = 1 << 13;
     /// RXCSUM: mask of the first byte that the packet checksum covers.
     pub const PCSS_MASK: u32 = 0xff;
@@ -378,6 +378,6 @@ pub mod rxcsum {
 
 /// Bits of the lower half of the head write-back address (TDWBAL).
 pub mod tdwbal {
-    /// Write the head back to memory instead of descriptors.
+    /// TDWBAL: write the ring's head back to memory, instead of descriptors.
     pub const HEAD_WB_EN: u32 = 1 << 0;
 }

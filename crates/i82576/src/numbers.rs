@@ -4,7 +4,7 @@ use crate::ids;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
-/// Error for an index out of the port's range.
+/// Error for an index that is too large for its type: a VF, pool, queue or vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {number} does not exist: its number is out of the port's range")]
 pub struct IndexRangeError {
@@ -12,7 +12,7 @@ pub struct IndexRangeError {
     number: u8,
 }
 
-/// Converts an index type to its number, and back with a range check.
+/// Implements the conversions of an index type to its number, and back with a range check.
 macro_rules! as_number {
     ($type:ty, $what:literal) => {
         impl From<$type> for u8 {

@@ -5,32 +5,32 @@ use crate::{MacAddress, ids};
 
 /// Words of the NVM, as reported by EECD.SIZE_EX: 64 shifted left by 2.
 pub const WORDS: usize = 256;
-/// Words covered by the checksum, the checksum's own included.
+/// Number of NVM words that the checksum covers, its own word included.
 pub const SUMMED: usize = 64;
-/// Required sum of the covered words.
+/// Required sum of the NVM words that the checksum covers.
 pub const SUM: u16 = 0xbaba;
 
-/// First word of the port's address, low byte first; two more follow.
+/// Index of the first NVM word of the port's address, low byte first; two more follow.
 pub const MAC: usize = 0x00;
-/// Word with the PF's MSI-X vectors minus one in bits 15:11.
+/// Index of the NVM word with the number of the PF's MSI-X vectors minus one in bits 15:11.
 pub const MSIX: usize = 0x16;
-/// Word with the I/O virtualization bit (bit 0).
+/// Index of the NVM word with the I/O virtualization bit (bit 0).
 pub const IOV: usize = 0x25;
-/// Word with the location of alternative addresses; all ones for none.
+/// Index of the NVM word with the location of alternative addresses; all ones for none.
 pub const ALTERNATIVE_MAC: usize = 0x37;
 /// Index of the NVM word that completes the checksum.
 pub const CHECKSUM: usize = 0x3f;
 
 /// Value of an unwritten word of the NVM.
 const ERASED: u16 = 0xffff;
-/// Words 0x03 to 0x27 of a board with one copper port.
+/// NVM words 0x03 to 0x27 of a board with one copper port.
 const BOARD: [u16; 0x25] = [
     0x0d34, 0xffff, 0x2010, 0xffff, 0xffff, 0x0000, 0x1040, 0x002b, 0x0000, 0x8086, 0x10c9, 0x0000, 0x70c3,
     0x0004, 0x10c9, 0x5c00, 0x0000, 0x2880, 0x0014, 0x4a40, 0x0060, 0x6cfb, 0xc7b0, 0x0abe, 0x0403, 0x0783,
     0x10a6, 0x0001, 0x0602, 0x0004, 0x0020, 0x0000, 0x004a, 0x2080, 0x00f5, 0x10ca, 0x0000,
 ];
 
-/// Returns the factory image of a port with this address.
+/// Returns the factory NVM image of a port with this address. `iov` is the I/O virtualization bit.
 #[must_use]
 pub fn image(mac: MacAddress, iov: bool) -> [u16; WORDS] {
     let mut words = [ERASED; WORDS];
@@ -45,7 +45,7 @@ pub fn image(mac: MacAddress, iov: bool) -> [u16; WORDS] {
     words
 }
 
-/// Returns the sum of the words that the checksum covers.
+/// Returns the sum of the NVM words that the checksum covers.
 #[must_use]
 pub fn sum(words: &[u16; WORDS]) -> u16 {
     words[..SUMMED].iter().fold(0, |sum, word| sum.wrapping_add(*word))

@@ -107,7 +107,8 @@ pub const RESET: [u16; REGISTERS] = {
     values
 };
 
-/// Bits that a link adds: the partner's abilities, auto-negotiation complete, gigabit full duplex.
+/// Bits of the PHY's registers that are set while the link is up: the partner's abilities, auto-negotiation complete,
+/// gigabit full duplex.
 pub const LINKED: [u16; REGISTERS] = {
     let mut bits = [0; REGISTERS];
     bits[STATUS] = status::COMPLETE | status::LINK;

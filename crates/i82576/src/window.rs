@@ -11,17 +11,17 @@ use crate::table::{ALL, RegisterAccess};
 /// Location of a VF register's bits in the PF's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VfRegisterBacking {
-    /// PF register at this offset, shared by all VFs.
+    /// The PF register at this offset, which all VFs share.
     Shared(u32),
-    /// Element per VF: offset of VF 0's, and the stride.
+    /// An element of a PF register per VF: the offset of VF 0's, and the stride in bytes.
     PerVf(u32, u32),
-    /// Three bits of the VF's vectors in a mask: bits 22-3n and up.
+    /// Three bits in the PF register at this offset, a bit per vector: those of VF `n` are bits 22-3n and up.
     VectorBits(u32),
     /// EITRs of the VF's three vectors.
     Throttle,
-    /// Offset within the receive block of the VF's queue, n or n + 8.
+    /// Register of the VF's receive queue, n or n + 8, by its offset within the queue's block.
     Receive(u32),
-    /// Offset within the transmit block of the VF's queue, n or n + 8.
+    /// Register of the VF's transmit queue, n or n + 8, by its offset within the queue's block.
     Transmit(u32),
 }
 

@@ -40,7 +40,7 @@ pub fn climb<D: SrIovDevice>(device: &mut D, function: Function) -> Result<(), F
     Ok(())
 }
 
-/// Returns true if [`rungs`] names the function itself as the first reset to try.
+/// Returns true if [`rungs`] names a reset of the function itself as the first reset to try.
 fn can_reset<D: SrIovDevice>(device: &mut D, function: Function) -> bool {
     let found = rungs::ResetCapabilities::of(|at| device.config_read(function, at, 4), None);
     found.rung() == Some(rungs::DeviceResetMethod::Function)

@@ -8,7 +8,7 @@ use i82576::{MacAddress, VfIndex};
 use pcie::capability::express;
 use pcie::{ConfigAccess, ConfigWriteEffects, Endpoint, Function};
 
-/// Offset of a VF's device capabilities.
+/// Offset of the PCI Express device capabilities in a VF's configuration space.
 const CAPABILITIES: u16 = EXPRESS as u16 + express::DEVICE_CAPABILITIES;
 
 /// Request of the SR-IOV manager to the card.
@@ -19,7 +19,7 @@ pub(crate) enum ManagerRequest {
     Reset(u8),
 }
 
-/// Simulated SR-IOV card for tests.
+/// SR-IOV card for tests: configuration spaces of PF and VFs, and a log of the manager's requests.
 #[derive(Debug, Clone)]
 pub(crate) struct SrIovTestCard {
     pub(crate) pf: Endpoint,
@@ -36,7 +36,7 @@ impl SrIovTestCard {
         Self { pf: pf::endpoint(mac, true), vfs: Vec::new(), log: Vec::new(), busy: false, resets: true }
     }
 
-    /// Returns the requests to the card since the last call.
+    /// Returns the requests of the SR-IOV manager since the last call.
     pub(crate) fn take_log(&mut self) -> Vec<ManagerRequest> {
         core::mem::take(&mut self.log)
     }
@@ -52,7 +52,8 @@ impl SrIovTestCard {
         }
     }
 
-    /// Creates and removes VFs as the capability changes, and replaces a reset VF.
+    /// Carries out the effects of a configuration write: creates or removes VFs as the SR-IOV settings
+    /// change, and logs resets and changes of bus mastering.
     fn follow(&mut self, function: Function, effects: ConfigWriteEffects) {
         if let Some(sriov) = effects.sriov {
             self.vfs.resize_with(sriov.active().into(), vf::endpoint);

@@ -14,7 +14,8 @@ use std::process::Command;
 const GOLDEN: &str = include_str!("lspci-vf.golden");
 const BARS: &[(u8, Bar)] = &[(0, Bar::memory64(0x4000)), (3, Bar::memory64(0x4000))];
 
-/// Creates VF 0 with BARs at fe000000h and fe004000h, and memory, bus master and MSI-X enabled.
+/// Returns the configuration space of VF 0 in use: BARs at fe000000h and fe004000h, and memory, bus master
+/// and MSI-X enabled.
 fn vf_in_use() -> [u8; SIZE] {
     let identity = FunctionIds { device: 0x10ca, ..config::identity() };
     let mut vf = VirtualFunction::new(VfIndex::new(0).unwrap(), Rid(0x0280), identity, BARS);
@@ -30,7 +31,7 @@ fn vf_in_use() -> [u8; SIZE] {
     *vf.endpoint().space().bytes()
 }
 
-/// Returns the dump in the format that `lspci -xxxx` prints and `lspci -F` reads.
+/// Formats a configuration space as `lspci -xxxx` prints it and `lspci -F` reads it.
 fn dump(bytes: &[u8; SIZE]) -> String {
     let mut text = String::from("02:10.0 Class 0200: Device 8086:10ca (rev 01)\n");
     for (line, row) in bytes.chunks(16).enumerate() {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::{Experiment, Figure, FigureKind, PointCombinations};
 use crate::value::ParameterValue;
 
-/// Setting that `--set` changes in every experiment: the cost table, a constant in it, or a duration.
+/// Setting of a run, which `--set` changes in every experiment: the cost table, a constant in it, or a duration.
 #[derive(Clone, Debug)]
 pub struct SettingDefinition {
     /// Name of the setting, with a prefix for its group: `cost.eoi_fast`.
@@ -174,8 +174,8 @@ impl Catalogue {
         self.experiments.iter().find(|experiment| experiment.name == name)
     }
 
-    /// Returns descriptions of the catalogue's inconsistencies: names used twice, figures of undeclared metrics, points
-    /// off their axes. A test asserts that there are none.
+    /// Returns a description of each inconsistency of the catalogue: names used twice, figures of undeclared metrics,
+    /// points off their axes. A test asserts that there are none.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let mut problems = repeated("experiment", self.experiments.iter().map(|experiment| experiment.name));

@@ -94,7 +94,7 @@ pub enum PointCombinations {
     Listed(&'static [&'static [ParameterValue]]),
 }
 
-/// Number that every point of an experiment reports.
+/// Quantity that every point of an experiment reports as a number.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
     /// Name of the metric in rows.
@@ -185,8 +185,8 @@ pub struct PointContext {
 /// Prefix of the settings that are constants of the cost table.
 pub(crate) const CONSTANT: &str = "cost.";
 
-/// Settings of a run, with a record of the settings that the run has read. A setting that is not read has no effect
-/// on the run.
+/// Settings of one point's run, with a record of the settings that the run has read. A setting that is not read has no
+/// effect on the run.
 #[derive(Clone, Debug)]
 pub struct RunSettings {
     values: Params,

@@ -38,7 +38,7 @@ const VMS: Axis = Axis {
     labels: &[],
 };
 
-/// Experiment with two axes and all points; stacked bars with a line on a second scale.
+/// Synthetic experiment over all combinations of two axes: stacked bars, with a line on a second scale.
 const QUEUE: Experiment = Experiment {
     name: "queue",
     title: "A queue with and without a short cut",
@@ -66,7 +66,7 @@ const QUEUE: Experiment = Experiment {
     run,
 };
 
-/// Experiment with listed points over two axes of names.
+/// Synthetic experiment with listed points over two axes of names.
 const LADDER: Experiment = Experiment {
     name: "ladder",
     title: "One improvement after the other",
@@ -113,7 +113,7 @@ const LADDER: Experiment = Experiment {
     run,
 };
 
-/// Experiment with a single integer axis; lines, and bars side by side.
+/// Synthetic experiment over one integer axis: lines, and bars side by side.
 const SIZES: Experiment = Experiment {
     name: "sizes",
     title: "Message sizes",
@@ -154,7 +154,7 @@ const SIZES: Experiment = Experiment {
     run,
 };
 
-/// Returns a catalogue of three experiments and three settings.
+/// Returns a catalogue of the three synthetic experiments and three settings.
 pub(crate) fn catalogue() -> Catalogue {
     let setting = |name: &str, default, unit, choices| SettingDefinition {
         name: name.to_owned(),

@@ -16,10 +16,10 @@ use linux_guest::{Accelerator, BootFiles, DpdkSeries, KernelSeries, LinuxGuest};
 /// Boot a Debian guest with the given VFs and run commands in it.
 #[derive(Debug, Parser)]
 struct BootArgs {
-    /// Vfio-user socket; may be given several times.
+    /// Vfio-user socket of a VF for the guest; may be given several times.
     #[arg(long = "socket", value_name = "PATH")]
     sockets: Vec<PathBuf>,
-    /// Command to run; without one, commands are read from standard input.
+    /// Command to run in the guest; without one, commands are read from standard input.
     #[arg(short, long, value_name = "SCRIPT")]
     command: Option<String>,
     /// Kernel to boot.
@@ -31,13 +31,13 @@ struct BootArgs {
     /// Program of this host to copy into the guest; may be given several times.
     #[arg(long = "program", value_name = "PATH")]
     programs: Vec<PathBuf>,
-    /// Memory in MiB.
+    /// Memory of the guest in MiB.
     #[arg(long, default_value_t = 256)]
     memory: u32,
-    /// Virtual CPUs.
+    /// Number of the guest's virtual CPUs.
     #[arg(long, default_value_t = 1)]
     cpus: u32,
-    /// Load no drivers for the devices found.
+    /// Load no drivers for the devices that the guest finds at its start.
     #[arg(long)]
     no_coldplug: bool,
     /// Give the guest an IOMMU, for VFIO in it.

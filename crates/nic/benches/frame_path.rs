@@ -1,7 +1,7 @@
-//! Time of frames through the card. Each case is the median of many rounds, in nanoseconds and as a multiple of one copy of
-//! the same bytes. On a shared machine compare two builds by running them in turn, or count instructions: with
-//! FRAME_PATH_CALLS=n in the environment, cases whose name contains the first argument run n times without a measurement,
-//! for callgrind.
+//! Measures the time of frames through the card. Each case is the median of many rounds, in nanoseconds and as a
+//! multiple of one copy of the same bytes. On a shared machine compare two builds by running them in turn, or count
+//! instructions: with FRAME_PATH_CALLS=n in the environment, cases whose name contains the first argument run n times
+//! without a measurement, for callgrind.
 //!
 //! All memory stays in the CPU's cache, and no case makes a system call.
 
@@ -30,7 +30,7 @@ const FRAME: Iova = 0x2000;
 const BUFFERS: Iova = 0x2_0000;
 const BUFFER: usize = 2048;
 const PORT_VLAN: u32 = 100;
-/// Number of rounds for the median.
+/// Number of measured rounds, of which the median counts.
 const ROUNDS: usize = 41;
 /// Minimum duration of a measured round.
 const ROUND: Duration = Duration::from_millis(5);
@@ -60,7 +60,7 @@ impl UplinkWire for ReplayWire {
 struct CardBench {
     /// Bytes of the receive descriptors as a guest posts them.
     posted: Vec<u8>,
-    /// Next ring index of the receiver and of the sender, which their guests know without a read.
+    /// Next index of VF 1's receive ring and of VF 0's transmit ring, which their guests know without a read.
     heads: [usize; 2],
     nic: Nic,
     memory: TwoVfMemory,
@@ -164,7 +164,7 @@ impl CardBench {
         self.heads[0] = (self.heads[0] + count * buffers) % RING;
     }
 
-    /// Sends descriptors from VF 0, which make `frames` frames.
+    /// Sends these descriptors from VF 0. The card makes `frames` frames of them.
     fn send(&mut self, descriptors: &[[u8; 16]], frames: usize) {
         self.post(1);
         let head = self.heads[1];
@@ -211,12 +211,12 @@ fn context(mss: u16) -> AdvancedContextDescriptor {
     AdvancedContextDescriptor { ipv4: true, l4: L4PacketType::Tcp, mss, ..lengths }
 }
 
-/// Returns true if the program's first argument selects a case.
+/// Returns true if the program's arguments select the case `name`.
 fn wanted(name: &str) -> bool {
     std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).all(|part| name.contains(&part))
 }
 
-/// Returns the number of calls if instructions are counted and time is not measured.
+/// Returns the number of calls of a case (FRAME_PATH_CALLS) if instructions are counted and time is not measured.
 fn calls() -> Option<u32> {
     std::env::var("FRAME_PATH_CALLS").ok()?.parse().ok()
 }
@@ -243,7 +243,7 @@ fn copy(length: usize) -> f64 {
     median(64, || (0..64).for_each(|_| black_box(&mut to[..]).copy_from_slice(black_box(&from))))
 }
 
-/// Measures a case and prints the result.
+/// Measures the time of `work` for a case, and prints it with the time of one copy of the same bytes.
 fn case(
     name: &str,
     frames: usize,

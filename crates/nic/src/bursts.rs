@@ -1,4 +1,5 @@
-//! The card's rings for bursts of plain frames (crate `rings`). All other frames pass `transmit` and `receive`.
+//! The card's rings for bursts of plain frames: frames in one data descriptor, with checksum requests at most
+//! (crate `rings`). All other frames pass `transmit` and `receive`.
 
 use crate::offload::plain::{DataTxFormat, PlainRxFormat};
 use crate::policy::{self, pool};
@@ -17,7 +18,8 @@ use plane::{PortIndex, TransmitQueueId};
 use rings::{FrameMemory, InvalidChecksumRequest, PlainReceiver, RunProperties};
 
 impl<B: Bus> FramePath<'_, B> {
-    /// Returns the checksums that a descriptor of a burst requests, and the headers that its context describes.
+    /// Returns the checksums that descriptor `at` of a burst requests, and the headers that its context
+    /// describes.
     fn request(&self, sender: TransmitQueueId, at: usize) -> Option<OffloadRequest> {
         self.queues.tx[policy::queue(sender).index()].request(at, &self.scratch.upcoming)
     }

@@ -1,5 +1,5 @@
-//! Values that hold for a whole poll and are read once, at its start. Only software changes them, and no register access
-//! happens during a poll. Filters are decoded when they are written (`decoded`).
+//! Settings that hold for a whole poll and are read from the registers once, at its start. Only software changes them,
+//! and no register access happens during a poll. Filters are decoded when they are written (`decoded`).
 
 use crate::interrupt::ResourceOwners;
 use crate::interrupt::single::InterruptMode;
@@ -8,7 +8,7 @@ use i82576::bits::{mrqc, rctl, rfctl, rxcsum};
 use i82576::register as r;
 use plane::uplink::UplinkMode;
 
-/// Settings that hold for a whole poll.
+/// Settings of the card that hold for a whole poll.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PollSettings {
     /// Number of VFs, and the functions that may master the bus now.
@@ -26,7 +26,7 @@ pub(crate) struct PollSettings {
 }
 
 impl PollSettings {
-    /// Reads the settings of a poll from the card's state.
+    /// Reads the settings of a poll from the card's registers and its other state.
     pub(crate) fn of(state: &DeviceState) -> Self {
         let (control, queues) = (state.file.get(r::RCTL), state.file.get(r::MRQC) & mrqc::MODE_MASK);
         Self {

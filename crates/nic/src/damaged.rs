@@ -1,6 +1,6 @@
 //! The error of a saved state that no card can have. The checks are where the parts are read, and in `saved`.
 
-/// A saved state breaks a rule; the text names the rule.
+/// Error of a saved state that no card can have. The text names the violated rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidStateError(pub(crate) &'static str);

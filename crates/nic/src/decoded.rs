@@ -10,24 +10,23 @@ use crate::state::DeviceState;
 use crate::steering::ReceiveFilters;
 use i82576::table::DecodedFormSet;
 
-/// Values that follow from the card's state.
+/// Decoded forms of the card's registers, which frames use.
 #[derive(Debug, Clone)]
 pub(crate) struct DecodedRegisters {
     /// Settings of reception: hashing, check sequence, tag type.
     pub(crate) receive: ReceiveSettings,
     /// Key and table of receive-side scaling.
     pub(crate) rss: Rss,
-    /// Filters that choose a queue.
+    /// Receive filters, which choose a frame's queue.
     pub(crate) steering: ReceiveFilters,
-    /// Forms whose registers were written since they were decoded.
+    /// Decoded forms whose registers were written since the last decoding.
     pub(crate) stale: DecodedFormSet,
-    /// Map of the registers at each offset of the PF's BAR0. It follows from the register table alone and never
-    /// changes.
+    /// Register at each offset of the PF's BAR0. The map follows from the register table alone and never changes.
     pub(crate) map: RegisterMap,
 }
 
 impl DecodedRegisters {
-    /// Decodes all values that follow from a card's state.
+    /// Decodes all forms from a card's registers.
     pub(crate) fn new(state: &DeviceState) -> Self {
         Self {
             receive: policy::load(&state.file, state.owners.vfs).1,
@@ -88,7 +87,8 @@ mod tests {
         prop_oneof![Just(Pf), (0u8..8).prop_map(Vf)]
     }
 
-    /// Draws a register of the PF or of a VF. Rows are equally likely, whatever their number of registers.
+    /// Draws a register of the PF or of a VF. Each row of the register table is equally likely, whatever its number of
+    /// registers.
     fn register() -> impl Strategy<Value = (Function, u32)> {
         let rows: Vec<Vec<u32>> =
             table::rows().map(|row| row.offsets().chain(row.aliases()).collect()).collect();

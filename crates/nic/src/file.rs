@@ -21,11 +21,12 @@ const WORDS: usize = PF_BAR0_SIZE / 4;
 #[serde(into = "Vec<(u16, u32)>", try_from = "Vec<(u16, u32)>")]
 pub struct RegisterFile {
     words: Box<[u32; WORDS]>,
-    /// Reset value of each word. A guest's reset copies a few of them, and does not walk the table's thousands of registers.
+    /// Reset value of each register, by dword. A guest's reset copies a few of them, and does not walk the table's
+    /// thousands of registers.
     resets: Arc<[u32; WORDS]>,
 }
 
-/// Saves the number and value of each word that is not zero, in order.
+/// Lists the index and value of each dword that is not zero, in order: the saved form of the register file.
 impl From<RegisterFile> for Vec<(u16, u32)> {
     fn from(file: RegisterFile) -> Self {
         (0..).zip(file.words.iter().copied()).filter(|(_, value)| *value != 0).collect()
@@ -63,7 +64,7 @@ fn limit(row: &PfRegister, reset: u32) -> u32 {
 
 /// First offset of the receive queues' registers; those of the transmit queues follow (82576 datasheet, dense blocks).
 const RX_BLOCKS: u32 = 0xc000;
-/// Offset behind the transmit queues' registers.
+/// Offset behind the dense blocks of the transmit queues' registers.
 const RINGS_END: u32 = 0xe400;
 
 /// Register table indexed by the dword offset in the PF's BAR0, aliases included.
@@ -72,7 +73,8 @@ pub struct RegisterMap {
     places: Box<[Option<RegisterEntry>; WORDS]>,
 }
 
-/// A register found at an offset: the canonical offset of its value, and the columns of its row about accesses.
+/// Register at an offset of the PF's BAR0: the canonical offset of its value, its access rule, and the effects of
+/// accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RegisterEntry {
     /// Canonical offset of the register.
@@ -81,7 +83,7 @@ pub struct RegisterEntry {
     pub access: RegisterAccess,
     /// Side effect of an access, and the part of the card that has it.
     pub effect: RegisterEffect,
-    /// Decoded forms that depend on the register.
+    /// Decoded forms of registers that depend on this register.
     pub forms: DecodedFormSet,
 }
 

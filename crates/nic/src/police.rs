@@ -10,7 +10,8 @@ use pcie::Bus;
 use plane::switch::SwitchDropReason;
 
 impl<B: Bus> FramePath<'_, B> {
-    /// Reports a frame that anti-spoofing dropped. The PF gets an interrupt if DTXCTL.SPOOF_INT is set.
+    /// Reports in WVBR, SSVPC and LVMMC that anti-spoofing dropped a frame of a queue. The PF gets an interrupt if
+    /// DTXCTL.SPOOF_INT is set.
     #[cold]
     pub(crate) fn refused(&mut self, queue: QueueIndex, reason: SwitchDropReason) {
         if matches!(reason, SwitchDropReason::SourceSpoofed | SwitchDropReason::VlanSpoofed) {
@@ -31,7 +32,7 @@ impl<B: Bus> FramePath<'_, B> {
         }
     }
 
-    /// Stores the last violation in LVMMC, and raises DOUTSYNC if `interrupt`.
+    /// Stores a queue's violation as the last one in LVMMC, and raises DOUTSYNC if `interrupt`.
     fn report(&mut self, queue: QueueIndex, cause: u32, interrupt: bool) {
         let causes = self.file.get(r::LVMMC) & ((1 << lvmmc::QUEUE_SHIFT) - 1);
         self.file.set(r::LVMMC, causes | cause | u32::from(queue.get()) << lvmmc::QUEUE_SHIFT);

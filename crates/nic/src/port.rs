@@ -20,7 +20,7 @@ use pcie::{Bus, Function};
 use plane::UplinkWire;
 use plane::pacing::{LatenessLimit, Pacing};
 
-/// Limit of the work that one poll does.
+/// Limit of the work in one poll.
 #[derive(Debug, Clone, Copy)]
 pub struct PollBudget {
     /// Maximum number of frames from the wire, and of frames from each transmit queue. A segment of a large packet
@@ -34,7 +34,7 @@ impl Default for PollBudget {
     }
 }
 
-/// Result of a poll: the time of the next poll.
+/// Result of a poll: the time at which the card has to be polled again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PollResult {
     /// True if the budget ran out before the work did: poll again at once.
@@ -131,7 +131,7 @@ impl Nic {
         PollResult { more: from_buffer || from_wire || from_queues, deadline }
     }
 
-    /// Decodes the registers that were written since the last call.
+    /// Updates the switch tables, RSS and receive filters if their registers were written since the last call.
     pub(crate) fn decode(&mut self) {
         let stale = core::mem::take(&mut self.derived.stale);
         if stale.has(DecodedFormSet::SWITCH) {

@@ -29,7 +29,7 @@ pub(crate) struct CardQueues {
     pub(crate) tx: PerQueue<TransmitQueue>,
     /// Transmit queues that may have something to send, a bit each.
     pub(crate) ready: u16,
-    /// Transmit queue at which the next round starts, so that none is always first.
+    /// Transmit queue that the next poll visits first, so that no queue is always first.
     pub(crate) first: u8,
 }
 

@@ -21,13 +21,13 @@ use plane::frame::{Frame, HEADER, OuterTag};
 use plane::{DeliveryError, DeliveryFlags, FrameSink, PortIndex};
 use rings::FrameReceiver;
 
-/// Queue of a received frame, and how the frame is put there.
+/// Receive queue for a frame, and the options of its delivery there.
 #[derive(Clone, Copy)]
 struct RxDestination {
     queue: QueueIndex,
     /// True if the pool has its VLAN tags stripped.
     strips: bool,
-    /// True if the frame interrupts at once.
+    /// True if the frame is urgent: its interrupt ignores the throttle.
     urgent: bool,
 }
 
@@ -135,7 +135,8 @@ impl<B: Bus> FramePath<'_, B> {
         ParsedFrame { hash, hits, description }
     }
 
-    /// Puts a frame into a pool's queue, with its tag stripped if the pool asks for that.
+    /// Puts a frame into a pool's queue, with its VLAN tag stripped if the pool requests that. A frame without
+    /// descriptors waits or is dropped.
     fn put_into(
         &mut self,
         place: RxDestination,
@@ -166,7 +167,7 @@ impl<B: Bus> FramePath<'_, B> {
         }
     }
 
-    /// Puts a frame into a queue's buffers unchanged.
+    /// Writes a frame's bytes to the posted buffers of a receive queue.
     fn fill(
         &mut self,
         queue: QueueIndex,
@@ -190,7 +191,8 @@ impl<B: Bus> FramePath<'_, B> {
         outcome
     }
 
-    /// Decodes a receive queue for this poll, unless that was done already.
+    /// Decodes a receive queue's registers for this poll, if this poll has not done so yet, and marks the queue for
+    /// write-back.
     #[inline]
     pub(crate) fn open(&mut self, queue: QueueIndex) {
         let bit = 1 << queue.get();

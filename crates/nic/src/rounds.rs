@@ -1,5 +1,5 @@
-//! The rounds of a poll: the card visits the ready transmit queues in turn (`rings::visit`), and at the end writes back
-//! the receive queues that got frames.
+//! The visits of a poll to queues: the card visits the ready transmit queues in turn (`rings::visit`), and at the end
+//! writes back the receive queues that got frames.
 
 use crate::interrupt::single::{InterruptMode, VECTOR_0};
 use crate::interrupt::{CauseDirection, queue_vector};
@@ -13,9 +13,10 @@ use pcie::{Bus, DmaFault};
 use plane::UplinkWire;
 
 impl<B: Bus> FramePath<'_, B> {
-    /// Visits every ready transmit queue once. The next round starts behind the queue that was served first in this one,
-    /// so that none is always first. A queue behind a closed gate stays ready, and so does one whose next frame is delayed.
-    /// Returns true if another queue has more frames, and the time when the first delayed frame may leave.
+    /// Visits every ready transmit queue once. The next poll starts behind the queue that was served first in this one,
+    /// so that none is always first. A queue behind a closed gate stays ready, and so does one whose next frame is
+    /// delayed. Returns true if a queue has more frames that may leave now, and the time when the first delayed frame
+    /// may leave.
     pub(crate) fn transmit<W: UplinkWire>(
         &mut self,
         budget: usize,
@@ -75,7 +76,8 @@ impl<B> FramePath<'_, B> {
         }
     }
 
-    /// Raises a queue's interrupt if descriptors were written back. Returns true if the ring faulted.
+    /// Raises a queue's interrupt if its write-back (`announced`) has written descriptors. Returns true if the ring
+    /// faulted.
     pub(crate) fn announce(
         &mut self,
         queue: QueueIndex,

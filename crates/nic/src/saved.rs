@@ -24,7 +24,7 @@ use i82576::{PoolIndex, QueueIndex, Time};
 use plane::pacing::{Pacing, RateAccount, RateDebt};
 use serde::{Deserialize, Serialize};
 
-/// State of a port between two calls. Its times come from the clock that the caller passes.
+/// Saved state of a port between two calls. Its times come from the clock that the caller passes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "NicState")]
 pub struct NicState {
@@ -33,7 +33,7 @@ pub struct NicState {
     waiting: Vec<SavedFrame>,
 }
 
-/// State of a port without waiting frames: the whole content of the format's first version.
+/// Saved state of a port without the frames in its packet buffer: the whole content of the format's first version.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "NicBasis")]
 pub struct BaseState {
@@ -51,7 +51,7 @@ pub struct BaseState {
     spaces: ConfigSpaces,
     /// Vectors with a pending message, and the PF's single interrupt.
     interrupts: Interrupts,
-    /// Time from which each vector may fire, and its credits.
+    /// Time from which each vector may send its next message, and its credits for urgent frames.
     throttle: InterruptThrottle,
     /// Start of the storm control window.
     storm: SavedStorm,
@@ -67,7 +67,7 @@ pub struct BaseState {
     tx_ready: u16,
     /// Rates of the pools, and the time that each owes before it may send again.
     pacing: SavedPacing,
-    /// Transmit queue at which the next round starts, so that none is always first.
+    /// Transmit queue that the next poll visits first, so that no queue is always first.
     first: u8,
     /// Register offset that IOADDR of the I/O BAR selects.
     io_address: u32,
@@ -81,7 +81,7 @@ pub struct BaseState {
     counters: PoolCounterArray,
 }
 
-/// Storm control. All but the start of its window is in registers, which are saved as such.
+/// Saved state of storm control beside its registers.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename = "Storm")]
 struct SavedStorm {
@@ -108,15 +108,15 @@ struct SavedPoolRate {
 #[serde(rename = "Pacing")]
 struct SavedPacing {
     pools: [SavedPoolRate; MAX_VFS],
-    /// Queues in which the last poll left frames, a bit each.
+    /// Transmit queues in which the last poll left frames, a bit each.
     waiting: u16,
-    /// Bandwidth between pools, bits per second.
+    /// Limit of the traffic between pools, bits per second.
     #[serde(with = "bandwidth")]
     loopback: Option<NonZeroU64>,
     crossing: RateAccount,
 }
 
-/// Error: a saved state that no port can be in.
+/// Error of a saved state that no port can be in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the saved state of the 82576 card is damaged: {0}; restart the port without the saved state")]
 pub struct RestoreError(#[from] InvalidStateError);
@@ -156,7 +156,7 @@ impl SavedPacing {
     }
 }
 
-/// Reads a state of the format's first version, in which no frame waits.
+/// Converts a state of the format's first version, in which no frame waits in the packet buffer.
 impl From<BaseState> for NicState {
     fn from(basis: BaseState) -> Self {
         Self { basis, waiting: Vec::new() }
@@ -180,7 +180,7 @@ impl NicState {
 }
 
 impl BaseState {
-    /// Checks the rules between the parts. Each part has checked itself when it was read.
+    /// Checks the rules that hold between parts of the saved state. Each part has checked itself when it was read.
     ///
     /// # Errors
     /// [`InvalidStateError`] names the first rule that does not hold.
@@ -253,7 +253,7 @@ impl BaseState {
         }
     }
 
-    /// Creates the card and the plane that continue from here, with the frames that wait.
+    /// Creates the card and the plane that continue from this state, with the frames that wait in `buffer`.
     fn resume(mut self, buffer: PacketBuffer) -> (DeviceState, PoolPlane) {
         // Decoded rings follow from registers and are not saved.
         self.rx.iter_mut().for_each(|queue| queue.decode(&self.file));
@@ -307,7 +307,7 @@ impl BaseState {
     }
 }
 
-/// Saved form of a bandwidth: 0 for no limit.
+/// Saved form of a bandwidth limit: 0 for no limit.
 mod bandwidth {
     use core::num::NonZeroU64;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};

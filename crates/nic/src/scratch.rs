@@ -1,5 +1,5 @@
-//! Private memory of a call of the card: frames and descriptors that pass through, and intermediate values of a poll.
-//! All that a later call needs is in [`NicState`](crate::NicState).
+//! Memory for the frames and descriptors that pass through the card in one call, and intermediate values of a poll. All
+//! that a later call needs is in [`NicState`](crate::NicState).
 
 use crate::conditions::PollSettings;
 use crate::queue::receive::ReceiveQueueSetup;
@@ -11,7 +11,7 @@ use i82576::ids::QUEUES;
 use pcie::Function;
 use rings::FrameMemory;
 
-/// A receive queue's decoded registers during a poll.
+/// Owner and decoded registers of a receive queue during a poll.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CachedReceiveQueue {
     /// Function that owns the queue's ring and buffers.
@@ -24,7 +24,7 @@ impl CachedReceiveQueue {
     const NOTHING: Self = Self { function: Function::Pf, opened: None };
 }
 
-/// Intermediate values of a poll, and private memory for its frames and descriptors.
+/// Intermediate values of a poll, and memory for its frames and descriptors.
 #[derive(Debug, Clone)]
 pub(crate) struct Scratch {
     /// Time of the poll.
@@ -34,17 +34,17 @@ pub(crate) struct Scratch {
     /// True if bursts of frames and remembered flows are permitted. Tests compare the card with one that sends each
     /// frame alone.
     pub(crate) shortcuts: bool,
-    /// True if plain frames may be received after one look at their heads.
+    /// True if plain frames may be received after a quick check of their first 64 bytes.
     pub(crate) glances: bool,
     /// Receive queues that got a frame in this poll, a bit each.
     pub(crate) rx_touched: u16,
-    /// Receive queues that got a frame which interrupts at once, a bit each.
+    /// Receive queues that got an urgent frame, which interrupts at once, a bit each.
     pub(crate) rx_urgent: u16,
     /// Receive queues whose element of [`Self::receiving`] matches their registers, a bit each.
     pub(crate) opened: u16,
     /// The sixteen receive queues; an element counts if its bit in `opened` is set.
     pub(crate) receiving: [CachedReceiveQueue; QUEUES],
-    /// Private memory of frames and packets; `None` while it is lent to `rings`.
+    /// Memory of crate `rings` for frames and packets; `None` while `rings` uses it.
     pub(crate) places: Option<Box<FrameMemory>>,
     /// Refused memory requests that are not counted yet.
     pub(crate) faults: u64,

@@ -22,7 +22,7 @@ pub(crate) struct ConfigSpaces {
     vfs: [Endpoint; MAX_VFS],
 }
 
-/// Saved form of the configuration spaces.
+/// Saved form of the configuration spaces of PF and VFs.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "SavedSpaces")]
 struct SavedConfigSpaces {

@@ -36,7 +36,7 @@ pub(crate) struct DeviceState {
     pub(crate) spaces: ConfigSpaces,
     /// Vectors with a pending message, and the PF's single interrupt.
     pub(crate) interrupts: Interrupts,
-    /// Time from which each vector may fire, and its credits.
+    /// Time from which each vector may send its next message, and its credits for urgent frames.
     pub(crate) throttle: InterruptThrottle,
     /// Number of VFs, and the functions that may master the bus.
     pub(crate) owners: ResourceOwners,

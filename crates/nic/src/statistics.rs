@@ -9,7 +9,7 @@ use i82576::register::{self as r, vf_stats};
 use plane::ledger::{PendingTraffic, TrafficSum};
 
 impl<B> FramePath<'_, B> {
-    /// Adds the frames that pools have received to their statistics registers.
+    /// Adds the frames that pools have received to the statistics registers of their VFs.
     pub(crate) fn settle_received(&mut self, plane: &mut policy::PoolPlane) {
         for port in plane.ledger.reached().iter() {
             let (traffic, pool) = (plane.ledger.settle_received(port), pool(port));
@@ -22,7 +22,7 @@ impl<B> FramePath<'_, B> {
         }
     }
 
-    /// Counts the frames that a pool has sent.
+    /// Adds the frames that a pool has sent to the statistics registers of its VF.
     pub(crate) fn count_sent(&mut self, pool: PoolIndex, traffic: &PendingTraffic) {
         self.count_vf(pool, traffic.all(), (vf_stats::VFGPTC, vf_stats::VFGOTC));
         self.count_vf(pool, traffic.local(), (vf_stats::VFGPTLBC, vf_stats::VFGOTLBC));

@@ -8,7 +8,7 @@ use i82576::bits::{ctrl, rctl};
 use i82576::{MacAddress, register as r};
 use plane::uplink::{GoodPackets, PacketOctets, UplinkTally};
 
-/// Counts frames from the wire that are too short (`which` is RUC) or too long (ROC).
+/// Counts frames from the wire that are too short or too long in the register `which` (RUC or ROC), and in RLEC.
 pub(crate) fn count_length_errors(file: &mut RegisterFile, which: u32, frames: u32) {
     file.count(which, frames);
     file.count(r::RLEC, frames);
@@ -39,7 +39,8 @@ fn pair(file: &mut RegisterFile, pair: &PacketOctets, packets: u32, octets: u32)
     file.count_wide(octets, pair.octets);
 }
 
-/// Adds to the counters of good frames: multicast, broadcast, and by size from the register `sizes` on.
+/// Adds good frames to the port's counters: to the registers `multicast` and `broadcast`, and by size to those from
+/// `sizes` on.
 fn good(file: &mut RegisterFile, good: &GoodPackets, multicast: u32, broadcast: u32, sizes: u32) {
     file.count(multicast, good.multicast);
     file.count(broadcast, good.broadcast);

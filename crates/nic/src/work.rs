@@ -22,7 +22,7 @@ pub(crate) struct FramePath<'a, B> {
     pub(crate) throttle: &'a mut InterruptThrottle,
     /// Clock for time stamps (SYSTIM).
     pub(crate) clock: &'a SystimClock,
-    /// Settings decoded from the registers.
+    /// Decoded forms of the card's registers.
     pub(crate) derived: &'a DecodedRegisters,
     /// Intermediate values of the current poll.
     pub(crate) scratch: &'a mut Scratch,

@@ -29,7 +29,7 @@ impl PartialChecksum {
         Self(plus(sum, last(rest)))
     }
 
-    /// Adds [`LONG`] or more bytes to the sum, outside the callers' code.
+    /// Adds [`LONG`] or more bytes to the sum, in a function that is not inlined into its callers.
     #[inline(never)]
     fn long(self, bytes: &[u8]) -> Self {
         let (blocks, rest) = bytes.as_chunks::<BLOCK>();
@@ -115,10 +115,10 @@ impl PartialChecksum {
     }
 }
 
-/// Largest quotient by 65,535 of a word, and the inverse of 65,535 modulo 2^64.
+/// Quotient of the largest 64-bit word by 65,535, and the inverse of 65,535 modulo 2^64.
 const QUOTIENT: u64 = u64::MAX / 0xffff;
 const INVERSE: u64 = QUOTIENT.wrapping_neg();
-/// Minimum number of bytes for which a call is cheaper than inlined code.
+/// Minimum number of bytes to sum for which a call is cheaper than inlined code.
 const LONG: usize = 128;
 /// Number of bytes in a chain of additions. Each addition adds the carry of the addition before.
 const CHAIN: usize = 64;
@@ -132,7 +132,7 @@ fn plus(one: u64, two: u64) -> u64 {
     sum + u64::from(carry)
 }
 
-/// Returns the sum of a number and of whole words.
+/// Adds whole little-endian words of 64 bits to a ones' complement sum.
 #[inline(always)]
 fn of_words<const N: usize>(sum: u64, bytes: &[u8; N]) -> u64 {
     let (sum, carry) = bytes
@@ -143,7 +143,7 @@ fn of_words<const N: usize>(sum: u64, bytes: &[u8; N]) -> u64 {
     plus(sum, carry.into())
 }
 
-/// Returns the sum of a number and of blocks of [`BLOCK`] bytes.
+/// Adds blocks of [`BLOCK`] bytes to a ones' complement sum.
 fn of_blocks(sum: u64, blocks: &[[u8; BLOCK]]) -> u64 {
     let sums = blocks.iter().fold([sum, 0, 0, 0], |mut sums, block| {
         for (sum, chain) in sums.iter_mut().zip(block.as_chunks::<CHAIN>().0) {
@@ -154,7 +154,7 @@ fn of_blocks(sum: u64, blocks: &[[u8; BLOCK]]) -> u64 {
     sums.into_iter().fold(0, plus)
 }
 
-/// Returns the sum of a number and the first `N` bytes, if `bytes` has them; and the remaining bytes.
+/// Adds the first `N` bytes to a sum, if `bytes` has them. Returns the sum, and the remaining bytes.
 #[inline(always)]
 fn leading<const N: usize>(sum: u64, bytes: &[u8]) -> (u64, &[u8]) {
     match bytes.split_first_chunk::<N>() {
@@ -163,9 +163,9 @@ fn leading<const N: usize>(sum: u64, bytes: &[u8]) -> (u64, &[u8]) {
     }
 }
 
-/// Returns fewer than eight bytes as a little-endian number. It loads pieces of 4, 2 and 1 bytes, none of which
-/// overlaps bytes that were summed before: a load that spans two stores of a copy has to wait for both to reach the
-/// cache.
+/// Returns fewer than eight remaining bytes as a little-endian number. It loads pieces of 4, 2 and 1 bytes, none of
+/// which overlaps bytes that were summed before: a load that spans two stores of a copy has to wait for both to reach
+/// the cache.
 #[inline(always)]
 fn last(rest: &[u8]) -> u64 {
     let (mut number, mut at) = (0, 0);

@@ -27,7 +27,7 @@ pub enum ChecksumError {
 }
 
 /// Inserts the requested checksums into a whole frame. IPv6 has no header checksum: a request for one is ignored.
-/// Returns the seal of the transport's checksum, if it was inserted.
+/// Returns the transport checksum as a trusted one, if it was inserted.
 ///
 /// # Errors
 /// Reports a request that does not fit the frame, and leaves the frame unchanged.

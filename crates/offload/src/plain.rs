@@ -243,7 +243,7 @@ impl<'a> PlainFrame<'a> {
         (&self.head[ADDRESSES..TRANSPORT], &self.head[TRANSPORT..PORTS_END])
     }
 
-    /// Creates the properties of the frame from a sum of its bytes from [`SUM_FROM`] on. The addresses of the pseudo
+    /// Starts the checksums of the frame with a sum of its bytes from [`SUM_FROM`] on. The addresses of the pseudo
     /// header stand just before the transport header.
     #[inline(always)]
     fn glance(&self, payload: PartialChecksum) -> UnsummedFrame {
@@ -266,7 +266,8 @@ impl<'a> PlainFrame<'a> {
         }
     }
 
-    /// Returns the properties of a frame by its seal; `None` if the seal is of another range or transport.
+    /// Returns the properties of a frame with a trusted checksum; `None` if that checksum is of another range or
+    /// transport.
     #[must_use]
     #[inline(always)]
     pub fn find_sealed(&self, sealed: &TrustedChecksum) -> Option<PlainFrameKind> {

@@ -146,7 +146,8 @@ impl<'a> Segmenter<'a> {
         self.cut.write_next(self.packet, buffer)
     }
 
-    /// Returns the seal of the last written segment's checksum.
+    /// Returns the transport checksum of the last written segment as a trusted one: its receiver need not sum the
+    /// segment.
     #[must_use]
     pub fn sealed(&self) -> Option<TrustedChecksum> {
         self.cut.sealed
@@ -202,7 +203,7 @@ impl SegmentationState {
         self.total - self.next
     }
 
-    /// Returns the seal of the last written segment, see [`Segmenter::sealed`].
+    /// Returns the transport checksum of the last written segment, see [`Segmenter::sealed`].
     #[must_use]
     pub fn sealed(&self) -> Option<TrustedChecksum> {
         self.sealed
@@ -257,7 +258,7 @@ impl SegmentationState {
         Some((segment, length))
     }
 
-    /// Counts the next `segments` segments as written.
+    /// Skips the next `segments` segments, which the caller has written.
     pub fn pass(&mut self, segments: u32) {
         self.next = self.next.saturating_add(segments).min(self.total);
     }

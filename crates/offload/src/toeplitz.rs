@@ -50,7 +50,7 @@ impl Toeplitz {
     }
 }
 
-/// Writes the difference (XOR) of the halves of `pair` twice; returns the number of bytes.
+/// Writes the difference (XOR) of the halves of `pair` twice. Returns the number of bytes written.
 fn differ(pair: &[u8], into: &mut [u8]) -> usize {
     let half = (pair.len() / 2).min(into.len() / 2);
     let (one, other) = pair.split_at(pair.len() / 2);

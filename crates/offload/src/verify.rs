@@ -92,7 +92,7 @@ pub fn unfinished(frame: &[u8]) -> Option<(Range<usize>, usize)> {
     (sent != 0 && sent % 0xffff == sum % 0xffff).then_some((start..start + length, start + place))
 }
 
-/// Returns true if a sealed checksum is right, given the sum of the pseudo header. The sealed bytes sum up to ones
+/// Returns true if a trusted checksum is right, given the sum of the pseudo header. The summed bytes sum up to ones
 /// exactly if the seed was the pseudo header's sum. A sum of zero has two forms.
 #[must_use]
 #[inline]

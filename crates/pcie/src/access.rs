@@ -9,7 +9,7 @@ pub trait ConfigAccess {
     /// Returns all ones for a missing function, an offset beyond 4 KiB and any other size.
     fn config_read(&mut self, function: Function, offset: u16, size: u8) -> u32;
 
-    /// Writes the low `size` (1, 2 or 4) bytes of `value`. Ignores a missing function, an offset beyond 4 KiB and
-    /// any other size.
+    /// Writes the low `size` (1, 2 or 4) bytes of `value` to the function's configuration space. Ignores a missing
+    /// function, an offset beyond 4 KiB and any other size.
     fn config_write(&mut self, function: Function, offset: u16, size: u8, value: u32);
 }

@@ -3,13 +3,13 @@
 
 /// Maximum number of frames in a burst.
 pub const BURST: usize = 32;
-/// Bytes at the start of a frame that hold its headers. A card judges these bytes in a private copy, and delivers
+/// Bytes at the start of a frame that hold its headers. A card examines these bytes in a private copy, and delivers
 /// that copy.
 pub const HEAD: usize = 64;
 /// Maximum bytes of a frame in a burst: the size of most drivers' buffers.
 pub const LONGEST: usize = 2048;
 
-/// Maximum bytes of the headers that a card writes in front of a payload.
+/// Maximum length in bytes of the headers that a card writes in front of a payload.
 pub const HEADERS: usize = 128;
 
 /// Hint at the part of a function's memory that holds a ring, or the buffers of a ring. Each ring keeps one for
@@ -18,8 +18,9 @@ pub const HEADERS: usize = 128;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemoryHint(pub u32);
 
-/// Completes the head of a frame that a bus carries, given the frame's index in the run, the head, and the sum of the bytes after it.
-/// The bus calls it when it has copied those bytes, and before it delivers the head. A card inserts checksums in this way.
+/// Function that completes the head of a frame that a bus carries, given the frame's index among the carried frames,
+/// the head, and the sum of the bytes after it. The bus calls it when it has copied those bytes, and before it delivers
+/// the head. A card inserts checksums in this way.
 pub type HeadCompleter<'a> = dyn FnMut(usize, &mut [u8; HEAD], u64) + 'a;
 
 /// Frames to carry from one function's buffers to another's, one element of each slice per frame.
@@ -31,7 +32,7 @@ pub struct FrameRun<'a> {
     pub sources: &'a [u64],
     /// Lengths of the frames in bytes, [`LONGEST`] at most.
     pub lengths: &'a [u32],
-    /// Addresses of the frames' places in the receiver's buffers.
+    /// Addresses in the receiver's buffers to which the frames are carried.
     pub targets: &'a [u64],
     /// Receives the ones' complement sum of the 16-bit little-endian words after the head.
     pub sums: &'a mut [u64],
@@ -45,7 +46,7 @@ pub struct SegmentPayloads<'a> {
     pub sources: &'a [u64],
     /// Bytes of the payloads, [`LONGEST`] at most.
     pub lengths: &'a [u32],
-    /// Addresses of the payloads in the receiver's buffers.
+    /// Addresses in the receiver's buffers to which the payloads are copied.
     pub targets: &'a [u64],
     /// Receives the ones' complement sum of each payload's 16-bit little-endian words.
     pub sums: &'a mut [u64],

@@ -1,4 +1,4 @@
-//! The bus as a device uses it: memory requests and interrupts in the name of one of its functions.
+//! The bus as a device uses it: memory requests and interrupts on behalf of one of the device's functions.
 
 use crate::VfIndex;
 use crate::burst::{FrameRun, HEAD, HEADERS, HeadCompleter, LONGEST, MemoryHint, SegmentPayloads};
@@ -48,16 +48,16 @@ impl fmt::Display for Rid {
     }
 }
 
-/// Function's memory, as one ring or one set of buffers accesses it.
+/// Memory of a function, with the hint of the ring or of the set of buffers that accesses it.
 #[derive(Debug)]
 pub struct HintedMemory<'a> {
     /// Function that owns the memory.
     pub function: Function,
-    /// Part of the memory that was accessed last.
+    /// Hint at the part of the memory that the ring or the buffers accessed last.
     pub hint: &'a mut MemoryHint,
 }
 
-/// Memory request that the bus refused: part of the range is not mapped for the function.
+/// Error: the bus refused a memory request, since part of the range is not mapped for the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("DMA fault: function {function} cannot access address {iova:#x}")]
 pub struct DmaFault {
@@ -67,7 +67,7 @@ pub struct DmaFault {
     pub iova: Iova,
 }
 
-/// Access for which memory is announced.
+/// Kind of access that a device announces for memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnnouncedAccess {
     /// The memory will be read.
@@ -93,7 +93,7 @@ pub trait Bus {
     /// [`DmaFault`] if any byte of the range is unmapped or read-only.
     fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault>;
 
-    /// Reads descriptors. The default is [`Bus::dma_read`].
+    /// Reads descriptors of a ring. The default is [`Bus::dma_read`].
     ///
     /// # Errors
     /// [`DmaFault`] if any byte of the range is unmapped.
@@ -192,7 +192,7 @@ pub trait Bus {
     }
 }
 
-/// Copies the heads of frames by one request per frame; see [`Bus::gather`].
+/// Copies the heads of frames by one memory request per frame; see [`Bus::gather`].
 fn gather<B: Bus + ?Sized>(
     bus: &mut B,
     from: Function,
@@ -216,7 +216,7 @@ fn gather<B: Bus + ?Sized>(
     sources.len()
 }
 
-/// Carries frames by two requests each; see [`Bus::carry`].
+/// Carries frames by two memory requests each; see [`Bus::carry`].
 fn carry<B: Bus + ?Sized>(
     bus: &mut B,
     (from, to): (Function, Function),
@@ -247,7 +247,7 @@ fn carry<B: Bus + ?Sized>(
     targets.len()
 }
 
-/// Copies payloads by two requests for each; see [`Bus::copy`].
+/// Copies payloads by two memory requests for each; see [`Bus::copy`].
 fn copy<B: Bus + ?Sized>(bus: &mut B, from: Function, to: Function, payloads: SegmentPayloads<'_>) -> usize {
     let mut place = [0; LONGEST];
     let SegmentPayloads { sources, lengths, targets, sums } = payloads;
@@ -262,7 +262,7 @@ fn copy<B: Bus + ?Sized>(bus: &mut B, from: Function, to: Function, payloads: Se
     targets.len()
 }
 
-/// Returns the sum of 16-bit little-endian words. 2,048 bytes cannot overflow.
+/// Returns the sum of the 16-bit little-endian words of `bytes`. 2,048 bytes cannot overflow.
 fn sum_of(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<2>();
     let sum: u64 = words.iter().map(|word| u64::from(u16::from_le_bytes(*word))).sum();

@@ -7,15 +7,15 @@ use crate::capability::{express, power};
 use crate::walk;
 use core::time::Duration;
 
-/// Reset capabilities of a device, and the ownership of its bus.
+/// Reset methods that a device supports, and the ownership of its bus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResetCapabilities {
     /// True if the device supports function-level reset.
     pub flr: bool,
-    /// Power states D0 and D3hot are supported; the value is `No_Soft_Reset`.
+    /// Value of `No_Soft_Reset`, if the device supports the power states D0 and D3hot.
     pub power: Option<NoSoftReset>,
-    /// The device is below a bridge that can reset its secondary bus; the value is true if one owner has every function
-    /// below the bridge.
+    /// True if one owner has every function below the bridge that can reset the device's bus; `None` without such a
+    /// bridge.
     pub bus: Option<SingleBusOwner>,
 }
 
@@ -27,7 +27,7 @@ pub type SingleBusOwner = bool;
 /// Reset method of a device, mildest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceResetMethod {
-    /// Function-level reset.
+    /// Function-level reset (FLR).
     Function = 1,
     /// Transition to D3hot and back.
     Power = 2,
@@ -50,8 +50,8 @@ impl DeviceResetMethod {
 }
 
 impl ResetCapabilities {
-    /// Reads the reset capabilities from configuration space by `read`, which returns the dword at a multiple of
-    /// four. The owner knows the ownership of the bus.
+    /// Reads a device's reset capabilities from configuration space by `read`, which returns the dword at a multiple of
+    /// four. The caller states the ownership of the bus.
     pub fn of(mut read: impl FnMut(u16) -> u32, bus: Option<SingleBusOwner>) -> Self {
         let express = walk::find(&mut read, express::ID);
         let flr = express.is_some_and(|at| {
@@ -62,7 +62,7 @@ impl ResetCapabilities {
         Self { flr, power, bus }
     }
 
-    /// Returns the mildest reset method that affects no other owner.
+    /// Returns the mildest reset method of the device that affects no other owner.
     #[must_use]
     pub fn rung(&self) -> Option<DeviceResetMethod> {
         match self {
@@ -74,20 +74,20 @@ impl ResetCapabilities {
     }
 }
 
-/// Action of a reset before a new owner; the variants are in order.
+/// Action of the plan that resets a device before a new owner; the variants are in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResetAction {
     /// Clears the bus master bit of the device's command register.
     BusMasterOff,
     /// Waits until the device reports no pending transaction.
     Wait,
-    /// Removes the IOMMU's entries, and flushes its cache.
+    /// Removes the device's entries from the IOMMU, and flushes the IOMMU's cache.
     Unmap,
     /// Resets the device by this method.
     Reset(DeviceResetMethod),
-    /// Restores the boot configuration; no vector of the MSI state remains.
+    /// Restores the device's boot configuration; no vector of the MSI state remains.
     Restore,
-    /// Releases the device's pages to the next owner.
+    /// Releases the device's pages to the new owner.
     HandOver,
 }
 
@@ -124,7 +124,7 @@ pub fn plan(device: &ResetCapabilities) -> Option<[ResetAction; 6]> {
 mod tests {
     use super::{DeviceResetMethod, ResetAction, ResetCapabilities, plan};
 
-    /// Covers every combination of capabilities.
+    /// Covers every combination of reset capabilities.
     #[test]
     fn reset_method_that_affects_no_other_owner_is_chosen() {
         let options = [None, Some(false), Some(true)];
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(times, [100, 20, 102]);
     }
 
-    /// Returns a configuration with the PM capability at 0x40 and PCI Express at 0x50.
+    /// Returns a reader of a configuration space with the PM capability at 0x40 and PCI Express at 0x50.
     fn config(flr: bool, keeps: bool) -> impl Fn(u16) -> u32 {
         move |at| match at {
             0x04 => 1 << 20,

@@ -1,5 +1,5 @@
 //! PCI Express concepts that are independent of any device: functions and routing ids, the bus that a device
-//! masters, configuration space with its capabilities, MSI-X and SR-IOV.
+//! uses, configuration space with its capabilities, MSI-X and SR-IOV.
 //!
 //! - [`bus`]: functions, and a device's interface to the bus;
 //! - [`burst`]: bursts of frames on the bus;

@@ -10,8 +10,8 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Memory that a guest accesses at the same time, by dword-aligned byte offsets of its BAR. Accesses are atomic,
-/// and a load that returns a guest's store also makes its earlier stores to memory visible.
+/// Pages of registers that a guest accesses at the same time, by dword-aligned byte offsets of its BAR. Accesses are
+/// atomic, and a load that returns a guest's store also makes its earlier stores to memory visible.
 pub trait GuestPages {
     /// Loads the dword at an offset of the pages.
     fn load(&self, offset: u32) -> u32;
@@ -31,7 +31,7 @@ pub trait GuestPages {
     fn replace(&self, offset: u32, old: u32, new: u32) -> bool;
 }
 
-/// Maximum loads of all tails in one read, while the guest keeps storing there.
+/// Maximum number of loads of all tails in one read of the pages, while the guest keeps storing there.
 const TAIL_LOADS: usize = 4;
 
 /// Offsets of `N` registers that a guest accesses as memory, in the order in which stores are handled, and the
@@ -40,16 +40,16 @@ const TAIL_LOADS: usize = 4;
 pub struct PageRegisters<const N: usize> {
     offsets: &'static [u32; N],
     shown: [u32; N],
-    /// First place of a ring's tail, which counts only together with the ring's other registers. All later places
-    /// are tails too.
+    /// Index of the first register that is a ring's tail, which counts only together with the ring's other registers.
+    /// All later registers are tails too.
     tails: usize,
-    /// Places of registers with consecutive offsets.
+    /// Indices of registers with consecutive offsets.
     runs: Vec<Range<usize>>,
 }
 
 impl<const N: usize> PageRegisters<N> {
-    /// Adopts pages that hold `value` of each place, by its number, except for later stores by the guest. Places
-    /// from `tails` on are tails of rings that the guest sets up in these pages; `N` if there are none.
+    /// Adopts pages that hold `value` of each register, given its index, except for later stores by the guest.
+    /// Registers from index `tails` on are tails of rings that the guest sets up in these pages; `N` if there are none.
     #[must_use]
     pub fn adopt(offsets: &'static [u32; N], tails: usize, value: impl FnMut(usize) -> u32) -> Self {
         let follows = |place: usize| place != tails && offsets[place - 1].wrapping_add(4) == offsets[place];
@@ -134,7 +134,7 @@ impl<const N: usize> PageRegisters<N> {
         found
     }
 
-    /// Loads the places from `first` on, which begins a run.
+    /// Loads the registers from index `first` on, which begins a range of consecutive offsets.
     #[inline]
     fn load_from<P: GuestPages>(&self, first: usize, pages: &P, found: &mut [u32; N]) {
         for run in self.runs.iter().rev().take_while(|run| run.start >= first) {
@@ -142,8 +142,8 @@ impl<const N: usize> PageRegisters<N> {
         }
     }
 
-    /// Publishes new values of `places`, by their numbers. Keeps a guest's store since the last read for the next
-    /// one, and returns false if there was any.
+    /// Publishes new values of the registers with the indices `places`. Keeps a guest's store since the last read for
+    /// the next read, and returns false if there was any.
     pub fn publish<P: GuestPages>(
         &mut self,
         pages: &P,

@@ -1,4 +1,4 @@
-//! Indices and sets of VFs, of any device.
+//! Index of a VF, and sets of VFs, for any device.
 
 use crate::Function;
 use core::fmt;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Maximum number of VFs: the bits of a [`VfSet`]. SR-IOV would allow more.
 pub const MAX_VFS: usize = 64;
 
-/// Error for a number out of the range of VFs.
+/// Error: a number is not below the maximum number of VFs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("virtual function {0} is out of range (0-{last})", last = MAX_VFS - 1)]
 pub struct NoSuchVf(u8);
@@ -24,7 +24,7 @@ impl VfIndex {
         if (n as usize) < MAX_VFS { Some(Self(n)) } else { None }
     }
 
-    /// Returns the VF of a number's low six bits.
+    /// Returns the VF that the low six bits of a register field name.
     #[must_use]
     pub const fn of_field(bits: u32) -> Self {
         Self(bits as u8 & 63)
@@ -41,7 +41,7 @@ impl VfIndex {
         self.0
     }
 
-    /// Returns the VF's index for arrays.
+    /// Returns the VF's index for use as an array index.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -80,7 +80,7 @@ impl TryFrom<u8> for VfIndex {
 pub struct VfSet(u64);
 
 impl VfSet {
-    /// Set without VFs.
+    /// Set that contains no VF.
     pub const NONE: Self = Self(0);
 
     /// Creates the set of the VFs whose bits are set.

@@ -1,5 +1,5 @@
-//! Finds a capability by walking the two linked lists, through any reader of dwords. Of several capabilities with
-//! one id (vendor-specific ones) it finds the first.
+//! Finds a capability of a function by walking the two linked lists of configuration space, through any reader of
+//! dwords. Of several capabilities with one id (vendor-specific ones) it finds the first.
 //!
 //! The list is data of a device: a loop or a dangling pointer ends the walk.
 
@@ -7,9 +7,9 @@ use crate::config::offset;
 
 /// Offset of the first extended capability (PCIe base specification, 7.6.3).
 pub const EXTENDED_START: u16 = 0x100;
-/// Maximum number of capabilities in the 192 bytes after the header.
+/// Maximum number of capabilities that fit the 192 bytes after the header.
 const MOST: usize = 48;
-/// Maximum number of extended capabilities in 3,840 bytes.
+/// Maximum number of extended capabilities that fit 3,840 bytes.
 const MOST_EXTENDED: usize = 960;
 
 /// Returns the offset of capability `id`. `read` returns the dword at a multiple of four.

@@ -65,7 +65,7 @@ impl<A: FrameSource, B: FrameSource> FrameSource for JoinedDevices<'_, A, B> {
     }
 }
 
-/// Lane of a queue of one family, whose frames may also go to the ports of the other family.
+/// Forwarder for a queue of one family, whose frames may also go to the ports of the other family.
 struct JoinedForwarder<'a, L, O> {
     lane: &'a mut L,
     others: &'a mut O,

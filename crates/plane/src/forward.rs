@@ -261,8 +261,8 @@ impl<const N: usize> Plane<N> {
         }
     }
 
-    /// Counts a violation of the sender and returns `true`: the frame ends here. Returns `false` for every other
-    /// reason; other drops are counted after the delivery.
+    /// Counts a frame that is dropped for a violation of its sender, and returns `true`. Returns `false` for every
+    /// other reason; other drops are counted after the delivery.
     #[cold]
     fn refuses(&mut self, port: PortIndex, reason: SwitchDropReason) -> bool {
         let counters = self.ledger.of(port);

@@ -36,13 +36,13 @@ pub struct TrustedChecksum {
 }
 
 impl TrustedChecksum {
-    /// Returns the sealed checksum with offsets that count from `offset` bytes before the frame.
+    /// Returns the trusted checksum with offsets that count from `offset` bytes before the frame.
     #[must_use]
     pub fn behind(self, offset: usize) -> Self {
         Self { start: self.start + offset, end: self.end + offset, ..self }
     }
 
-    /// Returns the sealed checksum with offsets that count from `offset` bytes within the frame.
+    /// Returns the trusted checksum with offsets that count from `offset` bytes within the frame.
     #[must_use]
     pub fn before(self, offset: usize) -> Self {
         Self { start: self.start.saturating_sub(offset), end: self.end.saturating_sub(offset), ..self }
@@ -112,7 +112,7 @@ pub struct Frame<'a> {
     head: usize,
     /// Number of bytes of the frame check sequence at the frame's end; 0 without one.
     trailer: usize,
-    /// True if the tag is in the bytes now, so that `head` is [`TAG`] bytes before `start`.
+    /// True if the tag is in the frame's bytes now, so that `head` is [`TAG`] bytes before `start`.
     tag_in_place: bool,
     /// Ether type that the tag gets when it is inserted into the bytes.
     kind: u16,
@@ -120,7 +120,7 @@ pub struct Frame<'a> {
     pub tag: Option<u16>,
     /// State of the frame's outer VLAN tag.
     pub outer: OuterTag,
-    /// Sealed transport checksum, with offsets that count from the start of the buffer.
+    /// Trusted transport checksum of the frame, with offsets that count from the start of the buffer.
     sealed: Option<TrustedChecksum>,
 }
 
@@ -161,14 +161,14 @@ impl<'a> Frame<'a> {
         };
     }
 
-    /// Sets the sealed transport checksum, with offsets from the frame's start. Tags that are inserted later do not
-    /// move the sealed bytes in the buffer.
+    /// Sets the frame's trusted transport checksum, with offsets from the frame's start. Tags that are inserted later
+    /// do not move the summed bytes in the buffer.
     #[inline(always)]
     pub fn set_seal(&mut self, sealed: Option<TrustedChecksum>) {
         self.sealed = sealed.map(|sealed| sealed.behind(self.start));
     }
 
-    /// Returns the sealed transport checksum, with offsets from the start of [`Frame::untagged`].
+    /// Returns the frame's trusted transport checksum, with offsets from the start of [`Frame::untagged`].
     #[must_use]
     #[inline(always)]
     pub fn seal(&self) -> Option<TrustedChecksum> {
@@ -242,7 +242,7 @@ impl<'a> Frame<'a> {
         &self.buffer[self.head..self.buffer.len() - self.trailer + trailer]
     }
 
-    /// Inserts the tag into the bytes, or strips it.
+    /// Moves the frame's tag into its bytes, or out of them.
     #[inline(always)]
     fn move_tag(&mut self) {
         let inserts = self.tag.filter(|_| !self.tag_in_place);

@@ -13,7 +13,7 @@ use units::{FCS, Time};
 /// so bytes times factor is the exact price with 14 - 3 = 11 places.
 const FRACTION_BITS: u32 = 11;
 
-/// Time that a port's frames, or the frames between ports, have cost so far.
+/// Account of the time that a port's frames, or the frames between ports, have cost so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "Account")]
 pub struct RateAccount {
@@ -141,7 +141,7 @@ impl<const N: usize> Pacing<N> {
         *self.port_mut(port) = PacedPort { factor, debt };
     }
 
-    /// Sets how much lateness ports may make up for; none at first.
+    /// Sets for how long a delay by the plane ports may make up; a new plane allows none.
     pub fn set_lateness(&mut self, lateness: LatenessLimit) {
         self.lateness = lateness;
     }
@@ -168,7 +168,7 @@ impl<const N: usize> Pacing<N> {
         lengths.take_while(may_leave).count()
     }
 
-    /// Returns `true` if the port has a rate.
+    /// Returns `true` if the port's transmit rate is limited.
     pub(crate) fn limits(&self, port: PortIndex) -> bool {
         self.port(port).factor.is_some()
     }

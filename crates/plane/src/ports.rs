@@ -56,7 +56,7 @@ impl PortIndex {
 pub struct PortSet(u64);
 
 impl PortSet {
-    /// The set without a port.
+    /// The empty set of ports.
     pub const NONE: Self = Self(0);
 
     /// Returns the set of the ports whose bits are set.

@@ -85,7 +85,7 @@ pub trait FrameForwarder {
     /// Returns `true` if the port's rate lets the next frame leave now.
     fn is_due(&self) -> bool;
 
-    /// Returns the tag that a frame gets, given the tag that its descriptor requests.
+    /// Returns the VLAN tag of a frame that the port sends, given the tag that its descriptor requests.
     fn tag(&self, asked: Option<u16>) -> Option<u16>;
 
     /// Returns the ether type of VLAN tags, and that of outer tags if they are in use.

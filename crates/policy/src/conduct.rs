@@ -48,7 +48,7 @@ impl Offence {
     }
 }
 
-/// Action against a VF that exceeds a threshold.
+/// Action against a VF whose rate of one kind of conduct exceeds a threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OffenceAction {
     /// The log has a warning about the VF.
@@ -59,7 +59,7 @@ pub enum OffenceAction {
     Quarantine,
 }
 
-/// Events per second from which on each action is taken; 0 is never.
+/// Thresholds of one kind of conduct: events per second from which on each action is taken; 0 is never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "Thresholds")]
 pub struct OffenceThresholds {
@@ -76,7 +76,7 @@ impl OffenceThresholds {
         Self { warn, throttle: 0, quarantine: 0 }
     }
 
-    /// Returns the gravest action for a rate, events per second.
+    /// Returns the gravest action whose threshold a rate reaches, in events per second.
     #[must_use]
     pub fn action(&self, rate: u64) -> Option<OffenceAction> {
         let steps = [

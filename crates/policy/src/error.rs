@@ -20,7 +20,7 @@ pub enum PolicyError {
     /// Another function has the VF's address, and would receive frames for this VF.
     #[error("MAC address {0} is in use by {1}; choose another address")]
     MacInUse(MacAddress, AddressOwner),
-    /// The VLAN id is not that of a port VLAN; 0 needs a priority.
+    /// The port VLAN's id is out of range, or is 0 without a priority.
     #[error("VLAN {0} is out of range ({first} to {last}, or 0 for none)", first = VLANS.start(), last = VLANS.end())]
     Vlan(u16),
     /// The port VLAN's priority is out of range.
@@ -38,7 +38,7 @@ pub enum PolicyError {
     /// The port has no link, and a rate is a fraction of the link's speed.
     #[error("the transmit rate cannot change while the port has no link; bring the link up first")]
     NoLink,
-    /// No family guarantees a rate.
+    /// The policy asks for a minimum transmit rate, which no family guarantees.
     #[error("the minimum transmit rate must be 0, because no card guarantees a rate")]
     LeastRate,
     /// The VF's MTU is outside the family's range.
@@ -47,7 +47,7 @@ pub enum PolicyError {
     /// The interrupt ceiling is outside the family's range.
     #[error("interrupt ceiling {0} per second is out of range ({1} to {2}, or 0 for no ceiling)")]
     InterruptCeiling(u32, u32, u32),
-    /// The first number is more than the second, the ceiling.
+    /// The interrupt floor, the first number, is above the ceiling, the second; both are per second.
     #[error("interrupt floor {0} per second is above the ceiling {1}; lower the floor or raise the ceiling")]
     InterruptFloor(u32, u32),
     /// The family does not have this setting.
@@ -56,7 +56,7 @@ pub enum PolicyError {
     /// The mirror rule names no traffic.
     #[error("mirror rule {0} names no traffic to copy; name VFs, the uplink or VLANs")]
     EmptyMirror(usize),
-    /// The watcher receives that traffic anyway.
+    /// The mirror rule copies only traffic that its watching VF receives anyway.
     #[error("mirror rule {0} copies only its watcher's own traffic; name other VFs, the uplink or VLANs")]
     OwnMirror(usize),
     /// The mirror rule names a VF that the family does not have.

@@ -89,7 +89,7 @@ impl VfMirrorRule {
 }
 
 impl StormControl {
-    /// Checks that the card can count the thresholds in this window.
+    /// Checks that the window is in range, and that the card can count both thresholds in it.
     fn check(&self, limits: &FamilyLimits) -> Result<(), PolicyError> {
         let Self { broadcast, multicast, window_ms } = *self;
         if !WINDOWS_MS.contains(&window_ms) {

@@ -145,7 +145,7 @@ pub struct InterruptBounds {
 }
 
 impl InterruptBounds {
-    /// Checks that an interval of the card is within the bounds, or that none are set if the family has no bounds.
+    /// Checks that the family can meet these interrupt bounds, or that no bound is set if the family supports none.
     fn check(self, ceilings: &Result<RangeInclusive<u32>, &'static str>) -> Result<(), PolicyError> {
         let ceilings = match ceilings {
             Ok(ceilings) => ceilings,
@@ -162,7 +162,7 @@ impl InterruptBounds {
         Ok(())
     }
 
-    /// Returns the first setting that is not its default.
+    /// Returns the name of the first interrupt setting that is not its default.
     fn set(self) -> Option<&'static str> {
         match self {
             Self { min_interrupts: 1.., .. } => Some("min_interrupts"),
@@ -178,7 +178,7 @@ mod tests {
     use crate::limits::{FamilyLimits, TOY};
     use crate::{PolicyError, PortVlan, VlanSet};
 
-    /// A family that moderates interrupts and spreads frames by itself.
+    /// Abilities of a family for tests that supports neither interrupt bounds nor a switch for RSS.
     const FEW: FamilyLimits = FamilyLimits {
         mtu: 1_496..=9_706,
         frame_overhead: 26,

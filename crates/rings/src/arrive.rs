@@ -76,7 +76,8 @@ fn arrive_one<C: FrameReceiver, W: UplinkWire, const N: usize>(
     true
 }
 
-/// Hands a frame of `length` bytes in private memory to the plane, unless the frame ends in the MAC.
+/// Hands a frame of `length` bytes from the uplink to the plane, unless the frame is for the MAC alone or has
+/// an invalid length.
 fn pass_mac<C: FrameReceiver, W: UplinkWire, const N: usize>(
     card: &mut C,
     place: &mut [u8],

@@ -6,7 +6,7 @@ use pcie::{AnnouncedAccess, Bus, DmaFault, Function, Iova};
 /// Maximum number of buffers that a packet has.
 pub const MAX_BUFFERS: usize = 128;
 
-/// Buffers that follow each other in a packet.
+/// Addresses and lengths of a packet's buffers, in the order of its bytes.
 #[derive(Debug, Clone)]
 pub struct BufferChain {
     addresses: [Iova; MAX_BUFFERS],
@@ -75,7 +75,7 @@ impl BufferChain {
     }
 }
 
-/// Place of a byte in the buffers of a packet. It only moves on.
+/// Position of a byte within the buffers of a packet. It only moves forward.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BufferCursor {
     /// Index of the buffer, and the number of the packet's bytes before it.
@@ -84,8 +84,8 @@ pub(crate) struct BufferCursor {
 }
 
 impl BufferCursor {
-    /// Moves on to the buffer that holds byte `byte` of the packet. Returns the byte's address, and the number of bytes
-    /// from there to the buffer's end. `None` if the packet ends before.
+    /// Moves forward to the buffer that holds byte `byte` of the packet. Returns the byte's address, and the number of
+    /// bytes from there to the buffer's end. `None` if the packet ends before.
     pub(crate) fn seek(&mut self, buffers: &BufferChain, byte: usize) -> Option<(Iova, usize)> {
         let (addresses, lengths) = buffers.all();
         loop {
@@ -98,7 +98,7 @@ impl BufferCursor {
         }
     }
 
-    /// Copies a range of bytes of the packet.
+    /// Copies a range of bytes of the packet out of its sender's buffers.
     ///
     /// # Errors
     /// [`DmaFault`] if a buffer cannot be read, or if the packet ends before.

@@ -12,7 +12,7 @@ use pcie::{AnnouncedAccess, Bus, Function, HintedMemory, MemoryHint};
 use plane::frame::{AddressPair, Frame, HEADROOM};
 use plane::{BurstTerms, BurstVerdict, FrameForwarder, PortIndex, TransmitQueueId};
 
-/// Memory from which a burst's frames are sent.
+/// Transmit queue whose frames a burst sends, and the memory of its frames.
 struct BurstSource {
     sender: TransmitQueueId,
     /// Function that owns the frames' buffers, and a hint where these buffers are.
@@ -82,7 +82,7 @@ pub(crate) fn send_burst<C: BurstCard, L: FrameForwarder>(
     at
 }
 
-/// Results of judging the frames of a burst.
+/// Results of judging the frames of a burst: which have verdicts of their own, and which are sent alone.
 struct JudgedBurst {
     count: usize,
     /// Frames whose addresses differ from those of the frame before, a bit each. The verdict of such a frame applies to
@@ -261,7 +261,7 @@ fn deliver_run<C: BurstCard>(
     (at - first, all)
 }
 
-/// Finds the receive queue of each frame of a run.
+/// Stores the receive queue and hash of each frame of a run that goes to `port`.
 fn spread<C: BurstCard>(card: &mut C, frames: &mut BurstMemory, port: PortIndex, run: Range<usize>) {
     let BurstMemory { heads, lengths, spread, .. } = frames;
     for at in run {
@@ -295,7 +295,7 @@ fn send_first<C: BurstCard, L: FrameForwarder>(
 
 /// Copies the first frame of a range to private memory and sends it. Inserts the requested checksums if the frame is
 /// `SUMMED`. Returns `false` if the frame cannot be read, or does not fit its checksum request. Most frames request no
-/// checksum, and have a copy of this function without a seal.
+/// checksum, and have a copy of this function without a trusted checksum.
 #[inline(never)]
 fn send_alone<C: BurstCard, L: FrameForwarder, const SUMMED: bool>(
     card: &mut C,

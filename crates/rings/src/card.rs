@@ -53,7 +53,7 @@ pub struct RunProperties {
 /// Receive queue of a frame that takes the path in bursts, and its hash if the port hashes its type.
 pub type QueueAndHash = (u8, Option<u32>);
 
-/// A receive queue that takes plain frames.
+/// Receive queue to which plain frames are delivered in bursts, each into one buffer.
 #[derive(Debug)]
 pub struct PlainReceiver<'a, B, S> {
     /// Posted descriptors of the receive queue.
@@ -92,15 +92,16 @@ pub trait BurstCard: FrameSink {
         false
     }
 
-    /// Returns true if plain frames may be received after one look at their heads. Otherwise every frame is sent alone.
+    /// Returns true if plain frames may be received after a check of their heads only. Otherwise every frame is sent
+    /// alone.
     fn judges(&self) -> bool;
 
     /// Returns up to `most` pending descriptors of a transmit queue, from the next one on; none while a packet is
     /// unfinished.
     fn next(&mut self, sender: TransmitQueueId, most: usize) -> &[[u8; DESCRIPTOR]];
 
-    /// Gives back the first `count` of these descriptors, whose frames have left. Descriptors that request a report are
-    /// reported as done.
+    /// Gives back the first `count` descriptors of [`BurstCard::next`], whose frames have left. Descriptors that
+    /// request a report are reported as done.
     fn pass(&mut self, sender: TransmitQueueId, count: usize);
 
     /// Returns the function that owns a transmit queue's buffers, the hint where these buffers are, and the bus.
@@ -145,7 +146,7 @@ pub trait BurstCard: FrameSink {
         (0, None)
     }
 
-    /// Returns a port's receive queue. `None` if the queue does not run, or has to look closely at frames.
+    /// Returns a port's receive queue. `None` if the queue does not run, or needs every frame parsed as a whole.
     fn receiver(
         &mut self,
         port: PortIndex,

@@ -17,7 +17,7 @@ use pcie::{Bus, HintedMemory};
 use plane::frame::{AddressPair, HEADROOM};
 use plane::{BurstTerms, FrameForwarder, PortIndex, TransmitQueueId};
 
-/// A large packet on its way to one port.
+/// A large packet whose segments are being cut and delivered to one port.
 struct SegmentedPacket<'a, O> {
     sender: TransmitQueueId,
     orders: &'a O,

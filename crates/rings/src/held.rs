@@ -56,7 +56,7 @@ impl<O: Copy> HeldPacket<O> {
         self.bytes.reserve(bytes);
     }
 
-    /// Drops the unfinished packet of the queue.
+    /// Drops the kept packet with its unsent segments.
     pub fn clear(&mut self) {
         self.packet = None;
     }

@@ -46,12 +46,12 @@ pub trait PacketTransmitter: BurstCard + FrameSource {
         self.may_send(sender)
     }
 
-    /// Counts a malformed packet in the card's own counters. The plane has counted it already.
+    /// Counts a malformed packet of a sender in the card's own counters. The plane has counted it already.
     fn spoiled(&mut self, sender: TransmitQueueId, flaw: PacketDropReason) {
         let _ = (sender, flaw);
     }
 
-    /// Returns the VLAN tag that is inserted for a packet's sender.
+    /// Returns the VLAN tag that a packet's descriptors request, if the sender's port may insert tags.
     #[inline]
     fn asked_tag(&self, sender: TransmitQueueId, orders: &Self::Orders) -> Option<u16> {
         let _ = sender;

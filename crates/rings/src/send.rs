@@ -12,8 +12,8 @@ use offload::uncut;
 use plane::frame::{Frame, HEADER, HEADROOM};
 use plane::{FrameForwarder, TransmitQueueId};
 
-/// Sends the next packet of a queue, or the rest of one that waited. Returns the packet's cost in frames of the budget,
-/// at least 1. `None` if there is no packet, or none may follow.
+/// Sends the next packet of a queue, or the remaining segments of a packet that waited. Returns the packet's cost in
+/// frames of the budget, at least 1. `None` if there is no packet, or none may follow.
 #[inline(never)]
 pub(crate) fn send_next<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
@@ -69,7 +69,7 @@ fn send_taken<C: PacketTransmitter, L: FrameForwarder>(
     Some(send_packet(card, sender, &CopiedPacket { orders: *orders, sent: 0 }, places, lane))
 }
 
-/// Sends a packet that is in private memory, or the rest of it. Returns the packet's number of frames.
+/// Sends a packet that is in private memory, or its remaining segments. Returns the packet's number of frames.
 #[inline(always)]
 fn send_packet<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
@@ -98,7 +98,8 @@ fn read_packet<C: PacketTransmitter>(
     buffers.read(function, bus, packet.extend(buffers.bytes())).is_ok()
 }
 
-/// Keeps the rest of a packet until its port may send again. A port without a place for it drops the rest, and counts it.
+/// Keeps the remaining segments of a packet until its port may send again. A port without memory for them drops and
+/// counts them.
 fn keep<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
     sender: TransmitQueueId,

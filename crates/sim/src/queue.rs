@@ -186,7 +186,7 @@ impl<E> EventQueue<E> {
         slot.event.take().expect("a queue entry's slot must hold its event")
     }
 
-    /// Moves an entry towards the front until it is not before its parent. Returns its new position.
+    /// Moves a heap entry towards the root until its parent is not later. Returns the entry's new index.
     fn rise(&mut self, mut position: usize) -> usize {
         let entry = self.heap[position];
         while position > 0 {
@@ -201,7 +201,7 @@ impl<E> EventQueue<E> {
         position
     }
 
-    /// Moves an entry towards the back until none of its children is before it.
+    /// Moves a heap entry away from the root until none of its children is earlier.
     fn sink(&mut self, mut position: usize) {
         let entry = self.heap[position];
         while let Some(child) = self.first_child(position) {

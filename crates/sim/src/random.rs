@@ -24,7 +24,7 @@ impl RandomStream {
         self.0.next_u64()
     }
 
-    /// Returns a number below `bound`, or 0 if `bound` is 0.
+    /// Returns a random number below `bound`, or 0 if `bound` is 0.
     ///
     /// Returns the high half of a 64 by 64 bit product. A bound of 10^12 deviates from uniform by one part in
     /// 10^7, and no draw is repeated.
@@ -33,7 +33,7 @@ impl RandomStream {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Returns a number in `range`, or its start if the range is empty.
+    /// Returns a random number in `range`, or the start of an empty range.
     #[inline]
     pub fn within(&mut self, range: Range<u64>) -> u64 {
         range.start + self.below(range.end.saturating_sub(range.start))

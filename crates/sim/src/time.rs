@@ -120,7 +120,7 @@ impl VirtualDuration {
         self.0 as f64 / PICOS_PER_SECOND as f64
     }
 
-    /// Multiplies the span, saturating at the end of time.
+    /// Returns the span multiplied by `times`, at most the longest span.
     pub const fn times(self, times: u64) -> VirtualDuration {
         VirtualDuration(self.0.saturating_mul(times))
     }

@@ -51,7 +51,7 @@ pub struct TraceRecord {
     pub values: Vec<u64>,
 }
 
-/// Hash and count of all events so far, and the first records.
+/// Trace of a run's events: their hash and number, and the records of the first ones.
 #[derive(Clone, Debug, Default)]
 pub struct EventTrace {
     hash: u64,

@@ -32,7 +32,7 @@ pub(crate) struct ApplyArgs {
     state_dir: Option<PathBuf>,
 }
 
-/// Sends the file to the host and prints the difference.
+/// Sends the configuration file to the host, and prints the difference between the file and the host.
 pub(crate) fn run(args: ApplyArgs) -> anyhow::Result<ExitCode> {
     let ApplyArgs { file, dry_run, json, runtime_dir, state_dir } = args;
     let target = TargetHost { config: Some(file.clone()), runtime_dir, state_dir };
@@ -52,7 +52,7 @@ pub(crate) fn request(
     Ok(ApplyRequest { name: file.to_owned(), text, runtime_dir, state_dir, dry_run, reload: false })
 }
 
-/// Returns the difference as text, one line per port and VF.
+/// Returns the difference between a file and a host as text, one line per port and VF.
 pub(crate) fn text(difference: &ConfigDifference) -> String {
     let mut text = String::new();
     for ConfigChange { name, what, settings } in &difference.changes {

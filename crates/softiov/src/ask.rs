@@ -33,7 +33,7 @@ pub(crate) fn ask(request: ControlRequest, output: &OutputOptions) -> anyhow::Re
     show(client::ask(&socket, request)?, output)
 }
 
-/// Prints an answer as text or JSON.
+/// Prints a host's answer as text or JSON.
 pub(crate) fn show(answer: ControlAnswer, output: &OutputOptions) -> anyhow::Result<ExitCode> {
     let text = match answer {
         answer if output.json => serde_json::to_string_pretty(&answer)? + "\n",

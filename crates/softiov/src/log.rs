@@ -103,8 +103,8 @@ impl<'a> MakeWriter<'a> for HostLog {
 }
 
 impl SharedLogQueue {
-    /// Locks the queue, for as long as copying a line takes. A thread that panicked meanwhile left whole lines
-    /// behind.
+    /// Locks the queue of log lines, for as long as copying a line takes. A thread that panicked meanwhile left whole
+    /// lines behind.
     fn lock(&self) -> MutexGuard<'_, LogQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -125,8 +125,8 @@ impl SharedLogQueue {
         }
     }
 
-    /// Waits for lines, moves them to `lines`, and returns the number of lines lost after them. Reuses the capacity
-    /// of `lines`.
+    /// Waits for queued lines, moves them to `lines`, and returns the number of lines lost after them. Reuses the
+    /// capacity of `lines`.
     fn take(&self, lines: &mut Vec<u8>) -> u64 {
         lines.clear();
         let mut queue = self.lock();
@@ -152,7 +152,8 @@ fn report_lost(out: &mut impl Write, lost: &mut u64, torn: &mut bool) {
     }
 }
 
-/// Returns true if all bytes were written. Sets `torn` if the last line is unfinished.
+/// Writes bytes to the log's destination, and returns true if all were written. Sets `torn` if the last line is
+/// unfinished.
 fn write(out: &mut impl Write, mut rest: &[u8], torn: &mut bool) -> bool {
     while !rest.is_empty() {
         match out.write(rest) {
@@ -174,7 +175,7 @@ mod tests {
     use super::*;
     use std::sync::mpsc::{Receiver, Sender, channel};
 
-    /// A writer that waits until the test allows each write.
+    /// Log destination that waits until the test allows each write.
     struct GatedWriter {
         allowed: Receiver<io::Result<usize>>,
         written: Sender<Vec<u8>>,
@@ -192,7 +193,7 @@ mod tests {
         }
     }
 
-    /// Returns a log, the sender that allows its writes, and the receiver of the bytes written.
+    /// Returns a started log, the sender that allows each of its writes, and the receiver of the bytes written.
     fn log() -> (HostLog, Sender<io::Result<usize>>, Receiver<Vec<u8>>) {
         let (allow, allowed) = channel();
         let (written, seen) = channel();

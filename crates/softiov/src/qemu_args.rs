@@ -87,7 +87,7 @@ fn memory_size(text: &str) -> Result<String, String> {
     }
 }
 
-/// Returns QEMU's arguments, with memory that QEMU shares with the card.
+/// Returns QEMU's arguments for a VF and for guest memory that QEMU shares with the card, one per word.
 fn words(socket: &Path, memory: &str) -> [String; 8] {
     [
         "-object",
@@ -102,19 +102,20 @@ fn words(socket: &Path, memory: &str) -> [String; 8] {
     .map(str::to_owned)
 }
 
-/// Returns the argument of the VF's device in QEMU's JSON. `address` is its place on the guest's bus, or empty.
+/// Returns the value of QEMU's option `-device` for a VF, as JSON. `address` is the device's bus and slot in the guest,
+/// or empty.
 fn device(socket: &Path, address: &str) -> String {
     let path = serde_json::Value::from(socket.to_string_lossy());
     format!("{{\"driver\":\"vfio-user-pci\",{address}\"socket\":{{\"path\":{path},\"type\":\"unix\"}}}}")
 }
 
-/// Returns QEMU's arguments for a shell.
+/// Returns QEMU's arguments for a VF as shell text, quoted, on several lines.
 fn shell(socket: &Path, memory: &str) -> String {
     let [object, backend, machine, q35, m, size, device, json] = words(socket, memory);
     format!("{object} {backend} \\\n{machine} {q35} {m} {size} \\\n{device} {}\n", quoted(&json))
 }
 
-/// Returns Cloud Hypervisor's arguments for a shell.
+/// Returns Cloud Hypervisor's arguments for a VF as shell text, quoted, on several lines.
 fn cloud_hypervisor(socket: &Path, memory: &str) -> String {
     let device = format!("socket={}", socket.display());
     format!("--memory size={memory},shared=on \\\n--user-device {}\n", quoted(&device))
@@ -124,10 +125,10 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// PCI bus of the device: libvirt leaves a root port free that it does not know to be used.
+/// Number of the guest's PCI bus for the VF: libvirt leaves a root port free that it does not know to be used.
 const BUS: u8 = 9;
 
-/// Returns the elements of a domain's XML, in the order of libvirt's schema.
+/// Returns the elements that attach a VF to a libvirt domain, as XML in the order of libvirt's schema.
 fn libvirt(socket: &Path) -> String {
     let device = device(socket, &format!("\"bus\":\"pci.{BUS}\",\"addr\":\"0x0\","));
     let device = device.replace('&', "&amp;").replace('<', "&lt;").replace('\'', "&apos;");

@@ -27,7 +27,7 @@ pub(crate) struct TopArgs {
     target: TargetHost,
 }
 
-/// Parses a delay, from a tenth of a second to an hour.
+/// Parses the delay between two tables: seconds, from a tenth of a second to an hour.
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
     seconds.ok_or_else(|| "not a number of seconds from 0.1 to 3600".to_owned())
@@ -48,11 +48,11 @@ struct VfRates {
     interrupts_per_s: f64,
     /// Register accesses that reached the host per second.
     interventions_per_s: f64,
-    /// State of the VF that the table shows, if the state is not normal.
+    /// State of the VF if it is not normal, such as quarantined; otherwise empty.
     note: &'static str,
 }
 
-/// Prints tables until interrupted, or as many as requested.
+/// Prints a table of VF rates at each interval, until interrupted or for the number of tables requested.
 pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     let socket = args.target.load()?.control_socket();
     let delay = Duration::from_secs_f64(args.delay);
@@ -142,7 +142,7 @@ mod tests {
     use daemon::control::status::{PortStatus, TrafficCounts, VmmInterventions};
     use std::time::Duration;
 
-    /// Returns a port whose VF has moved `packets` frames in each direction.
+    /// Returns the status of a port whose VF has moved `packets` frames in each direction.
     fn port(packets: u64, has_client: bool) -> Vec<PortStatus> {
         let mut port = sample::port();
         let function = &mut port.vfs[0].function;

@@ -22,7 +22,7 @@ pub enum BridgeDecision {
     Filter,
 }
 
-/// Entries of a set of the address table.
+/// Number of entries of a set of the address table.
 const WAYS: usize = 4;
 const SETS: usize = 128;
 

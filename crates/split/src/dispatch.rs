@@ -14,7 +14,7 @@ pub struct LoadThresholds {
 }
 
 impl LoadThresholds {
-    /// Creates load thresholds, or returns `None` if they cross. Returns `None` if `low` exceeds `high`.
+    /// Creates load thresholds in frames per sample. Returns `None` if `low` exceeds `high`.
     #[must_use]
     pub fn new(low: u64, high: u64) -> Option<Self> {
         (low <= high).then_some(Self { low, high })
@@ -32,7 +32,7 @@ pub enum DispatchPolicy {
     Balanced(LoadThresholds),
 }
 
-/// Dispatcher of events: a policy and its current state.
+/// Dispatcher, which chooses the virtual CPU of each worker and card, and the worker of each interface.
 #[derive(Debug, Clone)]
 pub struct EventDispatcher {
     policy: DispatchPolicy,
@@ -40,7 +40,7 @@ pub struct EventDispatcher {
 }
 
 impl EventDispatcher {
-    /// Creates a dispatcher in the state for low load.
+    /// Creates a dispatcher with a policy, in its state for low load.
     #[must_use]
     pub fn new(policy: DispatchPolicy) -> Self {
         Self { policy, is_spread: policy == DispatchPolicy::Spread }
@@ -54,7 +54,7 @@ impl EventDispatcher {
         was != self.is_spread
     }
 
-    /// Returns the virtual CPU for worker or card `n`.
+    /// Returns the index of the virtual CPU for worker or card `n`.
     #[must_use]
     pub fn cpu(&self, n: usize, cpus: usize) -> usize {
         if self.is_spread { n % cpus.max(1) } else { 0 }
@@ -74,7 +74,7 @@ impl EventDispatcher {
     }
 }
 
-/// Returns the worker of each load: the largest load first, each to the worker with the smallest sum.
+/// Assigns interfaces to workers: the largest load first, each to the worker with the smallest sum of loads.
 fn least_loaded(loads: &[u64], workers: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..loads.len()).collect();
     order.sort_by_key(|at| core::cmp::Reverse(loads[*at]));

@@ -11,7 +11,7 @@ pub struct MacAddress(pub [u8; 6]);
 impl MacAddress {
     /// Broadcast address ff:ff:ff:ff:ff:ff.
     pub const BROADCAST: MacAddress = MacAddress([0xff; 6]);
-    /// Zero address, which stands for none.
+    /// Zero address 00:00:00:00:00:00, which stands for no address.
     pub const ZERO: MacAddress = MacAddress([0; 6]);
 
     /// Returns the first six bytes of a slice as an address, or `None` if there are fewer.

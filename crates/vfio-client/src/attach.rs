@@ -50,7 +50,7 @@ impl VfioUserHal {
         Ok(Self { socket, connection, family, areas, ram, eventfds, accesses, broken: None })
     }
 
-    /// Resets the function, and enables DMA and interrupts again.
+    /// Resets the VF, and enables its DMA and interrupts again.
     ///
     /// # Errors
     /// [`VfioUserHalError`].
@@ -70,16 +70,16 @@ fn done(
     answer.map_err(|errno| VfioUserHalError::Refused { request, errno })
 }
 
-/// Identity of the PCI function behind a vfio-user socket.
+/// Properties of the PCI function behind a vfio-user socket, which attaching has found.
 struct FunctionIdentity {
     family: DeviceFamily,
     /// Mapped parts of the VF's BAR0.
     areas: Vec<MappedBarArea>,
-    /// Number of MSI-X vectors to use.
+    /// Number of the VF's MSI-X vectors to use.
     vectors: usize,
 }
 
-/// Checks protocol version, device, regions and interrupts, and maps the registers.
+/// Checks the protocol version, device, regions and interrupts of the server, and maps the VF's registers.
 fn identify(connection: &mut ServerConnection) -> Result<FunctionIdentity, VfioUserHalError> {
     let major = connection.ask(Client::version, |answer| match answer {
         Ok(ReplyContents::Version { major, .. }) => Some(major),
@@ -117,7 +117,7 @@ fn expect(holds: bool, otherwise: &'static str) -> Result<(), VfioUserHalError> 
     if holds { Ok(()) } else { Err(VfioUserHalError::NotAVf(otherwise)) }
 }
 
-/// Checks the size of BAR0 and maps the areas that the server offers.
+/// Checks the size of the VF's BAR0, and maps the areas that the server offers.
 fn registers(
     connection: &mut ServerConnection,
     family: DeviceFamily,
@@ -155,7 +155,7 @@ fn assign(connection: &mut ServerConnection, eventfds: &[EventFd]) -> Result<(),
     })
 }
 
-/// Enables memory space, bus mastering and MSI-X.
+/// Enables memory space, bus mastering and MSI-X of the VF.
 fn enable(connection: &mut ServerConnection) -> Result<(), VfioUserHalError> {
     let control = u64::from(find_capability(connection, MSIX)?) + 2;
     for (offset, bits) in [(COMMAND, ENABLE), (control, MSIX_ENABLE)] {

@@ -16,7 +16,7 @@ const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Size of the receive buffer, bytes; replies are short.
 const BUFFER: usize = 4096;
 
-/// Connection of a driver to a vfio-user server.
+/// Connection of this process's driver to a vfio-user server.
 #[derive(Debug)]
 pub(super) struct ServerConnection {
     stream: StreamSocket,
@@ -47,7 +47,7 @@ impl ServerConnection {
         &self.stream
     }
 
-    /// Sends a request and waits for its reply.
+    /// Sends a request, waits for its reply, and returns the value that is read from the reply.
     pub(super) fn ask<T>(
         &mut self,
         request: impl FnOnce(&mut Client<OwnedFd>, &mut MessageOutbox<OwnedFd>) -> u16,
@@ -56,7 +56,7 @@ impl ServerConnection {
         self.ask_for_file(request, |answer, _| take(answer))
     }
 
-    /// Sends a request and waits for its reply and the descriptors that come with it.
+    /// Sends a request and waits for its reply and the descriptors that the server sends with it.
     pub(super) fn ask_for_file<T>(
         &mut self,
         request: impl FnOnce(&mut Client<OwnedFd>, &mut MessageOutbox<OwnedFd>) -> u16,

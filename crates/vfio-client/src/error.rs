@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use vfio_user::client::ServerViolation;
 use vfio_user::wire::Errno;
 
-/// Error of attaching to a VF or of its connection.
+/// Error while attaching to a VF, or of the connection to its server.
 #[derive(Debug, thiserror::Error)]
 pub enum VfioUserHalError {
     /// No server listens on the socket.
@@ -37,7 +37,7 @@ pub enum VfioUserHalError {
         /// Error number in the server's reply.
         errno: Errno,
     },
-    /// No driver supports the device, or the device lacks a part of a VF.
+    /// The device behind the socket has no driver here, or lacks a part of a VF.
     #[error("the vfio-user device is not a usable VF: {0}")]
     NotAVf(&'static str),
     /// The server has closed the connection.

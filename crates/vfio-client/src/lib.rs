@@ -56,7 +56,7 @@ pub trait VfBus: DmaHal + Send + 'static {
     /// Returns a descriptor that closes when the card is gone, if the bus has one. No data arrives on it.
     fn lifeline(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Returns the number of register accesses so far.
+    /// Returns the numbers of register accesses by message so far.
     fn accesses(&self) -> RegisterAccesses;
 
     /// Returns true if the connection to the card has ended. The card's registers then read as all ones.
@@ -82,7 +82,7 @@ pub struct VfioUserHal {
     family: DeviceFamily,
     eventfds: Vec<EventFd>,
     accesses: RegisterAccesses,
-    /// Error that ended the connection to the server.
+    /// Error that ended the connection to the server, if it has ended.
     broken: Option<VfioUserHalError>,
 }
 
@@ -99,13 +99,13 @@ impl VfioUserHal {
         self.family
     }
 
-    /// Returns true if registers of rings and interrupts are memory shared with the server.
+    /// Returns true if the registers of rings and interrupts are memory shared with the server.
     #[must_use]
     pub fn is_mapped(&self) -> bool {
         !self.areas.is_empty()
     }
 
-    /// Returns the mapping that holds a register, and the register's offset in it.
+    /// Returns the mapping that holds the VF's register at `offset`, and the register's offset in the mapping.
     fn mapped(&self, offset: u32) -> Option<(&MappedFile, u64)> {
         self.areas.iter().find_map(|MappedBarArea { offset: start, memory }| {
             let at = u64::from(offset).checked_sub(*start)?;

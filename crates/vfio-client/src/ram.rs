@@ -1,4 +1,4 @@
-//! Memory that a driver shares with its card, at one device address: the DMA half of a Hal over shared memory.
+//! Shared memory of a driver and its card at one device address: the DMA half of a Hal.
 
 use driver::hal::DESCRIPTOR;
 use driver::{DmaAllocation, OutOfDmaMemory, PrefetchPurpose};
@@ -27,13 +27,13 @@ impl SharedDmaMemory {
         self.base
     }
 
-    /// Returns the DMA memory, to share it with the card.
+    /// Returns the shared memory, to share it with the card.
     #[must_use]
     pub fn shared(&self) -> &SharedMemory {
         &self.memory
     }
 
-    /// Allocates zeroed memory, as [`driver::DmaHal::dma_alloc`] requires.
+    /// Allocates zeroed DMA memory, as [`driver::DmaHal::dma_alloc`] requires.
     ///
     /// # Errors
     /// [`OutOfDmaMemory`].
@@ -43,7 +43,7 @@ impl SharedDmaMemory {
         Ok(DmaAllocation { iova: self.base + piece.offset(), length })
     }
 
-    /// Copies bytes out of the memory, as [`driver::DmaHal::dma_read`] requires.
+    /// Copies bytes out of the DMA memory, as [`driver::DmaHal::dma_read`] requires.
     ///
     /// # Panics
     /// The driver reads outside its memory.
@@ -54,7 +54,7 @@ impl SharedDmaMemory {
         assert!(read.is_ok(), "the driver read {} bytes at {iova:#x}, outside its memory", into.len());
     }
 
-    /// Copies completed descriptors, as [`driver::DmaHal::read_completed`] requires.
+    /// Copies completed descriptors out of the DMA memory, as [`driver::DmaHal::read_completed`] requires.
     ///
     /// # Panics
     /// The driver reads outside its memory.
@@ -64,7 +64,7 @@ impl SharedDmaMemory {
         completed.expect("the driver reads descriptors in its memory")
     }
 
-    /// Prefetches bytes of the memory, as [`driver::DmaHal::prefetch`] requires.
+    /// Prefetches bytes of the DMA memory, as [`driver::DmaHal::prefetch`] requires.
     #[inline]
     pub fn prefetch(&self, iova: u64, length: usize, access: PrefetchPurpose) {
         self.memory
@@ -72,7 +72,7 @@ impl SharedDmaMemory {
             .prefetch((iova.wrapping_sub(self.base), length), access == PrefetchPurpose::Write);
     }
 
-    /// Copies bytes into the memory, as [`driver::DmaHal::dma_write`] requires.
+    /// Copies bytes into the DMA memory, as [`driver::DmaHal::dma_write`] requires.
     ///
     /// # Panics
     /// The driver writes outside its memory.

@@ -1,5 +1,5 @@
-//! The client against a small server over a real socket: its messages, its memory, and servers that leave or serve
-//! another device.
+//! Tests the client against a small server over a real socket: its messages, its memory, and servers that leave or
+//! serve another device.
 
 use crate::{RAM_BASE, VfBus, VfioUserHal, VfioUserHalError};
 use driver::{DmaHal, Hal};
@@ -21,16 +21,16 @@ use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
 
 const MEMORY: u64 = 64 << 10;
-/// Offset of the toy's MSI-X capability, which follows another one.
+/// Offset of the simulated function's MSI-X capability, which follows another one.
 const MSIX_AT: u8 = 0x70;
-/// Toy registers: the first is plain, a write to the second interrupts, a write to the third copies a byte of
-/// memory to the next, and one to the last makes the server leave.
+/// Offsets of the simulated function's registers: the first keeps its value, a write to the second interrupts, a write
+/// to the third copies a byte of memory to the next, and one to the last makes the server leave.
 const PLAIN: u32 = 0x10;
 const RAISE: u32 = 0x20;
 const COPY: u32 = 0x30;
 const LEAVE: u32 = 0x40;
 
-/// Simulated function whose registers mean nothing to a driver.
+/// Simulated PCI function with the ids of a VF, and with registers that no driver knows.
 #[derive(Default)]
 struct SimulatedFunction {
     config: BTreeMap<u64, u8>,
@@ -38,7 +38,7 @@ struct SimulatedFunction {
     memory: Option<(u64, MappedFile)>,
     eventfds: Vec<EventFd>,
     leaving: bool,
-    /// Actions of the client that the toy device has seen, in order.
+    /// Actions of the client that the simulated function has seen, in order.
     said: Vec<String>,
 }
 
@@ -137,7 +137,8 @@ impl ServedDevice<OwnedFd> for SimulatedFunction {
     }
 }
 
-/// Server of the simulated function for one client. The client's actions arrive when the connection is over.
+/// Server that serves the simulated function to one client, and sends the client's recorded actions when the connection
+/// is over.
 struct SimulatedServer {
     _folder: TempDir,
     path: PathBuf,

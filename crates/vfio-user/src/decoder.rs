@@ -27,7 +27,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::wire::{MAX_DATA_XFER, MAX_MESSAGE_FDS, MessageHeader};
 
-/// Buffered bytes beyond which a push is refused: the longest message, rounded up.
+/// Number of buffered bytes beyond which a push is refused: the longest message, rounded up.
 pub const BUFFER_LIMIT: usize = MAX_DATA_XFER as usize + 4096;
 
 const MAX_HELD_FDS: usize = 4 * MAX_MESSAGE_FDS;
@@ -87,7 +87,7 @@ impl DiscardedMessage {
     }
 }
 
-/// Received part of an incomplete message.
+/// Received part of a message that is not complete yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UnfinishedMessage<'a> {
     /// Buffered bytes of the incomplete message, from its first byte on.
@@ -173,12 +173,12 @@ impl<F> Decoder<F> {
         Ok(self.take_discarded())
     }
 
-    /// Returns the number of buffered bytes of messages not taken yet.
+    /// Returns the number of buffered bytes of messages that were not taken yet.
     pub fn buffered(&self) -> usize {
         self.buffer.len() - self.head
     }
 
-    /// Returns the number of received bytes of messages not taken yet, including discarded ones.
+    /// Returns the number of received bytes of messages that were not taken yet, including discarded ones.
     pub fn pending(&self) -> usize {
         let swallowed =
             self.discarding.as_ref().map_or(0, |discarding| MessageHeader::LEN + discarding.skipped());
@@ -195,7 +195,7 @@ impl<F> Decoder<F> {
         }
     }
 
-    /// Continues the [`UnfinishedMessage`] message of another decoder, with its descriptors.
+    /// Continues an incomplete message of another decoder, given as its [`UnfinishedMessage`], with its descriptors.
     ///
     /// # Errors
     /// The partial message is invalid: no decoder can have left it.
@@ -294,7 +294,7 @@ impl<F> Decoder<F> {
         }
     }
 
-    /// Returns the start of the message that holds the last received byte.
+    /// Returns the position of the first byte of the message that holds the last received byte.
     fn last_message_start(&self) -> u64 {
         if let (Some(discarding), true) = (&self.discarding, self.buffer.is_empty()) {
             return discarding.start;

@@ -1,4 +1,4 @@
-//! The vfio-user protocol: codec and sessions as pure state machines.
+//! The vfio-user protocol: encoding of messages, and sessions of client and server as pure state machines.
 //!
 //! A VMM (the *client*) uses a device in another process (the *server*) over a Unix stream socket: it requests the
 //! device's description, sends guest memory and eventfds as file descriptors, and the loads and stores of its

@@ -33,7 +33,7 @@ pub struct MessageOutbox<F> {
     base: u64,
     /// Stream position up to which [`MessageOutbox::fresh`] has returned the bytes.
     noted: u64,
-    /// Number of unsent bytes of a partly sent message.
+    /// Number of unsent bytes of the message that was sent in part.
     begun: usize,
     /// Descriptors with the stream position of their message, in order.
     fds: VecDeque<(u64, Vec<F>)>,
@@ -110,7 +110,7 @@ impl<F> MessageOutbox<F> {
         self.reclaim();
     }
 
-    /// Queues a message of a header and the parts of its body.
+    /// Queues a message of a header, the parts of its body and descriptors.
     pub(crate) fn message(&mut self, header: &MessageHeader, body: &[&[u8]], fds: Vec<F>) {
         if !fds.is_empty() {
             self.fds.push_back((self.base + self.bytes.len() as u64, fds));

@@ -1,6 +1,6 @@
-//! Types that client and server share, without wire layout.
+//! Types that vfio-user client and server share, without wire layout.
 
-/// Contents of the reply to `DEVICE_GET_INFO`.
+/// Properties of a device, as the reply to `DEVICE_GET_INFO` states them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceInfo {
     /// Flags of the device, see [`device_flags`](crate::wire::device_flags).
@@ -11,7 +11,7 @@ pub struct DeviceInfo {
     pub irqs: u32,
 }
 
-/// Contents of the reply to `DEVICE_GET_IRQ_INFO`.
+/// Properties of an interrupt type, as the reply to `DEVICE_GET_IRQ_INFO` states them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IrqInfo {
     /// Number of vectors of the interrupt type.

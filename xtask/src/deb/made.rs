@@ -1,4 +1,5 @@
-//! Files of the package that are made: by the program itself, or of what git and cargo know.
+//! Files of the Debian package that are generated: by the program itself, or from the facts that git and
+//! cargo know.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +18,7 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("zsh", "usr/share/zsh/vendor-completions/_softiov"),
     ("fish", "usr/share/fish/vendor_completions.d/softiov.fish"),
 ];
-/// First letters of the files that hold a crate's licence.
+/// First letters of the names of files that hold a crate's licence or notice.
 const NOTICES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"];
 
 /// Adds the manual pages of all commands to the package.
@@ -37,7 +38,7 @@ pub(super) fn completions(tree: &PackageTree, program: &Path) -> Result<()> {
     })
 }
 
-/// Debian's changelog, of one entry: what has changed is in the project's own.
+/// Returns Debian's changelog with one entry, which refers to the project's own changelog.
 pub(super) fn changelog(root: &Path, version: &str) -> Result<String> {
     let control = String::from_utf8(read(&root.join("packaging/debian/control"))?)?;
     let maintainer = control.lines().find_map(|line| line.strip_prefix("Maintainer: "));
@@ -52,7 +53,8 @@ pub(super) fn changelog(root: &Path, version: &str) -> Result<String> {
     ))
 }
 
-/// The libraries that a dynamic program needs, as dependencies of the package; none for a static one.
+/// Returns the packages of the libraries that a dynamic program needs, for the package's `Depends` field;
+/// empty for a static program.
 pub(super) fn libraries(program: &[u8]) -> String {
     let marks = program.windows(8).enumerate().filter(|(_, window)| *window == b"GLIBC_2.");
     let minor = |at: usize| {
@@ -65,7 +67,7 @@ pub(super) fn libraries(program: &[u8]) -> String {
     }
 }
 
-/// The licences and notices of the crates that are in the program.
+/// Returns the text of the licences and notices of all crates that the program contains.
 pub(super) fn licences(root: &Path) -> Result<Vec<u8>> {
     let mut tree = metadata::cargo();
     tree.args(["tree", "--package", "softiov", "--edges", "normal", "--prefix", "none", "--format", "{p}"]);
@@ -91,7 +93,7 @@ pub(super) fn licences(root: &Path) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Of a line of `cargo tree`: `name v1.2.3 (remarks)`.
+/// Returns name and version in a line of `cargo tree`: `name v1.2.3 (remarks)`.
 fn name_and_version(line: &str) -> Option<(&str, &str)> {
     let mut words = line.split(' ');
     Some((words.next()?, words.next()?.strip_prefix('v')?))

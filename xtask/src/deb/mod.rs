@@ -20,24 +20,24 @@ use anyhow::{Context, Result, ensure};
 use crate::metadata;
 use tree::PackageTree;
 
-/// Arguments of the package's build.
+/// Arguments of `cargo xtask deb`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DebArgs {
-    /// The Rust target to build for release; x86_64-unknown-linux-musl makes a static program.
+    /// Rust target to build for release; x86_64-unknown-linux-musl makes a static program.
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
-    /// A program that is built already, instead.
+    /// Program to put into the package instead of building one.
     #[arg(long, value_name = "FILE", conflicts_with = "target")]
     program: Option<PathBuf>,
-    /// The package's version. Default: the workspace's, and the revision 1.
+    /// Version of the package. Default: the workspace's version, and the revision 1.
     #[arg(long)]
     version: Option<String>,
-    /// Write the package to this folder. Default: target/debian.
+    /// Folder to write the package to. Default: target/debian.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
-/// Makes the package, and prints where it is.
+/// Builds the Debian package, and prints its path.
 pub(crate) fn run(options: &DebArgs) -> Result<ExitCode> {
     let root = metadata::workspace_root()?;
     let target = target_folder()?;
@@ -60,7 +60,7 @@ pub(crate) fn run(options: &DebArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds the program for release; where it is.
+/// Builds the program for release, and returns its path.
 fn build(root: &Path, target: &Path, triple: Option<&str>) -> Result<PathBuf> {
     let mut command = metadata::cargo();
     command.args(["build", "--release", "--locked", "--package", "softiov"]).current_dir(root);
@@ -69,7 +69,7 @@ fn build(root: &Path, target: &Path, triple: Option<&str>) -> Result<PathBuf> {
     Ok(target.join(triple.unwrap_or_default()).join("release/softiov"))
 }
 
-/// This program lies in a profile's folder of the target folder, wherever that is.
+/// Returns cargo's target folder: the parent of the profile's folder in which this program lies.
 fn target_folder() -> Result<PathBuf> {
     let this = env::current_exe()?;
     Ok(this.ancestors().nth(2).context("this program does not lie in a target folder")?.to_owned())
@@ -81,7 +81,7 @@ fn version_of(root: &Path) -> Result<String> {
     Ok(package.context("the workspace has no softiov")?.version)
 }
 
-/// Runs a program to its end; what it printed.
+/// Runs a program to its end, and returns its standard output.
 fn run_tool(command: &mut Command) -> Result<Vec<u8>> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
     let output = output.with_context(|| format!("cannot run {:?}", command.get_program()))?;

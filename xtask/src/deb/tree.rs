@@ -1,4 +1,4 @@
-//! The package's files, laid out in a folder as dpkg-deb wants them.
+//! Files of the Debian package, in a folder with the layout that dpkg-deb requires.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +18,7 @@ const AS_IT_IS: [(&str, &str); 5] = [
     ("apparmor/libvirt-qemu.d-softiov", "etc/apparmor.d/abstractions/libvirt-qemu.d/softiov"),
     ("debian/copyright", "usr/share/doc/softiov/copyright"),
 ];
-/// Pages that a user without a checkout reads.
+/// Pages of the documentation that a user without a checkout reads.
 const PAGES: [&str; 9] = [
     "user-guide.md",
     "operations.md",
@@ -30,7 +30,7 @@ const PAGES: [&str; 9] = [
     "guide/driver-development.md",
     "guide/teaching.md",
 ];
-/// Files that other programs read; they are not compressed.
+/// Example files for Prometheus and Grafana, which the package does not compress.
 const MONITORING: [&str; 2] = ["monitoring/prometheus-alerts.yml", "monitoring/grafana-dashboard.json"];
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 
@@ -41,7 +41,7 @@ pub(super) struct PackageTree {
 }
 
 impl PackageTree {
-    /// Lays everything out in a new folder.
+    /// Creates the folder of the package with all its files.
     pub(super) fn lay_out(root: &Path, program: &Path, version: &str, folder: &Path) -> Result<Self> {
         if folder.exists() {
             fs::remove_dir_all(folder)?;
@@ -79,7 +79,7 @@ impl PackageTree {
         &self.folder
     }
 
-    /// Control fields of the package, and the scripts that dpkg runs.
+    /// Writes the control fields of the package, its checksums, and the scripts that dpkg runs.
     fn describe(&self, debian: &Path, program: &Path, version: &str) -> Result<()> {
         let files = self.files()?;
         let bytes: u64 = files.iter().map(|file| fs::metadata(file).map_or(0, |file| file.len())).sum();
@@ -115,12 +115,12 @@ impl PackageTree {
         Ok(files)
     }
 
-    /// Their names from the root of the user's disk on, without the slash.
+    /// Returns the names of package files from the root of the user's file system, without the first slash.
     fn names<'a>(&self, files: &'a [PathBuf]) -> Vec<&'a Path> {
         files.iter().filter_map(|file| file.strip_prefix(&self.folder).ok()).collect()
     }
 
-    /// Writes a file of the package.
+    /// Writes a file of the package, with mode 644.
     pub(super) fn write(&self, place: &str, bytes: &[u8]) -> Result<()> {
         let path = self.place(place);
         for folder in path.ancestors().skip(1).take_while(|folder| folder.starts_with(&self.folder)) {
@@ -133,7 +133,7 @@ impl PackageTree {
         self.set_mode(place, 0o644)
     }
 
-    /// The same, packed by gzip as Debian's policy has it.
+    /// Writes a file of the package, compressed by gzip as Debian's policy demands.
     pub(super) fn write_packed(&self, place: &str, bytes: &[u8]) -> Result<()> {
         self.write(place, bytes)?;
         run_tool(Command::new("gzip").args(["-9", "-n", "-f"]).arg(self.place(place))).map(drop)

@@ -10,20 +10,20 @@ use serde_json::{Value, json};
 
 use super::properties::{PropertyTest, TestProgram};
 
-/// Path of the cases, relative to the workspace.
+/// Path of the file of failing cases, relative to the workspace.
 pub(super) const FILE: &str = "xtask/found-cases.json";
 
-/// Before the input in a message of proptest.
+/// Text before the failing input in a message of proptest.
 const INPUT: &str = "minimal failing input: ";
 
-/// A property test and a seed with which it fails.
+/// Property test, and a seed with which the test fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FailingCase {
     package: String,
     target: String,
     test: String,
     seed: u64,
-    /// The smallest failing input, as proptest prints it; empty if the test printed none.
+    /// Smallest failing input, as proptest prints the input; empty if the test printed none.
     input: String,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for FailingCase {
 }
 
 impl FailingCase {
-    /// Describes a failure from what the test printed.
+    /// Creates the case of a property that failed with `seed`, with the input that the test's output names.
     pub(super) fn new(property: &PropertyTest, seed: u64, output: &str) -> Self {
         let input = output.lines().find_map(|line| Some(line.split_once(INPUT)?.1));
         Self {
@@ -47,18 +47,18 @@ impl FailingCase {
         }
     }
 
-    /// Returns whether this is a failure of the property.
+    /// Returns true if this is a failure of the property.
     pub(super) fn is_of(&self, property: &PropertyTest) -> bool {
         let PropertyTest { program, test } = property;
         (&self.package, &self.target, &self.test) == (&program.package, &program.target, test)
     }
 
-    /// Returns whether the program has this case's test.
+    /// Returns true if the program has this case's test.
     pub(super) fn is_in(&self, program: &TestProgram) -> bool {
         (&self.package, &self.target) == (&program.package, &program.target)
     }
 
-    /// Returns the test's full name and the seed.
+    /// Returns the arguments of a repetition: the test's full name and the seed.
     pub(super) fn call(&self) -> (&str, u64) {
         (&self.test, self.seed)
     }
@@ -85,7 +85,7 @@ impl FailingCase {
     }
 }
 
-/// Adds failing test cases to the file. A case that is there already is not added again.
+/// Adds failing cases to the file, each once.
 pub(super) fn add(root: &Path, cases: &[FailingCase]) -> Result<()> {
     if cases.is_empty() {
         return Ok(());

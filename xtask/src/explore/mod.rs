@@ -14,7 +14,7 @@ use anyhow::{Result, ensure};
 use crate::metadata;
 use cases::FailingCase;
 
-/// Bounds and start of a search.
+/// Arguments of `cargo xtask explore`: bounds and start of a search.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExploreArgs {
     /// Draw new seeds for this many minutes; the round that is running then is finished.
@@ -28,7 +28,7 @@ pub(crate) struct ExploreArgs {
     only: String,
 }
 
-/// Searches until the time is over, and keeps what it finds.
+/// Runs property tests with new seeds until the time is over, and stores the failures that it finds.
 ///
 /// # Errors
 /// If the tests do not build, if no test has the name that was asked for, or if the file of cases cannot be written.

@@ -11,14 +11,14 @@ use serde_json::Value;
 use crate::metadata;
 use crate::tidy::source::{self, RustSource, group, ident, inside, is_punct};
 
-/// A test program that cargo has built.
+/// Test program that cargo has built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TestProgram {
     pub(super) package: String,
-    /// The target's name: the library's, or that of a file in `tests`.
+    /// Name of the cargo target: the library's, or that of a file in `tests`.
     pub(super) target: String,
     pub(super) path: PathBuf,
-    /// The package's folder, where cargo runs its tests.
+    /// Folder of the package, in which cargo runs the package's tests.
     pub(super) folder: PathBuf,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct TestProgram {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PropertyTest {
     pub(super) program: TestProgram,
-    /// The test's full name, as the program lists it.
+    /// Full name of the test, as the program lists it.
     pub(super) test: String,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn programs(root: &Path) -> Result<Vec<TestProgram>> {
     Ok(text.lines().filter_map(program).collect())
 }
 
-/// Reads a test program's path from a message of cargo. Returns `None` unless it is about a test program.
+/// Returns the test program that a JSON message of cargo names, or `None` if the message names no test program.
 fn program(message: &str) -> Option<TestProgram> {
     let message: Value = serde_json::from_str(message).ok()?;
     let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
@@ -95,7 +95,7 @@ fn names(root: &Path) -> Result<BTreeSet<(String, String)>> {
     Ok(names)
 }
 
-/// Returns the functions in `proptest! { ... }`, and those that make a `TestRunner`.
+/// Returns the names of a file's property tests: functions in `proptest! { ... }`, and those that make a `TestRunner`.
 fn in_file(rust: &RustSource) -> Vec<String> {
     let mut names = Vec::new();
     rust.each(|tokens| {

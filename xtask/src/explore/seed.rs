@@ -1,6 +1,6 @@
-//! Environment variables that proptest reads. Draws no seed.
+//! Environment variables that proptest reads. This module draws no seed.
 
-/// The variable from which proptest reads its seed.
+/// Environment variable from which proptest reads its seed.
 pub(crate) const SEED: &str = "PROPTEST_RNG_SEED";
-/// The variable that keeps proptest from writing files of its own.
+/// Environment variable that keeps proptest from writing files of its own.
 pub(super) const WRITES_NOTHING: &str = "PROPTEST_DISABLE_FAILURE_PERSISTENCE";

@@ -13,7 +13,7 @@ use super::seed::{SEED, WRITES_NOTHING};
 use crate::test::process::{self, OutputVisibility};
 use crate::test::tally::{TestFailure, TestTally};
 
-/// Runs every property with the seed. Returns a case for each that fails.
+/// Runs every property test with the seed. Returns a case for each test that fails.
 pub(super) fn round(properties: &[PropertyTest], seed: u64) -> Result<Vec<FailingCase>> {
     let waiting = Mutex::new(properties.iter());
     let work = || {
@@ -68,7 +68,7 @@ pub(crate) fn repeat(root: &Path) -> Result<TestTally> {
     Ok(tally)
 }
 
-/// Runs one property test with a seed. Returns what it printed if it failed.
+/// Runs one property test with a seed. Returns the test's output if the test failed.
 fn failure(program: &TestProgram, test: &str, seed: u64) -> Result<Option<String>> {
     let mut command = Command::new(&program.path);
     command.args(["--exact", test]).current_dir(&program.folder);

@@ -1,5 +1,5 @@
-//! A program under callgrind, and what it writes: a cost for each source line, also of functions that were inlined,
-//! so the folder of a line says at which stop it was spent.
+//! Runs a benchmark under callgrind, and adds up its output: a cost for each source line, inlined functions included.
+//! The folder of a line says at which stop of the frame's path the instructions were spent.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-/// Instruction counts by stage of the frame path.
+/// Instruction counts by stop of the frame's path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct InstructionCounts(pub(super) BTreeMap<String, f64>);
 
@@ -45,7 +45,7 @@ impl fmt::Display for InstructionCounts {
     }
 }
 
-/// Runs a case of the benchmark `calls` times.
+/// Runs a case of the benchmark under callgrind with `calls` calls, and returns the instructions of the whole run.
 pub(super) fn count(program: &Path, case: &str, calls: u64) -> Result<InstructionCounts> {
     let out = program.with_extension(format!("callgrind.{calls}"));
     let mut command = Command::new("valgrind");
@@ -61,7 +61,8 @@ pub(super) fn count(program: &Path, case: &str, calls: u64) -> Result<Instructio
     Ok(parse(&text))
 }
 
-/// Costs of lines, by the stop that their file belongs to. What a call costs is counted where it is spent.
+/// Adds up the costs of all lines in callgrind's output, by the stop of each line's file. The cost of a call counts in
+/// the called function.
 pub(super) fn parse(text: &str) -> InstructionCounts {
     let mut counts = InstructionCounts::default();
     let (mut stop, mut nameless) = (None, false);
@@ -84,12 +85,13 @@ pub(super) fn parse(text: &str) -> InstructionCounts {
     counts
 }
 
-/// The file of functions without one, such as libc's, and the stop of those that move bytes.
+/// File name that callgrind writes for functions without debug information, such as libc's.
 const NAMELESS: &str = "???";
+/// Stop of the functions that move bytes.
 const COPIES: &str = "copies";
 
-/// A folder or file of a card, the plane or the drivers; the crates below them; the standard library. `None`: the benchmark itself,
-/// and the rest of libc.
+/// Returns the stop of a source file: a module of a card, the plane or the drivers; a crate below them; or the standard
+/// library. Returns `None` for the benchmark itself and the rest of libc.
 fn stop_of(file: &str) -> Option<&str> {
     let of = ["crates/nic/src/", "crates/avf-nic/src/", "crates/plane/src/", "crates/driver/src/"];
     let inside = of.into_iter().find_map(|of| file.split_once(of));

@@ -1,4 +1,5 @@
-//! The kept count, and what is said of a count that differs from it: more is a loss, much less is to be kept.
+//! Kept instruction counts, and the complaints about counts that differ from them: more is a loss, much less
+//! has to be kept.
 
 use std::fs;
 
@@ -8,17 +9,17 @@ use serde_json::{Map, Value, json};
 use super::callgrind::InstructionCounts;
 use crate::metadata;
 
-/// Path of the kept count, relative to the workspace.
+/// Path of the kept counts, relative to the workspace.
 const PATH: &str = "crates/nic/benches/instructions.json";
 const REMEDY: &str = "find the cause, or keep the new counts: cargo xtask instructions --keep";
-/// Tolerated change of a frame's count, as a share: a compiler may decide otherwise.
+/// Tolerated change of a frame's instruction count, as a share, since another compiler generates other code.
 const FRAME: f64 = 0.03;
-/// Tolerated change of a stop's count, as a share, since inlining moves code between stops.
+/// Tolerated increase of a stop's instruction count, as a share, since inlining moves code between stops.
 const STOP: f64 = 0.10;
-/// Tolerated change of a stop's count, in instructions.
+/// Tolerated increase of a stop's instruction count, in instructions, in addition to the share.
 const STOP_LEAST: f64 = 4.0;
 
-/// The kept counts, and the compiler that they belong to.
+/// Kept instruction counts of all cases, and the compiler that they belong to.
 #[derive(Debug)]
 pub(super) struct InstructionBaseline {
     compiler: String,
@@ -55,7 +56,7 @@ pub(super) fn keep(counted: &[(String, InstructionCounts)]) -> Result<()> {
         .with_context(|| format!("cannot write {PATH}"))
 }
 
-/// Returns a complaint for each count that differs by more than is tolerated.
+/// Returns a complaint for each instruction count that differs from the kept one by more than is tolerated.
 pub(super) fn compare(kept: &InstructionBaseline, counted: &[(String, InstructionCounts)]) -> Vec<String> {
     let mut complaints = Vec::new();
     for (case, counts) in counted {

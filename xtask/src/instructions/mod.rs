@@ -16,8 +16,8 @@ use serde_json::Value;
 use crate::metadata;
 pub(crate) use callgrind::InstructionCounts;
 
-/// The ways of a frame that are counted: whose benchmark `frame_path` has them, how it calls them, and how many frames a
-/// call moves.
+/// Paths of a frame whose instructions are counted: the package with the benchmark `frame_path`, the benchmark's name
+/// for the path, and frames per call.
 const CASES: [(&str, &str, u64); 19] = [
     ("nic", "VF to VF, with policy, 64 bytes", 32),
     ("nic", "VF to VF in three regions, with policy, 64 bytes", 32),
@@ -39,18 +39,19 @@ const CASES: [(&str, &str, u64); 19] = [
     ("driver", "VF driver receives, 82576, 1514 bytes", 32),
     ("driver", "VF driver receives, AVF legacy, 1514 bytes", 32),
 ];
-/// Calls of a short run and of a long one: what a frame costs is in the difference, starting is not.
+/// Calls of a short and of a long run. The difference of their counts is the cost of the frames, without the program's
+/// start.
 const CALLS: [u64; 2] = [50, 150];
 
-/// Arguments of the count.
+/// Arguments of `cargo xtask instructions`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct InstructionsArgs {
-    /// Make today's count the kept one.
+    /// Keep today's counts in place of the kept ones.
     #[arg(long)]
     keep: bool,
 }
 
-/// Counts, and compares or keeps.
+/// Counts the instructions of every case, and compares the counts with the kept ones or keeps them.
 pub(crate) fn run(options: &InstructionsArgs) -> Result<ExitCode> {
     let counted = count()?;
     for (case, counts) in &counted {
@@ -65,7 +66,7 @@ pub(crate) fn run(options: &InstructionsArgs) -> Result<ExitCode> {
     Ok(if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Instructions a frame for each of [`CASES`].
+/// Returns the instructions per frame of each of [`CASES`].
 pub(crate) fn count() -> Result<Vec<(String, InstructionCounts)>> {
     let programs = [("nic", build("nic")?), ("avf-nic", build("avf-nic")?), ("driver", build("driver")?)];
     let case = |&(package, case, frames): &(&str, &str, u64)| {
@@ -87,7 +88,7 @@ pub(crate) fn complaints(counted: &[(String, InstructionCounts)]) -> Result<Vec<
     Ok(kept::compare(&kept::load()?, counted))
 }
 
-/// Builds a package's benchmark as it is measured, and answers where it is.
+/// Builds a package's benchmark `frame_path` for release, and returns the program's path.
 fn build(package: &str) -> Result<PathBuf> {
     let mut command = metadata::cargo();
     command.args([

@@ -1,6 +1,6 @@
-//! Builds for later stages during the stage that boots most guests, which leaves a processor idle for much of its time.
-//! The builds have the least priority, so that guests do not wait for them. A later stage builds again and reports
-//! errors.
+//! Builds programs of later stages during the stage that boots most guests, which leaves a processor idle for much of
+//! its time. The builds have the least priority, so that guests do not wait for them. A later stage builds again and
+//! reports errors.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,7 +8,8 @@ use std::thread::{self, JoinHandle};
 
 use crate::metadata;
 
-/// The static program of the stage `package`, the demo's program, and the benchmarks whose instructions are counted.
+/// Arguments of cargo for the builds: the static program of the stage `package`, the demo's program, and the benchmarks
+/// whose instructions are counted.
 const BUILDS: [&str; 5] = [
     "build --quiet --locked --package softiov --profile quick --target x86_64-unknown-linux-musl",
     "build --quiet --release --package softiov",
@@ -17,12 +18,12 @@ const BUILDS: [&str; 5] = [
     "bench --quiet --profile release --package driver --bench frame_path --no-run",
 ];
 
-/// Builds beside the guests, one after the other.
+/// Thread that runs the builds beside the guests' tests, one after the other.
 #[derive(Debug, Default)]
 pub(super) struct BackgroundBuilds(Option<JoinHandle<()>>);
 
 impl BackgroundBuilds {
-    /// Begins to build, unless that has begun.
+    /// Starts the builds in the background, unless they were started before.
     pub(super) fn begin(&mut self, root: &Path) {
         let commands = BUILDS.map(|arguments| {
             let mut command = Command::new("nice");
@@ -40,7 +41,7 @@ impl BackgroundBuilds {
         });
     }
 
-    /// Waits for the end of the builds started ahead.
+    /// Waits for the end of the background builds.
     pub(super) fn wait(&mut self) {
         let Some(builds) = self.0.take() else { return };
         if !builds.is_finished() {

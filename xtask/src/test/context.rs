@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The tests that boot virtual machines. Their targets say `test = false`, so a plain `cargo test` passes over
-/// them; `xtask tidy` sees to it that no other target does.
+/// Test targets that boot virtual machines. They have `test = false`, so a plain `cargo test` does not run them; `xtask
+/// tidy` checks that no other target has it.
 pub(crate) const GUEST_TESTS: [&str; 3] = ["boot", "linux", "package"];
 
 /// Workspace root and git state that the test stages share.
@@ -16,7 +16,7 @@ pub(super) struct TestContext {
 }
 
 impl TestContext {
-    /// `git status`, if there is git and this is a checkout.
+    /// Returns the output of `git status`, or `None` without git or outside a checkout.
     pub(super) fn git_status(root: &PathBuf) -> Option<String> {
         let output = Command::new("git").args(["status", "--porcelain"]).current_dir(root).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())

@@ -2,13 +2,16 @@
 
 use serde_json::Value;
 
-/// Number of guests of the demo.
+/// Number of guests of the demo without `--linux`.
 pub(super) const EMBEDDED_GUESTS: usize = 3;
 /// Number of virtual machines of the demo with `--linux`.
 pub(super) const LINUX_GUESTS: usize = 2;
 
+/// Checks the demo's JSON output for `expected` guests, answered pings, flows and counters. Returns a summary
+/// of it.
+///
 /// # Errors
-/// What is wrong with it.
+/// The missing or wrong part of the output.
 pub(super) fn check(json: &str, expected: usize) -> Result<String, String> {
     let demo: Value =
         serde_json::from_str(json).map_err(|error| format!("the output of the demo is not JSON: {error}"))?;

@@ -1,6 +1,6 @@
-//! `cargo xtask test`: every check in order, from cheap to dear, and what came of it. A failing stage does not
-//! hide the ones behind it, except that nothing is run that could not be built; what could not run is said and
-//! counted as skipped. What failed is named at the end; what it printed is shown where it ran.
+//! `cargo xtask test`: runs every check in order, from cheap to expensive, and reports the outcomes. Stages after a
+//! failed one still run, except those that need a failed build. Checks that could not run count as skipped. The names
+//! of failures are printed at the end, their output where they ran.
 
 mod ahead;
 mod context;
@@ -26,7 +26,7 @@ use stage::TestStage;
 use summary::StageResult;
 use tally::TestTally;
 
-/// Selects the stages to run.
+/// Arguments of `cargo xtask test`: the stages to run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TestArgs {
     /// Run formatting, tidy, lints and the unit tests of the pure crates, for the time between two edits. The other
@@ -38,7 +38,7 @@ pub(crate) struct TestArgs {
     only: Vec<TestStage>,
 }
 
-/// Runs the stages that were asked for, and tells of them on standard output.
+/// Runs the selected stages, and prints their outcomes on standard output.
 pub(crate) fn run(options: &TestArgs) -> Result<ExitCode> {
     let root = metadata::workspace_root()?;
     // In a fresh clone there is nothing that git could report; even a lock file that this very program's

@@ -1,5 +1,5 @@
-//! Runs a program, keeps its output, and prints a sign of life meanwhile. A program without output for a long time is
-//! killed and counts as failed. Tests limit their own duration.
+//! Runs a program, keeps its output, and prints the last line of it once a minute. A program without output for a long
+//! time is killed and counts as failed. Tests limit their own duration.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
@@ -13,22 +13,22 @@ use anyhow::{Context, Result};
 
 use super::results;
 
-/// Time between two looks at a silent program.
+/// Time between two checks of a program that prints nothing.
 const GLANCE: Duration = Duration::from_millis(200);
-/// Time between two signs of life of a quiet stage.
+/// Time between two messages that a program still runs, while its output is not shown.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(60);
-/// A program that prints nothing for so long hangs. Longer than any test or build takes.
+/// Time without output after which a program is killed. Longer than any test or build takes.
 const HANGS: Duration = Duration::from_secs(900);
-/// Reading time after a program's end, while a process that it left behind holds its output open.
+/// Time to read further output after a program's end, while a process that it left behind holds its output open.
 const LEFTOVERS: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputVisibility {
-    /// Print every line of output at once.
+    /// Prints every line of output at once.
     Live,
-    /// Everything, but only if the program fails.
+    /// Prints the whole output, but only if the program fails.
     OnFailure,
-    /// The output of failed tests of a test program.
+    /// Prints the output of the failed tests, if the test program fails.
     FailedTests,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct OutputLine {
     pub(super) text: String,
 }
 
-/// The lines that a program printed, both streams in the order in which they were read.
+/// Lines that a program printed, both streams in the order in which they were read.
 #[derive(Debug)]
 pub(crate) struct ProgramOutput {
     pub(crate) success: bool,
@@ -71,7 +71,7 @@ impl ProgramOutput {
     }
 }
 
-/// Runs the program to its end.
+/// Runs a program to its end, and returns its output. A program that hangs is killed.
 ///
 /// # Errors
 /// When it cannot be started.
@@ -79,7 +79,7 @@ pub(crate) fn run(command: &mut Command, show: OutputVisibility) -> Result<Progr
     run_while(command, show, HANGS)
 }
 
-/// The same; `hangs`: how long it may print nothing.
+/// Runs a program as [`run`] does, and kills it after `hangs` without output.
 fn run_while(command: &mut Command, show: OutputVisibility, hangs: Duration) -> Result<ProgramOutput> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
@@ -119,7 +119,8 @@ fn read(pipe: Option<impl Read + Send + 'static>, stream: OutputStream, sender: 
     });
 }
 
-/// The program's lines, until it has ended and both its streams are read, or it hangs.
+/// Returns the lines that the program prints until it has ended and both its streams are read. A program that hangs is
+/// killed.
 fn collect(
     child: &mut Child,
     receiver: &Receiver<OutputLine>,
@@ -163,7 +164,7 @@ fn collect(
     }
 }
 
-/// Ends a process that hangs and what it has started, and says which tests had not ended.
+/// Kills a process that hangs with all its descendants, and prints the names of its unfinished tests.
 fn end(process: u32, lines: &[OutputLine]) {
     for name in results::unfinished(lines.iter().map(|line| line.text.as_str())) {
         println!("   unfinished test: {name}");
@@ -171,8 +172,8 @@ fn end(process: u32, lines: &[OutputLine]) {
     descendants(process).into_iter().for_each(kill);
 }
 
-/// Returns a process and its descendants that the kernel knows. The first of a chain comes first, so that it does not
-/// go on when the next is ended.
+/// Returns the ids of a process and of its descendants. Parents come first, so that none continues when its child is
+/// killed.
 fn descendants(process: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
@@ -184,7 +185,7 @@ fn numbers(list: &str) -> Vec<u32> {
     list.split_whitespace().filter_map(|number| number.parse().ok()).collect()
 }
 
-/// Ends a process; one that is gone already is no matter.
+/// Kills a process. A process that has ended already is ignored.
 fn kill(process: u32) {
     let mut command = Command::new("kill");
     command.args(["-KILL", &process.to_string()]).stdout(Stdio::null()).stderr(Stdio::null());

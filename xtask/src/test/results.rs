@@ -1,10 +1,10 @@
-//! Reads what `cargo test` prints: the count of each test program, which tests failed, and which tests say that
-//! they did not run. Such a test counts as passed where it ran; here it counts as skipped instead.
+//! Parses the output of `cargo test`: the counts of each test program, the names of failed tests, and the tests that
+//! report that they did not run. `cargo test` counts these as passed; here they count as skipped.
 
 use super::tally::{TestFailure, TestTally};
 use std::collections::BTreeMap;
 
-/// The sum over all test programs of a run.
+/// Returns the counts of all test programs of a run together, with the failed tests and their reasons.
 pub(super) fn read<'a>(lines: impl Iterator<Item = &'a str>) -> TestTally {
     let mut tally = TestTally::default();
     let mut reasons = FailureReasons::default();
@@ -27,7 +27,7 @@ pub(super) fn read<'a>(lines: impl Iterator<Item = &'a str>) -> TestTally {
     tally
 }
 
-/// Reads the reason of each failed test: the text of its panic, or the line after the verdict of a check of guests.
+/// Parser of the reasons of failed tests: the text of a panic, or the line after the verdict of a check of guests.
 #[derive(Debug, Default)]
 struct FailureReasons<'a> {
     found: BTreeMap<&'a str, String>,
@@ -55,7 +55,7 @@ impl<'a> FailureReasons<'a> {
     }
 }
 
-/// Returns the output of a failed run without the tests that passed and their output.
+/// Returns the output of a failed run without the passed tests and their output.
 pub(super) fn without_successes<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut in_successes = false;
     let mut kept = Vec::new();
@@ -75,7 +75,8 @@ pub(super) fn without_successes<'a>(lines: impl Iterator<Item = &'a str>) -> Vec
     kept
 }
 
-/// The tests that took long and have not ended: `test NAME has been running for over 60 seconds`.
+/// Returns the names of slow tests that have not ended, from the lines `test NAME has been running for over 60
+/// seconds`.
 pub(super) fn unfinished<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut under_way = Vec::new();
     for line in lines {
@@ -90,14 +91,14 @@ pub(super) fn unfinished<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<&'a st
     under_way
 }
 
-/// Name and first word of the outcome in `test NAME ... OUTCOME`.
+/// Returns name and first word of the outcome in `test NAME ... OUTCOME`.
 fn verdict(line: &str) -> Option<(&str, &str)> {
     let (name, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
     let outcome = outcome.split(' ').next().unwrap_or_default();
     ["ok", "ignored", "FAILED"].contains(&outcome).then_some((name, outcome))
 }
 
-/// The number before a word: `ok. 3 passed; 0 failed; ...`.
+/// Returns the number before the word `of` in a line of counts: `ok. 3 passed; 0 failed; ...`.
 fn count(counts: &str, of: &str) -> usize {
     let words: Vec<_> = counts.split([' ', ';']).collect();
     let number = words.windows(2).find(|pair| pair[1] == of).and_then(|pair| pair[0].parse().ok());

@@ -10,7 +10,7 @@ use anyhow::Result;
 use super::process::{self, OutputVisibility};
 use super::tally::TestTally;
 
-/// A program of the host, where it comes from, and what cannot be tested without it.
+/// Program of the host that tests need, with its Debian package, and the tests that are skipped without it.
 #[derive(Debug)]
 struct RequiredProgram {
     program: &'static str,
@@ -53,14 +53,17 @@ const NEEDS: [RequiredProgram; 8] = [
     },
 ];
 
-/// Variables that replace Debian packages when guests are made.
+/// Environment variables that name a guest's QEMU, kernel and initramfs in place of those from Debian
+/// packages.
 const GUEST_VARIABLES: [&str; 3] = ["SOFTIOV_QEMU", "SOFTIOV_GUEST_KERNEL", "SOFTIOV_GUEST_INITRAMFS"];
 const GUEST_TOOLS: [&str; 3] = ["apt-get", "apt-cache", "dpkg-deb"];
 
-/// The target of the static program, whose test names the remedy where it is not available.
+/// Rust target of the static program. The test of that program names the remedy if the target is not
+/// available.
 const STATIC: &str = "x86_64-unknown-linux-musl";
 
-/// Sees to it that everything needed is there.
+/// Installs the missing programs that the tests need, if possible. A program that is still missing counts as
+/// a skipped test.
 pub(super) fn run() -> Result<TestTally> {
     add_target();
     let missing: Vec<_> = NEEDS.iter().filter(|need| !is_present(need)).collect();
@@ -99,8 +102,8 @@ fn in_path(program: &str) -> bool {
     env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Why no guest can be booted here, if none can. Knows what `linux_guest::BootFiles` needs, so that a system
-/// without it is no failure.
+/// Returns the reason why no guest can be booted here, or `None` if guests can be booted. Checks the needs of
+/// `linux_guest::BootFiles` in advance, so that a system without them is no failure.
 pub(super) fn guest_obstacle() -> Option<String> {
     let given = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());
     if GUEST_VARIABLES.iter().all(given) {
@@ -117,7 +120,8 @@ pub(super) fn guest_obstacle() -> Option<String> {
     ))
 }
 
-/// Why instructions cannot be counted here, if they cannot. The count that is kept is of x86-64.
+/// Returns the reason why instructions cannot be counted here, or `None` if they can. The kept counts are for
+/// x86-64.
 pub(super) fn valgrind_obstacle() -> Option<&'static str> {
     if env::consts::ARCH != "x86_64" {
         Some("the kept instruction counts are for x86-64")
@@ -128,7 +132,7 @@ pub(super) fn valgrind_obstacle() -> Option<&'static str> {
     }
 }
 
-/// Installs the packages of what is missing; returns what stood in the way.
+/// Installs the Debian packages of the missing programs. Returns the obstacle, or `None` after success.
 fn install(missing: &[&RequiredProgram]) -> Result<Option<&'static str>> {
     if !in_path("apt-get") {
         return Ok(Some("this system has no apt-get to install the package"));

@@ -1,4 +1,4 @@
-//! The stages: what each is called, what it runs, and how its outcome is counted.
+//! Stages of `cargo xtask test`: the name, the commands and the counted outcome of each.
 //!
 //! Tests and guests use the development profile, which is optimised enough and built once; the demo is built
 //! for release because that is how people run it. All test stages build the same selection of packages, since
@@ -17,7 +17,7 @@ use crate::explore::seed::SEED;
 use crate::tidy::pure::PURE;
 use crate::{explore, instructions, metadata, tidy};
 
-/// Selects all of `tests/`; `--all-targets` passes over what says `test = false`.
+/// Argument of cargo that selects all targets of `tests/`; `--all-targets` leaves out those with `test = false`.
 const UNRUN_TOO: &str = "--test *";
 
 /// Settings of glibc's allocator, in bytes: blocks below 32 MiB, the most that it allows, come from its heaps, which it
@@ -64,7 +64,7 @@ impl TestStage {
         Self::Tree,
     ];
 
-    /// The name on the command line.
+    /// Returns the name of the stage on the command line.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Setup => "setup",
@@ -126,8 +126,10 @@ impl TestStage {
         self == Self::Unit
     }
 
+    /// Runs the commands of the stage, and returns the counts of passed, failed and skipped tests.
+    ///
     /// # Errors
-    /// When it could not even be tried; what was tried and failed is counted and has been shown.
+    /// If a command of the stage cannot be started. A command that fails is counted, and its output has been shown.
     pub(super) fn run(self, context: &TestContext) -> Result<TestTally> {
         match self {
             Self::Setup => setup::run(),
@@ -159,7 +161,7 @@ impl TestStage {
         }
     }
 
-    /// Runs the test of this stage's name, if guests can be booted here.
+    /// Runs the test target that boots guests and has the name of this stage, if guests can be booted here.
     fn boot_guests(self, context: &TestContext) -> Result<TestTally> {
         if let Some(obstacle) = setup::guest_obstacle() {
             return Ok(TestTally::skip(format!("{}: {obstacle}", self.title())));
@@ -175,7 +177,7 @@ fn cargo(context: &TestContext, arguments: &str) -> Command {
     command
 }
 
-/// A stage that counts as one, however many commands it takes.
+/// Runs all commands of a stage as one test, which fails with the first command that fails.
 fn check(commands: &mut [Command]) -> Result<TestTally> {
     for command in commands {
         if !process::run(command, OutputVisibility::OnFailure)?.success {
@@ -185,7 +187,7 @@ fn check(commands: &mut [Command]) -> Result<TestTally> {
     Ok(TestTally::PASSED)
 }
 
-/// A stage that counts by its tests.
+/// Runs a command of `cargo test`, and returns the counts of its tests.
 fn test(command: &mut Command, show: OutputVisibility) -> Result<TestTally> {
     let output = process::run(command, show)?;
     let (success, tally) = (output.success, results::read(output.texts()));
@@ -197,15 +199,15 @@ fn test(command: &mut Command, show: OutputVisibility) -> Result<TestTally> {
     Ok(if !success && tally.failed == 0 { TestTally { failed: 1, ..tally } } else { tally })
 }
 
-/// Runs the unit tests of the pure crates. Their selection has features of its own, so it is built beside the one of the
-/// other stages, with far fewer dependencies.
+/// Runs the unit tests of the pure crates. They are built apart from the workspace, with fewer features and
+/// dependencies.
 fn unit_tests(context: &TestContext) -> Result<TestTally> {
     let mut command = cargo(context, "test --lib --no-fail-fast");
     command.args(PURE.iter().flat_map(|package| ["--package", package])).envs(MALLOC);
     test(command.args(["--", "--show-output"]), OutputVisibility::FailedTests)
 }
 
-/// Runs the tests, and the cases that exploring found.
+/// Runs the tests of the workspace, and the failing cases that `cargo xtask explore` stored.
 fn test_all(context: &TestContext) -> Result<TestTally> {
     match env::var(SEED) {
         Ok(seed) => println!("   property tests: seed {seed} ({})", SEED),
@@ -232,7 +234,7 @@ fn count_instructions() -> Result<TestTally> {
     Ok(if complaints.is_empty() { TestTally::PASSED } else { TestTally::FAILED })
 }
 
-/// The demo by the program that `cargo install` makes of the checkout, as people do who have it from there.
+/// Installs the program with `cargo install`, as users do, runs the demo with these arguments, and checks its output.
 fn demo(context: &TestContext, arguments: &str, guests: usize) -> Result<TestTally> {
     let root = context.root.join("target/installed");
     let mut install = cargo(context, "install --quiet --locked --path crates/softiov --root");

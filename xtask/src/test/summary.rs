@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::stage::TestStage;
 use super::tally::TestTally;
 
-/// A stage and what came of it.
+/// Result of a stage: its counts and its duration.
 #[derive(Debug)]
 pub(super) struct StageResult {
     pub(super) stage: TestStage,
@@ -31,7 +31,7 @@ impl fmt::Display for StageResult {
     }
 }
 
-/// All stages, what was skipped, and the sum.
+/// Table of all stages, with the reasons of skipped tests, the failed tests, and the sums.
 #[derive(Debug)]
 pub(super) struct TestSummary<'a>(pub(super) &'a [StageResult]);
 

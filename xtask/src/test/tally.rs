@@ -2,16 +2,16 @@
 
 use std::fmt;
 
-/// Counts of tests, or of stages that are one test.
+/// Counts of tests. A stage without separate tests counts as one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TestTally {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
-    /// Tests that the test program passed over.
+    /// Number of tests that the test program ignored.
     pub(crate) ignored: usize,
     /// Name and reason of each test that did not run.
     pub(crate) skipped: Vec<String>,
-    /// The tests that failed; a stage that is one test has none.
+    /// Failed tests with their reasons; empty for a stage that counts as one test.
     pub(crate) failures: Vec<TestFailure>,
 }
 
@@ -42,7 +42,7 @@ impl TestTally {
         Self { skipped: vec![what_and_why], ..Self::default() }
     }
 
-    /// Adds the counts of two runs.
+    /// Adds the counts of another run.
     pub(crate) fn and(mut self, other: Self) -> Self {
         self.passed += other.passed;
         self.failed += other.failed;

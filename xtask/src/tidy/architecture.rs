@@ -5,7 +5,7 @@ use super::finding::TidyFinding;
 use super::source::TrackedFile;
 use crate::metadata::CargoPackage;
 
-/// Pages that lead through the code.
+/// Pages that guide readers through the code.
 const PAGES: [&str; 2] = ["ARCHITECTURE.md", "CONTRIBUTING.md"];
 
 pub(super) fn check(members: &[CargoPackage], tracked: &[TrackedFile]) -> Vec<TidyFinding> {
@@ -36,7 +36,7 @@ fn missing_files(tracked: &[TrackedFile]) -> Vec<TidyFinding> {
     findings
 }
 
-/// Returns the paths of Rust files in backquotes.
+/// Returns the names of Rust files that stand in backquotes in a line.
 fn source_files(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2).filter(|quoted| quoted.ends_with(".rs") && !quoted.contains(' '))
 }
@@ -51,7 +51,8 @@ fn finding(map: &TrackedFile, name: &str) -> TidyFinding {
     }
 }
 
-/// Some names are words of the language, so a bare word does not count.
+/// Returns true if the map names a crate in backquotes or as a folder. A bare word does not count, since some crate
+/// names are English words.
 fn shows(map: &str, name: &str) -> bool {
     let part = |character: char| character.is_alphanumeric() || character == '-' || character == '_';
     let folder = format!("{name}/");

@@ -1,5 +1,5 @@
-//! The table of docs/conformance.md has a row for each check of the Linux tests, and no other. What the rows say is
-//! compared by the tests themselves, which boot machines.
+//! Checks that the table of docs/conformance.md has a row for each check of the Linux tests, and no other. The tests
+//! themselves, which boot machines, compare the contents of the rows.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ fn compare(page: &str, checks: &str) -> Vec<TidyFinding> {
     missing.chain(left_over).map(finding).collect()
 }
 
-/// Returns the names between `beginning` and `end` of a line that have the form `module::check`.
+/// Returns the names of Linux checks (`module::check`) that stand between `beginning` and `end` in the lines of a text.
 fn named<'a>(text: &'a str, beginning: &str, end: char) -> BTreeSet<&'a str> {
     let name = |line: &'a str| line.trim_start().strip_prefix(beginning)?.split_once(end).map(|pair| pair.0);
     text.lines().filter_map(name).filter(|name| name.contains("::")).collect()

@@ -1,4 +1,4 @@
-//! A breach of a rule, as `cargo xtask tidy` prints it. Holds no rules.
+//! Breach of a rule, as `cargo xtask tidy` prints it. Holds no rules.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -7,7 +7,7 @@ use super::finding::TidyFinding;
 use super::pure::PURE;
 use crate::metadata::{CargoPackage, Dependency};
 
-/// Every crate, and the crates it may build on.
+/// Crates of the workspace, each with the crates that it may depend on.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("pcie", &[]),
@@ -87,7 +87,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("xtask", &["i82576", "avf"]),
 ];
-/// Crates that the tests of a pure crate must not use either, since they depend on it.
+/// Crates above the pure ones, which the tests of a pure crate must not use either.
 const ABOVE: [&str; 2] = ["daemon", "softiov"];
 
 pub(super) fn check(

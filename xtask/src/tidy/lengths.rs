@@ -1,4 +1,4 @@
-//! Functions fit a screen, files fit a sitting. Counts every line, blank ones and tests too.
+//! Checks that functions have 60 lines at most, and files 400. Counts every line, blank ones and tests too.
 
 use proc_macro2::{Delimiter, TokenTree};
 
@@ -35,7 +35,7 @@ pub(super) fn functions(rust: &RustSource) -> Vec<TidyFinding> {
     findings
 }
 
-/// Name and length, from signature to closing brace, of the function that the tokens begin with.
+/// Returns name and length, from signature to closing brace, of the function that the tokens begin with.
 fn function(tokens: &[TokenTree]) -> Option<(String, usize)> {
     if ident(tokens.first())? != "fn" {
         return None;
@@ -45,7 +45,8 @@ fn function(tokens: &[TokenTree]) -> Option<(String, usize)> {
     Some((name.to_string(), body + 1 - line(&tokens[0])))
 }
 
-/// At the body, the line it ends on; at a semicolon, that there is none; elsewhere nothing.
+/// Looks at one token of a function: returns the last line of a body, `Some(None)` for the semicolon of a
+/// function without a body, and `None` for any other token.
 fn body_or_end(tokens: &[TokenTree], at: usize) -> Option<Option<usize>> {
     // In `-> Ring<{ LEN }>` the braces hold a constant.
     let argument = is_punct(tokens.get(at - 1), '<') || is_punct(tokens.get(at - 1), ',');

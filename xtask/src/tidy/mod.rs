@@ -28,7 +28,7 @@ use counted::BudgetedFindings;
 use finding::TidyFinding;
 use source::{RustSource, TrackedFile};
 
-/// All breaches of all tidy rules.
+/// Report of `cargo xtask tidy`: breaches of all rules, and the number of checked files.
 #[derive(Debug)]
 pub(crate) struct TidyReport {
     pub(crate) findings: Vec<TidyFinding>,
@@ -44,7 +44,7 @@ impl fmt::Display for TidyReport {
     }
 }
 
-/// Shows or lowers the budget instead of checking.
+/// Arguments of `cargo xtask tidy`, which show or lower the budget instead of checking.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TidyArgs {
     /// Print a table of the faults that are left, and how many each crate may have.
@@ -53,7 +53,7 @@ pub(crate) struct TidyArgs {
     /// List the faults of a crate that have a budget (`pages`: pages outside the crates).
     #[arg(long, value_name = "CRATE", conflicts_with = "lower")]
     list: Option<String>,
-    /// Lower the budget to the present counts. A count that rose is left and stays a finding.
+    /// Lower the budget to the present counts. A count that rose is not raised in the budget, and stays a finding.
     #[arg(long)]
     lower: bool,
 }
@@ -103,7 +103,7 @@ pub(crate) fn check() -> Result<TidyReport> {
     Ok(TidyReport { findings, files: tracked.len() })
 }
 
-/// The rules that look at one Rust file.
+/// Applies the rules that look at a single Rust file.
 fn each_source(rust: &RustSource) -> Vec<TidyFinding> {
     [opening::check, lengths::file, lengths::functions, unsafety::check, words::unfinished, words::silenced]
         .iter()
@@ -111,7 +111,7 @@ fn each_source(rust: &RustSource) -> Vec<TidyFinding> {
         .collect()
 }
 
-/// The Rust files; one that is not Rust is a finding.
+/// Parses the Rust files, and adds a finding for each file that is not valid Rust.
 fn rust_sources(tracked: &[TrackedFile], findings: &mut Vec<TidyFinding>) -> Vec<RustSource> {
     let parsed = tracked.iter().filter(|file| file.is_rust()).map(RustSource::parse);
     let (sources, broken): (Vec<_>, Vec<_>) = parsed.partition(std::result::Result::is_ok);
@@ -119,7 +119,8 @@ fn rust_sources(tracked: &[TrackedFile], findings: &mut Vec<TidyFinding>) -> Vec
     sources.into_iter().filter_map(std::result::Result::ok).collect()
 }
 
-/// The first file of everything that is built, also by packages outside the workspace (the fuzz targets).
+/// Returns the first source file of each cargo target, including those of packages outside the workspace (the fuzz
+/// targets).
 fn target_roots(root: &Path, members: &[CargoPackage], tracked: &[TrackedFile]) -> Result<BTreeSet<PathBuf>> {
     let mut packages = members.to_vec();
     let known: BTreeSet<_> =

@@ -30,14 +30,14 @@ fn reach(roots: &BTreeSet<PathBuf>, sources: &[RustSource]) -> BTreeSet<PathBuf>
     reached
 }
 
-/// Returns the folder of a file's modules.
+/// Returns the folder that holds the modules which a file declares.
 fn module_folder(path: &Path, root: bool) -> PathBuf {
     let folder = path.parent().unwrap_or(Path::new(""));
     let stem = path.file_stem().unwrap_or_default();
     if root || stem == "mod" { folder.to_owned() } else { folder.join(stem) }
 }
 
-/// Adds the files that the `mod` declarations among the tokens may mean.
+/// Adds the paths of the files that the `mod` declarations among the tokens may name.
 fn declared(tokens: &[TokenTree], folder: &Path, declaring: &Path, files: &mut Vec<PathBuf>) {
     let mut path_attribute = None;
     for start in 0..tokens.len() {
@@ -65,7 +65,7 @@ fn module_name(tokens: &[TokenTree]) -> Option<String> {
     Some(name.to_string())
 }
 
-/// The file that a path leads to from beside another file.
+/// Returns the file that a `#[path]` relative to another file's folder names.
 fn beside(file: &Path, path: &str) -> PathBuf {
     let mut found = file.parent().unwrap_or(Path::new("")).to_owned();
     for part in Path::new(path) {
@@ -79,7 +79,7 @@ fn beside(file: &Path, path: &str) -> PathBuf {
     found
 }
 
-/// The text of `path = "..."`.
+/// Returns the text of an attribute `path = "..."`.
 fn path_value(attribute: &[TokenTree]) -> Option<String> {
     match attribute {
         [TokenTree::Ident(name), TokenTree::Punct(_), TokenTree::Literal(value)] if name == "path" => {

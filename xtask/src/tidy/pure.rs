@@ -1,4 +1,5 @@
-//! The pure crates can have neither a clock nor I/O nor unsafe code, because their first file says so.
+//! Checks that the first file of each pure crate rules out a clock, I/O and unsafe code: `no_std`, and a ban
+//! on unsafe code.
 
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use super::finding::TidyFinding;
 use super::source::{RustSource, attribute, group, ident, inside, is_punct};
 use crate::metadata::{self, CargoPackage};
 
-/// The crates that are state machines.
+/// Names of the pure crates, which are state machines without a clock and without I/O.
 pub(crate) const PURE: [&str; 18] = [
     "units",
     "pcie",
@@ -52,7 +53,7 @@ fn attributes(library: &RustSource) -> Vec<TidyFinding> {
     findings
 }
 
-/// Returns true if one of the file's own attributes, `#![...]`, is the wanted one.
+/// Returns true if the file has an attribute of its own, `#![...]`, for which `wanted` returns true.
 fn has_inner(library: &RustSource, wanted: fn(&[TokenTree]) -> bool) -> bool {
     (0..library.tokens.len()).any(|start| {
         let tokens = &library.tokens[start..];

@@ -10,7 +10,7 @@ use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 
 use super::finding::TidyFinding;
 
-/// A text file that git tracks, or would.
+/// Text file of the checkout that git does not ignore.
 #[derive(Clone, Debug)]
 pub(crate) struct TrackedFile {
     /// Path of the file, relative to the workspace.
@@ -24,7 +24,7 @@ impl TrackedFile {
     }
 }
 
-/// All text files of the checkout that git does not ignore.
+/// Returns all text files of the checkout that git does not ignore.
 pub(crate) fn tracked(root: &Path) -> Result<Vec<TrackedFile>> {
     let arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
     let output = Command::new("git")
@@ -53,8 +53,10 @@ pub(crate) struct RustSource {
 }
 
 impl RustSource {
+    /// Splits a Rust file into tokens.
+    ///
     /// # Errors
-    /// A finding, when the file cannot be split into tokens.
+    /// A finding, if the file is not valid Rust.
     pub(crate) fn parse(file: &TrackedFile) -> std::result::Result<Self, TidyFinding> {
         match file.text.parse::<TokenStream>() {
             Ok(tokens) => Ok(Self {
@@ -102,12 +104,12 @@ fn walk(tokens: &[TokenTree], visit: &mut impl FnMut(&[TokenTree])) {
     }
 }
 
-/// The tokens between a pair of brackets.
+/// Returns the tokens between a pair of brackets.
 pub(crate) fn inside(group: &Group) -> Vec<TokenTree> {
     group.stream().into_iter().collect()
 }
 
-/// The line of a token, from 1.
+/// Returns the line of a token in its file, from 1.
 pub(crate) fn line(token: &TokenTree) -> usize {
     token.span().start().line
 }

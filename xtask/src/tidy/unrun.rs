@@ -1,5 +1,5 @@
-//! No test is out of sight: a target that a plain `cargo test` passes over has a stage of its own in
-//! `cargo xtask test`, or is a task of its own.
+//! Checks that no test is forgotten: a target that a plain `cargo test` does not run has a stage of its own
+//! in `cargo xtask test`, or is a task of its own.
 
 use std::path::PathBuf;
 

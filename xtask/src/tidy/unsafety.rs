@@ -1,5 +1,5 @@
-//! The word `unsafe` is spelled in `crates/host` only. That each block there argues for itself is a lint of
-//! clippy's.
+//! Checks that the word `unsafe` appears in `crates/host` only. A lint of clippy requires a comment on each
+//! block there.
 
 use std::path::Path;
 

@@ -11,7 +11,7 @@ const REMARKS: [&str; 2] = [concat!("FIX", "ME"), concat!("XX", "X")];
 const MACHINE_PATHS: [&str; 3] =
     [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/tmp/bash", "_jobs")];
 
-/// `todo!` and its kind, and remarks that say that something is missing.
+/// Finds `todo!` and similar macros, and remarks that something is missing.
 pub(super) fn unfinished(rust: &RustSource) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     rust.each(|tokens| {
@@ -41,7 +41,7 @@ fn has_word(text: &str, word: &str) -> bool {
         .any(|(at, _)| !text[..at].ends_with(part) && !text[at + word.len()..].starts_with(part))
 }
 
-/// Tests that do not run, and code that nothing uses.
+/// Finds tests that do not run, and attributes that hide unused code.
 pub(super) fn silenced(rust: &RustSource) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     rust.each(|tokens| {
@@ -61,7 +61,7 @@ pub(super) fn silenced(rust: &RustSource) -> Vec<TidyFinding> {
     findings
 }
 
-/// `ignore`, `ignore = "..."` or `cfg_attr(..., ignore)`.
+/// Returns true for the attributes `ignore`, `ignore = "..."` and `cfg_attr(..., ignore)`.
 fn is_ignore(attribute: &[TokenTree]) -> bool {
     let Some(name) = ident(attribute.first()) else { return false };
     let conditional = if name == "cfg_attr" { group(attribute.get(1), Delimiter::Parenthesis) } else { None };
@@ -83,7 +83,7 @@ fn mentions(tokens: &[TokenTree], word: &str) -> bool {
     })
 }
 
-/// Paths that only exist on the machine where someone wrote this.
+/// Finds paths that only exist on the machine on which the file was written.
 pub(super) fn machine_paths(file: &TrackedFile) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (at, text) in file.text.lines().enumerate() {

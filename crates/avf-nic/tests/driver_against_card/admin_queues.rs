@@ -13,7 +13,7 @@ const ON: u32 = SLOTS | aqlen::ENABLE;
 /// Bus address of the rings that the tests set up, beyond the memory that the driver uses.
 const RING: u64 = (MEMORY - 4096) as u64;
 
-/// Starts a VF whose driver has sent `messages` more than it needs to start.
+/// Creates a card with one VF, whose driver has sent `messages` messages beside those of its probe.
 fn running(messages: u32) -> (CardFixture, AvfDriver) {
     let mut world = CardFixture::new(1);
     let mut vf = AvfDriver::probe(&mut world.vf(0), mac(1)).unwrap();
@@ -27,7 +27,7 @@ fn taken(world: &CardFixture) -> (u64, u64) {
     (counters.messages, counters.strange)
 }
 
-/// Linux clears the descriptors, writes 0 to ATQH, waits up to 50 ms, and writes 0 to ATQT.
+/// Linux clears the send ring's descriptors, writes 0 to ATQH, waits up to 50 ms, and writes 0 to ATQT.
 #[test]
 fn admin_head_reset_before_tail_takes_no_stale_descriptor() {
     for messages in 0..SLOTS {

@@ -1,5 +1,6 @@
-//! Measures the delay of an answer, in visits of the PF driver, while every other VF fills its mailbox. Linux's probe looks for an
-//! answer once, so a host must make these visits within 3 ms. Prints the distribution:
+//! Measures the delay of an answer to a VF's request, in visits of the PF driver, while every other VF fills its
+//! mailbox. Linux's probe looks for an answer once, so a host must make these visits within 3 ms. Prints the
+//! distribution:
 //!
 //! ```sh
 //! cargo test -p avf-nic --test driver_against_card answers -- --nocapture
@@ -16,12 +17,12 @@ use std::time::{Duration, Instant};
 
 /// Number of descriptors in the longest mailbox ring.
 const RING: u32 = 1023;
-/// Number of messages that a visit of the PF driver serves.
+/// Number of messages that the PF driver serves in one visit.
 const A_VISIT: u64 = 16;
-/// Number of messages that fit into the PF's queue.
+/// Number of messages that fit into the PF's admin receive queue.
 const QUEUE: u64 = 31;
 
-/// Fills a VF's mailbox with unknown requests. The guest reads no answer.
+/// Fills a VF's send mailbox with unknown requests, as a guest that reads no answer does.
 fn flood(world: &mut CardFixture, vf: u8) {
     let message = AdminQueueDescriptor {
         flags: flag::SI,
@@ -44,7 +45,8 @@ fn refill(world: &mut CardFixture, vf: u8) {
     side.write(r::VF_ATQT, (head + RING - 1) % RING);
 }
 
-/// Sends requests of VF 0 while the other VFs flood the PF's queue. Returns the PF driver's visits and the time until each answer.
+/// Sends 200 requests of VF 0 while the other VFs flood the PF's queue. Returns the number of the PF driver's visits
+/// and the time until each answer.
 fn waits(vfs: u8) -> Vec<(u64, Duration)> {
     let mut world = CardFixture::new(vfs);
     let mut victim = AvfDriver::probe(&mut world.vf(0), mac(0)).unwrap();

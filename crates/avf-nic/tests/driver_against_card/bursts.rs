@@ -28,15 +28,16 @@ const TX: u64 = 0x0;
 const RX: u64 = 0x8000;
 const SENT: u64 = 0x1_0000;
 const BUFFERS: u64 = 0x4_0000;
-/// An address without memory.
+/// Bus address without memory, at which requests fault.
 const NOWHERE: u64 = 0xffff_ffff_ffff_f000;
 
-/// Action of a test on the card.
+/// Action of a guest, the PF, the uplink or time on a card without drivers.
 #[derive(Debug, Clone)]
 enum BurstAction {
-    /// VF, kinds (descriptor form, bytes of a buffer, longest frame), keep check sequence: sets up the queues again.
+    /// VF, receive settings (descriptor form, bytes of a buffer, longest frame), keep check sequence: sets up the VF's
+    /// queues again.
     SetUp(u8, [u8; 3], bool),
-    /// Sends frames of a kind to an address from a VF's queue.
+    /// Sends `count` frames of a kind to station `to` from a VF's queue.
     Send {
         vf: u8,
         queue: u8,
@@ -45,18 +46,18 @@ enum BurstAction {
         flags: u8,
         count: usize,
     },
-    /// Sends a random descriptor.
+    /// VF, queue, bytes: sends a random transmit descriptor.
     Raw(u8, u8, [u8; 16]),
-    /// VF, queue, number of buffers, one outside memory: posts buffers.
+    /// VF, queue, number of buffers, true for one outside memory: posts receive buffers.
     Post(u8, u8, u32, bool),
-    /// VF, queue, receive queue or transmit queue, value: writes a tail.
+    /// VF, queue, true for the receive ring, value: writes a ring's tail.
     Tail(u8, u8, bool, u32),
-    /// VF, bits: sets tags, spoof check, promiscuous mode and hashes.
+    /// VF, bits: sets the VF's tag handling, spoof check, promiscuous mode and hashes.
     Police(u8, u16),
     Rate(u8, u32),
     Mirror(bool),
     Arrive(u8, u8),
-    /// Nanoseconds, budget: waits and polls.
+    /// Nanoseconds, frame budget: lets the time pass and polls the card.
     Poll(u64, usize),
 }
 
@@ -85,7 +86,8 @@ fn act() -> impl Strategy<Value = BurstAction> {
     ]
 }
 
-/// Returns a frame of a kind.
+/// Returns a TCP frame from VF `from` to station `to`. Its kind selects the payload length, and a fault or change of
+/// its headers.
 fn frame(from: u8, to: u8, kind: u8) -> Vec<u8> {
     let payload = vec![kind; [0, 6, 10, 100, 1_400, 1_990, 2_500, 7_000][usize::from(kind & 7)]];
     let mut bytes = tcp4(&payload);
@@ -110,12 +112,12 @@ fn frame(from: u8, to: u8, kind: u8) -> Vec<u8> {
     bytes
 }
 
-/// A world whose VFs have no drivers, and the test's own ring indices.
+/// A card whose VFs have no drivers, and the ring indices of the test that acts as the guests.
 struct DriverlessFixture {
     world: CardFixture,
-    /// Next index of the receive ring and of the transmit ring, for each queue.
+    /// Tails of each VF's receive rings and of its transmit rings, one for each queue.
     tails: [[[u32; 2]; 2]; VFS as usize],
-    /// First receive descriptor of each queue that is not known to be used.
+    /// First receive descriptor of each queue that the test has not yet found filled.
     heads: [[u32; 2]; VFS as usize],
     forms: [RxDescriptorFormat; VFS as usize],
 }
@@ -200,7 +202,8 @@ impl DriverlessFixture {
         self.world.card.write(vf, r::qtx_tail(queue), tx);
     }
 
-    /// Sends copies of a frame, the last of which may be cut short, outside of memory, or in two pieces.
+    /// Sends `count` copies of a frame, of which `flags` may change the last one: shorter, outside of memory, in two
+    /// buffers, to be segmented.
     fn send(&mut self, (vf, queue): (u8, u8), bytes: &[u8], flags: u8, count: usize) {
         let place = SENT + 0x2000 * u64::from(flags % 16);
         self.store(vf, place, bytes);
@@ -249,7 +252,8 @@ impl DriverlessFixture {
         self.ring(vf, queue);
     }
 
-    /// Sends a packet that the card cuts into segments, in buffers of up to `piece` bytes.
+    /// Sends a packet of the first descriptor `whole` that the card cuts into segments, in buffers of up to `piece`
+    /// bytes.
     fn send_large(&mut self, (vf, queue): (u8, u8), whole: TxDataDescriptor, piece: u16) {
         let payload = u32::from(whole.length) - 54;
         let context =
@@ -265,7 +269,7 @@ impl DriverlessFixture {
         }
     }
 
-    /// Posts up to `count` buffers while the ring has room.
+    /// Posts up to `count` receive buffers while the ring has room. With `lost` the sixth is outside of memory.
     fn post(&mut self, vf: u8, queue: u8, count: u32, lost: bool) {
         let (n, q, size) = (usize::from(vf), usize::from(queue), self.forms[usize::from(vf)].size() as u64);
         let at = |slot: u32| RX + RING * u64::from(queue) + size * u64::from(slot);
@@ -352,7 +356,8 @@ impl DriverlessFixture {
     }
 }
 
-/// Asserts that a card with bursts of frames and a card without leave the same memory, frames and counters.
+/// Asserts that after these actions a card with bursts and a card that sends each frame alone have the same memory,
+/// frames and counters.
 fn assert_ways_agree(acts: &[BurstAction]) {
     let [mut usual, mut careful] = [false, true].map(DriverlessFixture::new);
     for (n, act) in

@@ -13,7 +13,8 @@ use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 use std::sync::LazyLock;
 
-/// Saved states of card with plane, and of PF driver, with pending work of every kind.
+/// Saved states of a card with its plane, and of its PF driver, with unfinished packets, pending messages, a storm, and
+/// a quarantine.
 static BODIES: LazyLock<[Vec<u8>; 2]> = LazyLock::new(|| {
     let mut scene = DriverFixture::new();
     let slow = VfPolicy { max_tx_rate: 1, ..VfPolicy::default() };
@@ -41,7 +42,7 @@ fn card_of(bytes: &[u8]) -> Option<(Nic, Box<plane::Plane<64>>)> {
     Nic::restore(state).ok()
 }
 
-/// Restores a PF driver on a card, visits it and has it change policies.
+/// Restores a PF driver from saved bytes on a card, calls its visits, and has it change policies.
 fn employ(bytes: &[u8], card: Option<Nic>) {
     let Ok((state, monitors)) = postcard::from_bytes::<(AvfPfState, Vec<ConductMonitor>)>(bytes) else {
         return;
@@ -66,8 +67,8 @@ fn employ(bytes: &[u8], card: Option<Nic>) {
     });
 }
 
-/// Draws changes of bytes: index and flipped bits. Mostly the highest bit stays: it says that a number has more bytes (postcard's
-/// varint), and its change would shift all later fields.
+/// Draws changes of a saved state's bytes: index and flipped bits. Mostly the highest bit stays: it says that a number
+/// has more bytes (postcard's varint), and its change would shift all later fields.
 fn changes() -> impl Strategy<Value = Vec<(usize, u8)>> {
     let bits = prop_oneof![9 => 1..0x80_u8, 1 => any::<u8>()];
     proptest::collection::vec((any::<usize>(), bits), 1..6)

@@ -8,7 +8,7 @@ use driver::Hal;
 use driver::avf::vf::AvfDriver;
 use pcie::Function;
 
-/// Starts two VFs.
+/// Creates a card without a plane, and starts its VFs 0 and 1: each receives the other's packets.
 fn two() -> (CardFixture, AvfDriver, AvfDriver) {
     let mut world = CardFixture::new(2);
     let mut start = |n| {
@@ -77,8 +77,8 @@ fn transmit_queue_stops_after_64_frames_below_17_bytes() {
     assert_eq!(world.packets.len(), 1, "the other queues still send");
 }
 
-/// Linux sends as soon as it has vectors after a reset, while it still waits for the PF to set up its queues. Until that packet
-/// is reported, its stack holds back all others of the queue.
+/// After a reset Linux sends as soon as it has vectors, while it still waits for the PF to set up its queues. Until
+/// that packet is reported as sent, its stack holds back all others of the queue.
 #[test]
 fn tail_after_a_reset_takes_effect_with_the_queues_set_up() {
     let mut world = CardFixture::new(1);

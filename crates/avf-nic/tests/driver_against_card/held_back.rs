@@ -15,7 +15,7 @@ use pcie::Function;
 
 const MAIL: MailInterruptLimits = MailInterruptLimits { mail_us: 100_000, interrupt_us: 0 };
 const INTERRUPTS: MailInterruptLimits = MailInterruptLimits { mail_us: 0, interrupt_us: 1_000 };
-/// Number of descriptors in the ring that the tests set up.
+/// Number of descriptors in the send mailbox ring that the tests set up.
 const SLOTS: usize = 1_000;
 
 /// Has the PF quarantine VF 0.
@@ -23,7 +23,7 @@ fn quarantine(world: &mut CardFixture) {
     world.with_pf(|pf, side| pf.quarantine(side, 0, QuarantineCause::Administrator));
 }
 
-/// Fills VF 0's mailbox ring with copies of a descriptor and writes the tail, without a poll.
+/// Fills VF 0's send mailbox ring with copies of a descriptor and writes the tail, without a poll.
 fn flood(world: &mut CardFixture, descriptor: AdminQueueDescriptor) {
     let ring = [descriptor.emit(); SLOTS];
     world.memories.of(Function::Vf(0))[..SLOTS * SIZE].copy_from_slice(ring.as_flattened());
@@ -35,7 +35,8 @@ fn flood(world: &mut CardFixture, descriptor: AdminQueueDescriptor) {
     }
 }
 
-/// Polls for a second at the deadlines that the card returns. Returns the number of descriptors taken.
+/// Polls for a second at the deadlines that the card returns. Returns the number of descriptors that it took from VF
+/// 0's mailbox.
 fn taken_in_a_second(world: &mut CardFixture) -> u64 {
     let (began, mut polls) = (world.now, 0);
     while world.now.since(began) < Duration::from_secs(1) {
@@ -124,8 +125,8 @@ fn vf_in_reset_requests_no_further_poll_of_the_port() {
     assert!(!world.card.poll(world.now, &mut world.memories).more);
 }
 
-/// Triggers and enables a vector without an interval every 50 us for a second, each time after `disturb`. Returns the number of
-/// interrupts.
+/// Triggers and enables VF 0's vector 1, without an interval, every 50 us for a second, each time after `disturb`.
+/// Returns the number of interrupts.
 fn interrupts_in_a_second(world: &mut CardFixture, mut disturb: impl FnMut(&mut CardFixture)) -> usize {
     world.memories.interrupts.clear();
     for _ in 0..20_000 {

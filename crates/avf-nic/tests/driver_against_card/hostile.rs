@@ -13,7 +13,8 @@ use driver::avf::vf::AvfDriver;
 use pcie::Function;
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 
-/// Puts a descriptor into VF 0's send ring and writes the tail. Returns the descriptor as it is written back.
+/// Puts a descriptor into VF 0's send mailbox and writes the tail. Returns the descriptor as the card has written it
+/// back.
 fn send(world: &mut CardFixture, descriptor: AdminQueueDescriptor) -> AdminQueueDescriptor {
     let memory = world.memories.of(Function::Vf(0));
     memory[..SIZE].copy_from_slice(&descriptor.emit());
@@ -100,7 +101,8 @@ fn vf_that_floods_its_mailbox_does_not_delay_others() {
     }
 }
 
-/// Sets up transmit queue 0 of VF 0 with these descriptors at the start of its memory, and runs a round.
+/// Sends these descriptors from transmit queue 0 of VF 0, with the ring at the start of its memory, in one round of the
+/// port.
 fn ring_of(world: &mut CardFixture, descriptors: &[[u8; tx::SIZE]]) {
     let context = TxQueueContext { base: 0, length: 256, head_address: None };
     world.card.order(0, CardOrder::ConfigureTx(0, context));
@@ -164,7 +166,7 @@ fn malformed_packet_is_dropped_and_the_next_is_sent() {
     }
 }
 
-/// Action of a hostile guest.
+/// Action of a hostile guest, or a round of the port.
 #[derive(Debug, Clone)]
 enum HostileAction {
     Write(u32, u32),

@@ -1,4 +1,4 @@
-//! Packets that leave a VF: their cost in a visit's budget, segmented or not, and their rate.
+//! Packets that a VF sends: their cost in a visit's frame budget, segmented or not, and the VF's transmit rate.
 
 use crate::built::{pseudo, tcp4, tcp6, udp6};
 use crate::offloads::{SUMS, all_of, away, cut, ring_of, two};
@@ -50,7 +50,7 @@ fn frame_path_after_its_first_frames_does_not_allocate() {
 pub(crate) struct SegmentingWire(Vec<usize>, Vec<Vec<u8>>);
 
 impl SegmentingWire {
-    /// Returns the sent frames.
+    /// Returns the frames that the uplink was given, with the segments of its packets.
     pub(crate) fn frames(&self) -> &[Vec<u8>] {
         &self.1
     }
@@ -151,7 +151,7 @@ fn transmit_rate_limits_the_segments_of_one_packet() {
     assert!(took <= wanted && took + Duration::from_micros(200) >= wanted, "{took:?} of {wanted:?}");
 }
 
-/// Up to the speed of the link: a host cannot wake for each frame.
+/// Holds up to the speed of the link: a host cannot wake for each frame.
 #[test]
 fn transmit_rate_is_kept_while_the_card_is_polled_late() {
     let packet = away(tcp4(&[7; 60_000])).0;

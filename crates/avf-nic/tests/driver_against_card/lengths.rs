@@ -9,12 +9,12 @@ use driver::avf::vf::{AvfDriver, TxOffload};
 use plane::switch::PortMirrorRules;
 use policy::PortVlan;
 
-/// Number of bytes in the longest frame, check sequence excluded.
+/// Number of bytes in the longest frame of the card, check sequence excluded.
 const LONGEST: usize = 9_724;
-/// Tested lengths of frames, relative to a limit.
+/// Tested lengths of frames in bytes, relative to a limit.
 const AROUND: [isize; 5] = [-4, -1, 0, 1, 4];
 
-/// Tags of a frame: in its bytes, by its descriptor, by the port's VLAN.
+/// Sources of a frame's VLAN tags: the frame's bytes, its transmit descriptor, the VF's port VLAN.
 #[derive(Debug, Clone, Copy, Default)]
 struct TagOrigins {
     bytes: bool,
@@ -33,7 +33,7 @@ const TAGS: [TagOrigins; 7] = [
 ];
 
 impl TagOrigins {
-    /// Returns the bytes that the card adds to the driver's frame.
+    /// Returns the number of bytes of VLAN tags that the card adds to the driver's frame.
     fn bytes(self) -> usize {
         match self {
             Self { port: true, bytes, .. } => 4 * usize::from(!bytes),
@@ -63,7 +63,7 @@ fn frame(to: [u8; 6], length: usize, tagged: bool) -> Vec<u8> {
     frame
 }
 
-/// Order that adds VLAN 7 to a VF.
+/// Order of the PF driver that adds a VF to VLAN 7.
 const ON_VLAN: CardOrder<'_> = CardOrder::Vlan { vlan: 7, on: true };
 
 const AWAY: [u8; 6] = [2, 9, 9, 9, 9, 9];
@@ -72,7 +72,8 @@ fn around(limit: usize) -> impl Iterator<Item = (usize, bool)> {
     AROUND.into_iter().map(move |more| (limit.saturating_add_signed(more), more <= 0))
 }
 
-/// Moves frames once, with an uplink that segments packets or one that does not. Returns the lengths of the sent frames.
+/// Visits the transmit queues once, with an uplink that segments packets or one that does not. Returns the lengths of
+/// the sent frames.
 fn left(world: &mut CardFixture, cuts: bool) -> Vec<usize> {
     let mut plane = world.plane.take().unwrap();
     world.card.apply_policy(&mut plane, &PortMirrorRules::NONE);

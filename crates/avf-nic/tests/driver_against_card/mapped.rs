@@ -14,12 +14,12 @@ use driver::avf::vf::AvfDriver;
 use pcie::Function;
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 
-/// Value that enables a vector.
+/// Value of VFINT_DYN_CTLN that enables a vector, without a change of intervals.
 const ON: u32 = dyn_ctl::INTENA | 3 << dyn_ctl::ITR_SHIFT;
-/// Value that Linux stores for a queue that seems stuck.
+/// Value of VFINT_DYN_CTLN that Linux stores for a queue that seems stuck.
 const WATCHDOG: u32 = 0x0100_001d;
 
-/// Starts two VFs. VF 0 maps its doorbells.
+/// Creates a card and starts its VFs 0 and 1, of which VF 0 maps its doorbells.
 fn two() -> (CardFixture, AvfDriver, AvfDriver) {
     let mut world = CardFixture::new(2);
     world.map(0);
@@ -35,14 +35,14 @@ fn two() -> (CardFixture, AvfDriver, AvfDriver) {
 }
 
 impl CardFixture {
-    /// Adopts the VFs' pages with the same card, as a successor does.
+    /// Has the card adopt the VFs' mapped pages with their published values, as a successor does.
     fn adopt_pages(&mut self) {
         for (vf, mapped) in &mut self.mapped {
             mapped.doorbells = Doorbells::adopt(&self.card, *vf);
         }
     }
 
-    /// Adopts the VFs' pages with a new card.
+    /// Has the card adopt the VFs' mapped pages and publish its own values, as a new card does.
     fn renew_pages(&mut self) {
         for (vf, mapped) in &mut self.mapped {
             mapped.doorbells = Doorbells::renew(&self.card, *vf, &mapped.pages);
@@ -81,7 +81,7 @@ fn register_overwritten_by_a_store_is_published_again() {
     );
 }
 
-/// Returns VF 0's interrupts since the last call.
+/// Returns the vectors of VF 0's interrupts since the last call.
 fn interrupts(world: &mut CardFixture) -> Vec<u16> {
     let sent = std::mem::take(&mut world.memories.interrupts);
     sent.into_iter().filter(|(function, _)| *function == Function::Vf(0)).map(|(_, vector)| vector).collect()
@@ -272,7 +272,7 @@ fn successor_reads_mapped_stores_and_new_card_discards() {
 #[derive(Debug, Clone)]
 enum PageAction {
     Store(usize, u32),
-    /// A part of a dword, as a torn store leaves it.
+    /// Register and its new low half: a store of which only that half is visible yet.
     Torn(usize, u16),
     Access,
     ReadDoorbells,

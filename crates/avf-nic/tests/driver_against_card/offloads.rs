@@ -24,7 +24,7 @@ pub(crate) fn cut(mss: u16) -> TxOffload {
     TxOffload { tso: Some(mss), ..SUMS }
 }
 
-/// Starts two VFs on a plane with changed policies. VF 0 sends to VF 1.
+/// Creates a card with a plane and starts its VFs 0 and 1, with policies that `change` adjusts.
 pub(crate) fn two(change: impl Fn(&mut VfPolicy)) -> (CardFixture, AvfDriver, AvfDriver) {
     let mut world = CardFixture::new(2).across_a_plane();
     let start = |world: &mut CardFixture, n| {
@@ -41,7 +41,7 @@ pub(crate) fn two(change: impl Fn(&mut VfPolicy)) -> (CardFixture, AvfDriver, Av
     (world, a, b)
 }
 
-/// Returns the frames that VF 1 has received.
+/// Returns the frames that VF 1 has received in all of its queues, and their descriptors.
 pub(crate) fn all_of(world: &mut CardFixture, b: &mut AvfDriver) -> Vec<(AvfReceivedFrame, Vec<u8>)> {
     let mut into = [0; 12_000];
     let mut frames = Vec::new();
@@ -206,7 +206,8 @@ fn vlan_strip_request_after_a_reset_keeps_tag_insertion() {
     assert_eq!(world.cable.0.pop().unwrap()[12..16], [0x81, 0, 0, 7]);
 }
 
-/// Sends from transmit queue 0 of VF 0 with these descriptors, and a packet at 0x1000. Returns the frames that left by the uplink.
+/// Sends these descriptors from transmit queue 0 of VF 0, with a packet at bus address 0x1000. Returns the frames that
+/// left by the uplink.
 pub(crate) fn ring_of(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> (CardFixture, Vec<Vec<u8>>) {
     let mut world = ring_with(descriptors, packet);
     world.round();
@@ -214,7 +215,7 @@ pub(crate) fn ring_of(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> (CardFix
     (world, left)
 }
 
-/// Puts descriptors into a ring of VF 0, and a packet into the memory behind it.
+/// Puts these descriptors into transmit queue 0 of VF 0, and a packet at bus address 0x1000.
 fn ring_with(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> CardFixture {
     let (mut world, _, _) = two(|policy| policy.spoofchk = false);
     world
@@ -228,7 +229,7 @@ fn ring_with(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> CardFixture {
     world
 }
 
-/// Returns a packet to a station beyond the uplink, and its data descriptor.
+/// Readdresses a packet to a station beyond the uplink. Returns the packet and its data descriptor.
 pub(crate) fn away(mut packet: Vec<u8>) -> (Vec<u8>, TxDataDescriptor) {
     packet[..6].copy_from_slice(&[2, 9, 9, 9, 9, 9]);
     let length = packet.len() as u16;

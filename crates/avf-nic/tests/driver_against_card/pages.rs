@@ -8,11 +8,11 @@ use avf_nic::doorbell::Doorbells;
 use pcie::pages::GuestPages;
 use std::cell::RefCell;
 
-/// Memory of the mapped BAR 0.
+/// Memory of a VF's mapped BAR 0, by dword.
 #[derive(Clone)]
 pub(crate) struct TestPages(RefCell<Vec<u32>>);
 
-/// Mapped pages of a VF, and the card's copy of them.
+/// Mapped pages of a VF, and the values that the card has published there.
 #[derive(Clone)]
 pub(crate) struct MappedPages {
     pub(crate) pages: TestPages,
@@ -61,7 +61,7 @@ impl CardFixture {
         self.mapped.get(&vf).filter(|_| is_mapped(offset)).map(|mapped| &mapped.pages)
     }
 
-    /// Has the card read all doorbells. Returns `true` if a guest had stored anything.
+    /// Has the card read the doorbells of all VFs that map them. Returns `true` if a guest had stored anything.
     pub(crate) fn read_doorbells(&mut self) -> bool {
         let mut any = false;
         for MappedPages { pages, doorbells } in self.mapped.values_mut() {
@@ -73,14 +73,15 @@ impl CardFixture {
         any
     }
 
-    /// Has the card publish its registers in all pages.
+    /// Has the card publish its registers in the mapped pages of all VFs.
     pub(crate) fn publish_registers(&mut self) {
         for MappedPages { pages, doorbells } in self.mapped.values_mut() {
             self.card.publish_registers(doorbells, pages);
         }
     }
 
-    /// Performs a register access by message.
+    /// Performs a register access by message, as the port does: after a read of the doorbells, and before the registers
+    /// are published.
     pub(crate) fn access<T>(&mut self, access: impl FnOnce(&mut Nic) -> T) -> T {
         self.read_doorbells();
         let value = access(&mut self.card);

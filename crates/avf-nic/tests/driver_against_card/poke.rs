@@ -1,4 +1,5 @@
-//! Uses a card whose state was accepted, in every way. Tests of damaged states and the fuzzer of the state reader share this file.
+//! Uses a card that was restored from a damaged but accepted state: polls, frames, and all registers of its VFs. Tests
+//! of damaged states and the fuzzer of the state reader share this file.
 
 use avf::register as r;
 use avf_nic::Nic;
@@ -9,7 +10,7 @@ use plane::switch::PortMirrorRules;
 use plane::uplink::{UnpluggedWire, UplinkMode};
 use units::Time;
 
-/// Memory that can be read at every address and written at half of them, and counts requests.
+/// Bus that counts requests. Every address can be read, half of the addresses can be written.
 struct CountingMemory {
     requests: usize,
 }
@@ -29,8 +30,8 @@ impl Bus for CountingMemory {
     fn msix(&mut self, _: Function, _: u16) {}
 }
 
-/// Uses a card and its plane, and asserts that memory requests are bounded and deadlines lie in the future: a past deadline would
-/// keep the port awake for ever.
+/// Polls a card, moves its frames and accesses its VFs' registers, and asserts that memory requests are bounded and
+/// deadlines lie in the future: a past deadline would keep the port awake for ever.
 pub(crate) fn poke(card: &mut Nic, plane: &mut Plane<64>) {
     let now = Time::from_micros(3_000_000);
     let (mut bus, mut wire) = (CountingMemory { requests: 0 }, UnpluggedWire);

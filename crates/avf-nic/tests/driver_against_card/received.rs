@@ -41,7 +41,8 @@ fn wishes(form: RxDescriptorFormat) -> AvfDriverConfig {
     AvfDriverConfig { capabilities: capabilities.and(flex), form, ..AvfDriverConfig::default() }
 }
 
-/// Starts two VFs on a plane. VF 1 requests `wishes` and has `pairs` queue pairs; the tests send to it from VF 0.
+/// Creates a card with a plane and starts its VFs 0 and 1 with `pairs` queue pairs. VF 1's driver is configured by
+/// `wishes`.
 fn two(wishes: AvfDriverConfig, pairs: u16) -> (CardFixture, AvfDriver, AvfDriver) {
     let mut world = CardFixture::new(2).across_a_plane();
     for n in 0..2 {
@@ -58,7 +59,7 @@ fn two(wishes: AvfDriverConfig, pairs: u16) -> (CardFixture, AvfDriver, AvfDrive
     (world, a, b)
 }
 
-/// Sends a frame to VF 1. Returns its queue, its descriptor and its bytes there.
+/// Sends a frame from VF 0 to VF 1. Returns the receive queue of VF 1 that got it, its descriptor and its bytes.
 fn heard(
     world: &mut CardFixture,
     a: &mut AvfDriver,
@@ -137,7 +138,8 @@ fn toeplitz(input: &[u8]) -> u32 {
     })
 }
 
-/// Gives VF 1 the key, all hash types, and a table that spreads over its `pairs` queues. Returns the table.
+/// Configures VF 1's RSS with [`KEY`], all hash types, and a table that names each of its `pairs` queues. Returns the
+/// table.
 fn scale(world: &mut CardFixture, b: &mut AvfDriver, pairs: u8) -> [u8; 64] {
     let table: [u8; 64] = core::array::from_fn(|n| (n * 7) as u8 % pairs);
     for request in [
@@ -220,7 +222,8 @@ fn registers_set_the_same_rss_hash_as_mailbox_messages() {
     assert_eq!((queue, said.hash), (3, Some(0x51cc_c178)));
 }
 
-/// Asserts that packets between these ends (two addresses and two ports, IPv6 or not) go to the queue of their hash.
+/// Asserts that packets between these ends (addresses and ports; true for IPv6) go to the receive queue that the hash
+/// of the ends selects.
 fn assert_spread_by_hash(ends: &[([u8; 12], bool)]) {
     let (mut world, mut a, mut b) = two(wishes(RxDescriptorFormat::Legacy), 16);
     let table = scale(&mut world, &mut b, 16);

@@ -1,5 +1,5 @@
-//! Frames of one plain descriptor are sent in bursts, all others one by one. Frames, counters and descriptors are the same either
-//! way.
+//! Tests that bursts of frames have the same effects as frames that are sent one by one. Only frames in one plain
+//! descriptor are sent in bursts.
 
 use crate::built::tcp4;
 use crate::offloads::{SUMS, all_of, cut, two};
@@ -15,7 +15,7 @@ use plane::PortIndex;
 use policy::PortVlan;
 use proptest::prelude::{ProptestConfig, any, prop, proptest};
 
-/// Returns a TCP segment that carries a number.
+/// Returns a TCP segment with 40 bytes of payload, all of them `n`.
 fn packet(n: u8) -> Vec<u8> {
     tcp4(&[n; 40])
 }
@@ -74,7 +74,8 @@ impl FrameKind {
     }
 }
 
-/// Sends frames in rounds. Returns everything that they leave: frames, memory with all descriptors, interrupts, and counters.
+/// Sends these kinds of frames from VF 0, round by round. Returns their visible effects: received frames, memory with
+/// descriptors, interrupts, and counters.
 fn left_behind(careful: bool, port_vlan: bool, rounds: &[Vec<FrameKind>]) -> impl PartialEq + use<> {
     let vlan = PortVlan { id: 7, qos: 2 };
     let (mut world, mut a, mut b) = two(|policy| policy.vlan = port_vlan.then_some(vlan));
@@ -102,7 +103,7 @@ fn left_behind(careful: bool, port_vlan: bool, rounds: &[Vec<FrameKind>]) -> imp
     (frames, statistics, counters, ports, memory, world.memories.interrupts)
 }
 
-/// Asserts that a card with bursts of frames leaves the same as a card without.
+/// Asserts that a card with bursts of frames has the same visible effects as a card that sends each frame alone.
 fn assert_ways_agree(rounds: &[Vec<FrameKind>], port_vlan: bool) {
     let [usual, careful] = [false, true].map(|careful| left_behind(careful, port_vlan, rounds));
     assert!(usual == careful, "{rounds:?}");

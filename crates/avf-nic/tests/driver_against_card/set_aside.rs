@@ -25,11 +25,11 @@ use proptest::test_runner::Config;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use units::MacAddress;
 
-/// Number of VFs in the conversation. The last one maps its doorbells.
+/// Number of VFs in the random conversation. The last VF maps its doorbells.
 pub(crate) const VFS: u8 = 3;
-/// Bus address of the ring of a hostile guest's message.
+/// Bus address of the mailbox ring in which a hostile guest sends a message.
 const RING: u64 = 0x3f_0000;
-/// Bus address of the body of a hostile guest's message.
+/// Bus address of the body of a hostile guest's mailbox message.
 const BODY: u64 = 0x3f_1000;
 
 /// Events a second at which a VF is logged, throttled, and quarantined.
@@ -46,18 +46,18 @@ pub(crate) enum RunAction {
     Receive(u8),
     /// VF, request, argument: the driver sends a request and waits for the answer.
     Ask(u8, u8, u16),
-    /// VF, virtchnl number, body: a guest's message that the card has taken and the PF driver has not served.
+    /// VF, virtchnl opcode, body: a guest sends a message. The card takes it, and the PF driver does not serve it yet.
     Letter(u8, u32, Vec<u8>),
-    /// A VF requests a reset, and does not wait.
+    /// The driver of a VF requests a reset by message, and does not wait for its end.
     Reset(u8),
     FunctionLevelReset(u8),
-    /// The driver sets up its VF again.
+    /// The driver of a VF sets it up again.
     Restart(u8),
     Write(u8, u32, u32),
     Read(u8, u32),
     BusMaster(u8, bool),
     Policy(u8, Box<VfPolicy>, u16),
-    /// VF and number of offences of every kind that the host has counted.
+    /// VF and number of offences of every kind that the host reports to the PF driver's monitor of the VF.
     Watch(u8, u64),
     Quarantine(u8, bool),
     ResetAll,
@@ -127,13 +127,13 @@ fn act() -> impl Strategy<Value = RunAction> {
     ]
 }
 
-/// A world with the guests' drivers.
+/// A card with a plane and a PF driver, and the drivers of its VFs.
 pub(crate) struct DriverFixture {
     pub(crate) world: CardFixture,
     vfs: Vec<AvfDriver>,
 }
 
-/// Returns address `n`: of a VF, the broadcast address (4), or of a station beyond the uplink.
+/// Returns the MAC address of VF `n`, the broadcast address (4), or the address of a station beyond the uplink.
 fn address(n: u8) -> MacAddress {
     if n == 4 { MacAddress([0xff; 6]) } else { mac(n) }
 }
@@ -145,7 +145,7 @@ fn frame(to: u8, from: u8, length: usize) -> Vec<u8> {
 }
 
 impl DriverFixture {
-    /// Starts the VFs.
+    /// Creates the card and starts its VFs, the last one with mapped doorbells.
     pub(crate) fn new() -> Self {
         let mut world = CardFixture::new(VFS).across_a_plane();
         world.map(VFS - 1);
@@ -167,7 +167,8 @@ impl DriverFixture {
         [postcard::to_allocvec(&card).unwrap(), postcard::to_allocvec(&pf).unwrap()]
     }
 
-    /// Hands the conversation over to a successor that has only the saved bytes, the guests' memory and the pages.
+    /// Replaces card, plane and PF driver by successors that have only the saved bytes, the guests' memory and the
+    /// mapped pages.
     fn hand_over(&mut self) {
         let written = self.save();
         let world = &mut self.world;
@@ -296,7 +297,7 @@ impl DriverFixture {
     }
 }
 
-/// Puts a message into a new ring, and has the card take it.
+/// Sends a message from a VF in a new mailbox ring, and has the card take it.
 fn write_letter(world: &mut CardFixture, vf: u8, number: u32, body: &[u8]) {
     let descriptor = AdminQueueDescriptor {
         flags: flag::SI | flag::BUF | flag::RD,
@@ -336,7 +337,8 @@ impl CardFixture {
     }
 }
 
-/// Performs the actions, with a hand-over before those that `when` selects. Returns their results and the final observations.
+/// Performs the actions, with a hand-over before those that `when` selects. Returns their results and the final state
+/// of the world.
 fn trace(acts: &[RunAction], when: impl Fn(usize) -> bool) -> Vec<String> {
     let mut scene = DriverFixture::new();
     let mut seen = Vec::new();
@@ -353,7 +355,7 @@ fn trace(acts: &[RunAction], when: impl Fn(usize) -> bool) -> Vec<String> {
     seen
 }
 
-/// Asserts that hand-overs before the actions that `when` selects change no result.
+/// Asserts that hand-overs before the actions that `when` selects change neither a result nor the final state.
 fn assert_same_future(acts: &[RunAction], when: impl Fn(usize) -> bool) {
     let (kept, continued) = (trace(acts, |_| false), trace(acts, when));
     let differs = kept.iter().zip(&continued).position(|(kept, continued)| kept != continued);

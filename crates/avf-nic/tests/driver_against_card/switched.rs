@@ -8,7 +8,7 @@ use plane::PortIndex;
 use plane::switch::{PortMirrorRule, PortMirrorRules, VlanIdSet};
 use policy::{PortVlan, VfPolicy};
 
-/// Starts three VFs on a plane with changed policies.
+/// Creates a card with a plane and starts its VFs 0 to 2, with policies that `change` adjusts.
 fn three(change: impl Fn(u8, &mut VfPolicy)) -> (CardFixture, [AvfDriver; 3]) {
     let mut world = CardFixture::new(3).across_a_plane();
     world.with_pf(|pf, side| {
@@ -155,7 +155,7 @@ fn vf_with_stopped_queues_receives_nothing() {
     assert_eq!(heard(&mut world, &mut vfs, &frame(mac(2).0, 0)), [None, None]);
 }
 
-/// Receives a frame from the uplink. Returns the bytes that VF 0 gets.
+/// Delivers a frame from the uplink to the card. Returns the bytes that VF 0 receives.
 fn arrived(world: &mut CardFixture, vfs: &mut [AvfDriver; 3], came: &[u8]) -> Option<Vec<u8>> {
     world.cable.1.push_back(came.to_vec());
     world.round();

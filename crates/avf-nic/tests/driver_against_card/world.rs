@@ -34,7 +34,7 @@ impl TestBus {
         self.memory.entry(function).or_insert_with(|| vec![0; MEMORY])
     }
 
-    /// Frees all allocations of a function.
+    /// Frees all memory that a function's driver has allocated.
     pub(crate) fn forget(&mut self, function: Function) {
         self.used.remove(&function);
     }
@@ -67,17 +67,17 @@ pub(crate) struct CardFixture {
     pub(crate) memories: TestBus,
     pub(crate) pf: Option<AvfPf>,
     pub(crate) now: Time,
-    /// Packets that VFs sent.
+    /// Packets that VFs sent without a plane, with VF and offload requests.
     pub(crate) packets: Vec<(u8, DescriptorOffloads, Vec<u8>)>,
-    /// Forwarding plane, if the world has one.
+    /// Forwarding plane. Without one each packet of VF n goes to VF n ^ 1.
     pub(crate) plane: Option<Box<Plane<64>>>,
     /// The mirror rules of the port.
     pub(crate) mirrors: PortMirrorRules,
     /// Uplink of the plane.
     pub(crate) cable: ListWire,
-    /// Visits of the PF driver.
+    /// Number of visits of the PF driver.
     pub(crate) visits: u64,
-    /// Pages of the VFs that map their doorbells.
+    /// Mapped pages of the VFs that map their doorbells.
     pub(crate) mapped: BTreeMap<u8, MappedPages>,
 }
 
@@ -122,7 +122,7 @@ impl CardFixture {
         world
     }
 
-    /// Adds a forwarding plane.
+    /// Adds a forwarding plane, through which the card then moves frames.
     pub(crate) fn across_a_plane(mut self) -> Self {
         let counters = [PortCounters::default(); 64];
         let mut plane =
@@ -132,7 +132,7 @@ impl CardFixture {
         self
     }
 
-    /// Returns registers and memory of a function, for its driver.
+    /// Returns access to a function's registers and memory, for its driver.
     pub(crate) fn side(&mut self, function: Function) -> TestFunction<'_> {
         TestFunction { world: self, function }
     }
@@ -190,7 +190,7 @@ impl CardFixture {
     }
 }
 
-/// A function's registers and memory.
+/// Access of a function's driver to its registers and memory.
 pub(crate) struct TestFunction<'a> {
     pub(crate) world: &'a mut CardFixture,
     pub(crate) function: Function,

@@ -192,8 +192,8 @@ pub const fn contents(
     }
 }
 
-/// Common bits of the descriptors of many whole frames. They yield what [`RxWriteBack::emit`] yields, at less cost
-/// per frame.
+/// Bits that the receive descriptors of many whole frames have in common. A template yields the words of
+/// [`RxWriteBack::emit`], at less cost per frame.
 #[derive(Debug, Clone, Copy)]
 pub struct RxWriteBackTemplate {
     form: RxDescriptorFormat,
@@ -203,7 +203,7 @@ pub struct RxWriteBackTemplate {
 }
 
 impl RxWriteBackTemplate {
-    /// Creates the common bits of frames that each fill one descriptor, with the stripped tag and the loopback bit.
+    /// Creates the template for frames that each fill one descriptor, with the stripped tag and the loopback bit.
     #[must_use]
     #[inline]
     pub fn new(form: RxDescriptorFormat, tag: Option<u16>, loopback: bool) -> Self {
@@ -222,15 +222,15 @@ impl RxWriteBackTemplate {
         }
     }
 
-    /// Returns the format of these receive descriptors.
+    /// Returns the format of the template's receive descriptors.
     #[must_use]
     #[inline]
     pub fn form(&self) -> RxDescriptorFormat {
         self.form
     }
 
-    /// Returns the words of a descriptor with the bits of [`contents`], the hash, and the length in bytes, which is
-    /// below 16,384.
+    /// Returns the words of a descriptor with the template's bits, those of [`contents`], the hash, and the length in
+    /// bytes, which is below 16,384.
     #[must_use]
     #[inline(always)]
     pub fn words(&self, [first, second]: [u64; 2], hash: Option<u32>, length: u32) -> [u64; 4] {

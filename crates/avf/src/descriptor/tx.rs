@@ -131,11 +131,11 @@ pub fn parse(raw: &[u8; SIZE]) -> ParsedTxDescriptor {
     }
 }
 
-/// Bits of a data descriptor's second word that are fixed if the descriptor is the whole packet: type, EOP,
+/// Mask of bits in a data descriptor's second word that have one value if the descriptor is a whole packet: type, EOP,
 /// IL2TAG1, DUMMY.
 const ALONE_MASK: u64 = 0xf | (command::EOP | command::IL2TAG1 | command::DUMMY) << COMMAND_SHIFT;
 const ALONE: u64 = DATA | command::EOP << COMMAND_SHIFT;
-/// Bits of the IP header's kind and of the transport protocol.
+/// Mask of the IP header's kind and of the transport protocol in a data descriptor's second word.
 const HEADERS: u64 = (3 << 5 | 3 << 8) << COMMAND_SHIFT;
 
 /// Returns the length in bytes of a packet that is one descriptor without offloads, from the descriptor's second

@@ -105,7 +105,7 @@ impl LinkSpeed {
         }
     }
 
-    /// Returns the word that a message has for the link speed.
+    /// Returns the link speed as the word of a link event.
     #[must_use]
     pub const fn word(self) -> u32 {
         match self {

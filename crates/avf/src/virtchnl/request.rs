@@ -91,7 +91,7 @@ impl MalformedRequest {
     }
 }
 
-/// End of a list in a message.
+/// Rule for bytes behind the last element of a request's list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ListEnding {
     /// The list ends with its last element.
@@ -100,7 +100,7 @@ enum ListEnding {
     Anything,
 }
 
-/// Reads a list behind a header: `count` elements from byte `header` on.
+/// Reads a request's list behind a header: `count` elements from byte `header` on.
 fn list<T: ListElement>(
     op: VirtchnlOpcode,
     body: &[u8],
@@ -140,7 +140,7 @@ fn pair(op: VirtchnlOpcode, body: &[u8]) -> Result<(u16, u16), MalformedRequest>
     Ok((fields.u16(), fields.u16()))
 }
 
-/// Reads bytes that follow their count.
+/// Reads the VSI of a request, and the bytes that follow their count in it.
 fn counted_bytes(op: VirtchnlOpcode, body: &[u8]) -> Result<(u16, &[u8]), MalformedRequest> {
     let (vsi, count) = pair(op, body)?;
     match (count, body.get(4..4 + usize::from(count))) {
@@ -320,7 +320,7 @@ impl<'a> VirtchnlRequest<'a> {
     }
 }
 
-/// Writes a list, and one additional element.
+/// Writes a list and one additional element, as drivers do.
 fn write_padded_list<T: ListElement>(body: &mut Vec<u8>, list: MessageList<'_, T>) {
     body.extend_from_slice(list.bytes());
     body.zeros(T::SIZE);

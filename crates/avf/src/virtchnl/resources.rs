@@ -17,9 +17,9 @@ pub struct VirtchnlVersion {
 }
 
 impl VirtchnlVersion {
-    /// 1.0: GET_VF_RESOURCES carries no capabilities.
+    /// Virtchnl 1.0, in which GET_VF_RESOURCES carries no capabilities.
     pub const V1_0: Self = Self { major: 1, minor: 0 };
-    /// 1.1, which this crate implements.
+    /// Virtchnl 1.1, which this crate implements.
     pub const V1_1: Self = Self { major: 1, minor: 1 };
 }
 
@@ -47,21 +47,21 @@ impl VfCapabilities {
     pub const RSS_AQ: Self = Self(1 << 3);
     /// Capability: the VF configures RSS by registers.
     pub const RSS_REG: Self = Self(1 << 4);
-    /// Write back at the end of an interval.
+    /// Capability: the card writes descriptors back at the end of an interrupt interval.
     pub const WB_ON_ITR: Self = Self(1 << 5);
-    /// The VF may request another number of queue pairs.
+    /// Capability: the VF may request another number of queue pairs.
     pub const REQ_QUEUES: Self = Self(1 << 6);
     /// Capability: link events carry speeds in Mb/s.
     pub const ADV_LINK_SPEED: Self = Self(1 << 7);
     /// Capability: more than 16 queue pairs.
     pub const LARGE_NUM_QPAIRS: Self = Self(1 << 9);
-    /// Received frames may keep their frame check sequence.
+    /// Capability: received frames may keep their frame check sequence.
     pub const CRC: Self = Self(1 << 10);
-    /// Tags by the messages 51 to 57.
+    /// Capability: VLAN filters and tag offloads by the messages 51 to 57.
     pub const VLAN_V2: Self = Self(1 << 15);
-    /// Tags by the messages 12, 13, 27 and 28.
+    /// Capability: VLAN filters and tag stripping by the messages 12, 13, 27 and 28.
     pub const VLAN: Self = Self(1 << 16);
-    /// The VF polls instead of using interrupts.
+    /// Capability: the VF polls instead of using interrupts.
     pub const RX_POLLING: Self = Self(1 << 17);
     /// Capability: the VF configures RSS by messages to the PF.
     pub const RSS_PF: Self = Self(1 << 19);
@@ -79,13 +79,13 @@ impl VfCapabilities {
     /// Capabilities of a VF with version 1.0, whose request carries none.
     pub const OF_VERSION_1_0: Self = Self::L2.and(Self::RSS_REG).and(Self::VLAN);
 
-    /// Returns the capabilities that are in either set.
+    /// Returns the union of both sets of capabilities.
     #[must_use]
     pub const fn and(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 
-    /// Returns these capabilities without others.
+    /// Returns the capabilities of this set that are not in `others`.
     #[must_use]
     pub const fn without(self, others: Self) -> Self {
         Self(self.0 & !others.0)

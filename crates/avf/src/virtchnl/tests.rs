@@ -230,7 +230,7 @@ fn pair() -> impl Strategy<Value = QueuePairInfo> {
     })
 }
 
-/// Generates operation numbers, and some undefined ones.
+/// Generates numbers of operations: mostly below 120, where operations are defined, and some arbitrary ones.
 fn number() -> impl Strategy<Value = u32> {
     prop_oneof![9 => 0..120_u32, 1 => any::<u32>()]
 }

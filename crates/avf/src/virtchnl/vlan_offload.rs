@@ -23,7 +23,7 @@ pub struct VlanCapabilities {
     pub filter_outer: u32,
     /// Inner tags that filters can match.
     pub filter_inner: u32,
-    /// Ether type that VLAN filters match before a setting.
+    /// Ether type that VLAN filters match until the VF sets one.
     pub filter_initial: u32,
     /// Maximum number of a VF's VLAN filters.
     pub filters: u16,
@@ -35,7 +35,7 @@ pub struct VlanCapabilities {
     pub insert_outer: u32,
     /// Inner tags that the card can insert.
     pub insert_inner: u32,
-    /// Ether type of tags that are stripped and inserted before a setting.
+    /// Ether type of tags that are stripped and inserted until the VF sets one.
     pub offload_initial: u32,
     /// Dependency between the ether types of stripping and insertion.
     pub ethertype_match: u8,

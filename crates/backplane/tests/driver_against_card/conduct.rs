@@ -27,7 +27,7 @@ fn limit(bench: &mut DrivenCardFixture, limits: ConductLimits) {
     bench.card.with_pf_driver(|pf, hal| pf.set_port_policy(hal, policy)).unwrap().unwrap();
 }
 
-/// Returns the thresholds of one offence, and none for the others.
+/// Returns limits with the thresholds of one offence, and no thresholds for the others.
 fn only(offence: Offence, thresholds: OffenceThresholds) -> ConductLimits {
     let never = OffenceThresholds { warn: 0, throttle: 0, quarantine: 0 };
     let mut limits = [never; 6];
@@ -39,7 +39,7 @@ fn watch(bench: &mut DrivenCardFixture, totals: OffenceCounts) -> Option<Conduct
     bench.card.with_pf_driver(|pf, hal| pf.watch(hal, index(0), totals)).unwrap()
 }
 
-/// Reports `events` of one offence of VF 0 within a second.
+/// Reports `events` of one offence of VF 0 within a second to the PF driver. Returns the driver's verdict.
 fn report_events(bench: &mut DrivenCardFixture, offence: Offence, events: u64) -> Option<ConductVerdict> {
     watch(bench, [0; 6]);
     bench.advance_us(1_000_000);
@@ -63,7 +63,7 @@ fn link(bench: &mut DrivenCardFixture) -> LinkCheck {
     })
 }
 
-/// Exchanges a frame each way between VF 0 and VF 1; returns the number of frames that each received.
+/// Sends a frame from VF 0 to VF 1, and one back. Returns the number of frames that each received.
 fn exchange(bench: &mut DrivenCardFixture) -> [usize; 2] {
     bench.send(0, &between(0, 1, 60, 1));
     bench.send(1, &between(1, 0, 60, 2));
@@ -168,7 +168,7 @@ fn quarantine_limits_a_vf_to_a_thousand_interrupts_a_second() {
     assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 50, "the guest's choice again");
 }
 
-/// Returns VF 0's interrupt interval on a vector as the card has it, in microseconds.
+/// Returns the interrupt interval that the card uses for a vector of VF 0, in microseconds.
 fn interval(bench: &mut DrivenCardFixture, local: u8) -> u32 {
     let vector = VectorIndex::new(index(0).first_vector() + local).unwrap();
     let mut pf = bench.card.pf();

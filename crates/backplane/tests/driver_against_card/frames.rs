@@ -1,4 +1,4 @@
-//! Tests frames between VFs and to the wire: contents, order, lengths, receivers.
+//! Tests frames between VFs, and from VFs to the wire: contents, order, lengths, receivers.
 
 use crate::support::{DrivenCardFixture, between, frame, index};
 use backplane::vf_mac;

@@ -1,4 +1,4 @@
-//! Tests the conversation of a probe, register by register, as a stock igbvf conducts it with real silicon.
+//! Tests the probe of a VF register by register, as a stock igbvf driver conducts it with real silicon.
 
 use crate::support::index;
 use backplane::{Backplane, BackplaneVfHal, PORT_MAC, vf_mac};
@@ -10,7 +10,7 @@ use i82576::Time;
 use i82576::register::vf::{CTRL, V2PMAILBOX, VMBMEM};
 use policy::VfPolicy;
 
-/// Register access that a driver has made.
+/// Register access that a driver has made, with offset and value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RecordedAccess {
     Read(u32, u32),
@@ -18,7 +18,7 @@ enum RecordedAccess {
 }
 use RecordedAccess::{Read, Wrote};
 
-/// Bus that records every register access.
+/// Registers and memory of a VF that record every register access of the driver.
 struct AccessRecorder<'a> {
     hal: BackplaneVfHal<'a>,
     log: Vec<RecordedAccess>,

@@ -12,7 +12,7 @@ use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptes
 
 const VILLAIN: u8 = 2;
 
-/// Action of the hostile VF.
+/// Action of the hostile VF, or a poll of the card.
 #[derive(Debug, Clone)]
 enum HostileVfAction {
     Write(u32, u32),
@@ -41,12 +41,13 @@ fn offset() -> impl Strategy<Value = u32> {
     prop_oneof![4 => known, 1 => (0u32..0x4000).prop_map(|o| o & !3)]
 }
 
-/// Addresses of the hostile VF's transmit ring and of the buffers of its descriptors: they are its first allocations.
+/// Addresses of the hostile VF's transmit ring, and of the buffers of its descriptors. Both are the VF's first
+/// allocations.
 const RING: u64 = 0x10_0000;
 const SLOTS: u32 = 256;
 const BUFFERS: u64 = RING + SLOTS as u64 * 16;
 
-/// Generates data descriptors that are nearly right, context descriptors, and random bytes.
+/// Generates transmit descriptors: data descriptors that are nearly right, context descriptors, and random bytes.
 fn descriptor() -> impl Strategy<Value = [u8; 16]> {
     let address =
         prop_oneof![9 => (0u64..SLOTS.into()).prop_map(|slot| BUFFERS + slot * 2048), 1 => any::<u64>()];
@@ -61,7 +62,7 @@ fn descriptor() -> impl Strategy<Value = [u8; 16]> {
     })
 }
 
-/// Generates a context that fits the frames in the hostile VF's buffers, so that segmentation is reached.
+/// Generates a context descriptor that fits the frames in the hostile VF's buffers, so that segmentation is reached.
 fn fitting_context() -> impl Strategy<Value = [u8; 16]> {
     (1u16..2_000, any::<u16>()).prop_map(|(mss, vlan_tag)| {
         let lengths = AdvancedContextDescriptor {
@@ -95,7 +96,7 @@ fn perform(bench: &mut DrivenCardFixture, act: &HostileVfAction) {
     }
 }
 
-/// Writes transmit descriptors at the tail, and moves the tail.
+/// Writes transmit descriptors to the hostile VF's ring at the tail, and moves the tail.
 fn send(hal: &mut impl DmaHal, descriptors: &[[u8; 16]]) {
     let mut tail = hal.read(vf::TX_BLOCK + tx::TDT) % SLOTS;
     for raw in descriptors {
@@ -105,7 +106,7 @@ fn send(hal: &mut impl DmaHal, descriptors: &[[u8; 16]]) {
     hal.write(vf::TX_BLOCK + tx::TDT, tail);
 }
 
-/// Puts a TCP frame into each of the hostile VF's buffers: to a neighbour, to all, to the wire.
+/// Puts a TCP frame into each of the hostile VF's buffers: to a neighbour, to all stations, to the wire, to itself.
 fn arm(bench: &mut DrivenCardFixture) {
     let targets = [vf_mac(0), MacAddress::BROADCAST, MacAddress([2, 9, 9, 9, 9, 9]), vf_mac(VILLAIN)];
     for (slot, target) in (0..u64::from(SLOTS)).zip(targets.iter().cycle()) {

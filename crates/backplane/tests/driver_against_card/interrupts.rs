@@ -1,4 +1,5 @@
-//! Tests interrupts: their vector, their rate, and that none is lost. The clock is moved by hand.
+//! Tests the interrupts of VFs: their vector, their rate, and that no interrupt is lost. The clock is moved
+//! by hand.
 
 use crate::support::{DrivenCardFixture, between};
 use driver::moderation::{AdaptiveModeration, ModerationPolicy};

@@ -1,4 +1,4 @@
-//! Tests the link as a VF sees it: the port's, unless the PF overrides it.
+//! Tests the link as a VF sees it: the link of the port, unless the PF overrides it.
 
 use crate::support::{DrivenCardFixture, index};
 use core::time::Duration;
@@ -13,7 +13,7 @@ use policy::VfLinkPolicy;
 
 const UP: LinkCheck = LinkCheck::Up(PortSpeed::Thousand);
 
-/// Handles the mailbox interrupt, and checks the link.
+/// Handles the mailbox interrupt of a VF, which must be pending, and returns the VF's link.
 fn look(bench: &mut DrivenCardFixture, vf: u8) -> LinkCheck {
     bench.advance_us(100_000);
     let interrupts = bench.card.world().take_interrupts(Function::Vf(vf));
@@ -170,8 +170,8 @@ fn pf_mailbox_notice_never_overwrites_a_pf_reply() {
     assert_eq!(bench.card.pf_driver().unwrap().vf_vlans(index(0)).count(), 20);
 }
 
-/// Returns the values that igbvf's link check reads: STATUS.LU, and the mailbox's first dword under the lock,
-/// acknowledged.
+/// Returns the two values that igbvf's link check reads: STATUS.LU, and the mailbox's first dword, read under
+/// the lock and acknowledged.
 fn as_igbvf_looks(bench: &mut DrivenCardFixture) -> (bool, u32) {
     let mut hal = bench.card.vf(0);
     let up = hal.read(STATUS) & 2 != 0;

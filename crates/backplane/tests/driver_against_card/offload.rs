@@ -1,4 +1,4 @@
-//! Tests checksums and segmentation by the card with an independent parser.
+//! Tests checksums and segmentation by the card against an independent parser.
 
 use crate::support::DrivenCardFixture;
 use backplane::vf_mac;
@@ -35,7 +35,7 @@ fn udp_ipv4(payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Asserts that the frame's checksums are those that the parser computes.
+/// Asserts that the frame has the checksums that the parser computes.
 fn assert_checksums(frame: &[u8]) {
     let sliced = SlicedPacket::from_ethernet(frame).unwrap();
     let Some(TransportSlice::Tcp(tcp)) = &sliced.transport else { panic!("not TCP") };

@@ -7,9 +7,9 @@ use i82576::MacAddress;
 use pcie::VfSet;
 use policy::{PolicyError, PortPolicy, StormControl, VfMirrorRule};
 
-/// Address beyond the uplink.
+/// MAC address of a station beyond the uplink.
 const OUTSIDE: MacAddress = MacAddress([2, 9, 9, 9, 9, 9]);
-/// VF that gets the mirrored frames.
+/// Index of the VF that receives the mirrored frames.
 const WATCHER: u8 = 3;
 const TAG_7: TxOffload = TxOffload { ip_checksum: false, l4_checksum: false, tso: None, vlan: Some(7) };
 
@@ -21,7 +21,7 @@ fn set(bench: &mut DrivenCardFixture, policy: PortPolicy) -> Result<(), PolicyEr
     bench.card.with_pf_driver(|pf, hal| pf.set_port_policy(hal, policy)).unwrap()
 }
 
-/// Creates a card with four VFs, and one mirror rule.
+/// Creates a card with four VFs, and `mirror` as the port's mirror rule number `rule`.
 fn watched(rule: usize, mirror: VfMirrorRule) -> DrivenCardFixture {
     let mut bench = DrivenCardFixture::new(4);
     let mut policy = PortPolicy::default();
@@ -30,8 +30,8 @@ fn watched(rule: usize, mirror: VfMirrorRule) -> DrivenCardFixture {
     bench
 }
 
-/// Returns the watcher's numbers of copies of a frame from VF 0 to VF 1, from VF 1 to VF 0, from outside to VF 0,
-/// and from VF 0 to outside.
+/// Sends four frames: from VF 0 to VF 1, from VF 1 to VF 0, from outside to VF 0, and from VF 0 to outside. Returns the
+/// number of copies of each that the watcher receives.
 fn copies(bench: &mut DrivenCardFixture) -> [usize; 4] {
     let seen = |bench: &mut DrivenCardFixture, sends: &mut dyn FnMut(&mut DrivenCardFixture)| {
         sends(bench);
@@ -121,8 +121,8 @@ const fn storm(broadcast: u32, multicast: u32) -> StormControl {
     StormControl { broadcast, multicast, window_ms: 100 }
 }
 
-/// Sends 30 broadcasts of 832 bytes with the check sequence, 13 blocks each, in one window; returns the number that
-/// VF 1 receives.
+/// Sends 30 broadcasts of 832 bytes with the check sequence, 13 blocks each, in one window of storm control. Returns
+/// the number that VF 1 receives.
 fn broadcasts(bench: &mut DrivenCardFixture) -> usize {
     for _ in 0..30 {
         bench.send(0, &frame(MacAddress::BROADCAST, vf_mac(0), 828, 1));

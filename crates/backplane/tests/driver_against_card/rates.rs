@@ -5,7 +5,8 @@ use core::time::Duration;
 use driver::vf::{TxError, TxOffload};
 use policy::VfPolicy;
 
-/// Returns the number of frames that VF 1 receives in a tenth of a second while VF 0 always has one to send.
+/// Returns the number of frames that VF 1 receives in a tenth of a second, while VF 0 always has a frame to
+/// send.
 fn received(bench: &mut DrivenCardFixture) -> u64 {
     let frame = between(0, 1, 1_246, 3);
     let before = bench.card.nic().counters()[1].rx_packets;
@@ -22,7 +23,7 @@ fn received(bench: &mut DrivenCardFixture) -> u64 {
     bench.card.nic().counters()[1].rx_packets - before
 }
 
-/// Limits VF 0 to a rate in Mb/s.
+/// Limits VF 0 to a transmit rate in Mb/s.
 fn set_rate(bench: &mut DrivenCardFixture, max_tx_rate: u32) {
     let policy = VfPolicy { max_tx_rate, ..*bench.card.pf_driver().unwrap().policy(index(0)) };
     assert_eq!(bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(0), policy)), Some(Ok(())));

@@ -126,7 +126,7 @@ fn vf_request_for_unicast_promiscuous_mode_is_refused() {
     assert_eq!(counters(&bench).refused(MailboxRefusal::UnicastPromiscuity), 1);
 }
 
-/// Sends a message without the driver's protocol; returns the first word of the buffer afterwards.
+/// Sends a mailbox message of VF 0 without the driver's protocol. Returns the first word of the mailbox afterwards.
 fn raw(card: &mut Backplane, words: &[u32]) -> u32 {
     let mut hal = card.vf(0);
     hal.write(V2PMAILBOX, 4);

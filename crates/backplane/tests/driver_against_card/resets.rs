@@ -10,7 +10,7 @@ use i82576::register::vf::CTRL;
 use i82576::{MacAddress, Time};
 use pcie::{ConfigAccess, Function, Iova};
 
-/// Bus that counts the resets of a function.
+/// Registers and memory of a VF that count the resets by the VF's driver.
 struct ResetCounter<'a, 'b> {
     hal: &'a mut BackplaneVfHal<'b>,
     count: u32,
@@ -72,8 +72,8 @@ fn vf_traffic_recovers_from_a_hundred_resets() {
     }
 }
 
-/// Linux' igb, while it still handles one reset, treats the VF_RESET after a second one as the end of both, and
-/// then ignores the VF for the second. So the driver resets only once.
+/// Covers Linux' igb: while it still handles one reset, it treats the VF_RESET after a second one as the end of both,
+/// and then ignores the VF for the second. So the driver resets only once.
 #[test]
 fn vf_driver_restart_resets_the_vf_once() {
     let mut bench = DrivenCardFixture::new(2);

@@ -11,19 +11,19 @@ use i82576::descriptor::rx::PostedRxDescriptor;
 use i82576::register::{rx, vf};
 use policy::VfPolicy;
 
-/// Number of flows, each of one frame.
+/// Number of flows that the tests send, each of one frame.
 const FLOWS: u16 = 64;
 /// Number of descriptors in the second queue's ring, more than there are flows.
 const RING: u32 = 128;
 const BUFFER: u64 = 2048;
 
-/// Sets receive-side scaling in the policy of VF `vf`.
+/// Enables or disables receive-side scaling in the policy of VF `vf`.
 fn scale(bench: &mut DrivenCardFixture, vf: u8, rss: bool) {
     let policy = VfPolicy { rss, ..*bench.card.pf_driver().unwrap().policy(index(vf)) };
     bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(vf), policy)).unwrap().unwrap();
 }
 
-/// Gives VF 0's second queue descriptors and enables it.
+/// Gives VF 0's second queue a ring of receive descriptors, and enables the queue.
 fn open_second_queue(bench: &mut DrivenCardFixture) {
     let mut hal = bench.card.vf(0);
     let ring = hal.dma_alloc(16 * RING as usize, 128).unwrap().iova;
@@ -54,8 +54,8 @@ fn flow(port: u16) -> Vec<u8> {
     frame
 }
 
-/// Sends a frame of every flow from VF 1 to VF 0; returns the flows that arrived in the first queue, and the number
-/// in the second.
+/// Sends a frame of every flow from VF 1 to VF 0. Returns the flows that arrived in the first queue, and the number
+/// that arrived in the second.
 fn spread(bench: &mut DrivenCardFixture) -> (Vec<u16>, u32) {
     let second = vf::RX_BLOCK + vf::QUEUE_STRIDE + rx::RDH;
     let before = bench.card.vf(0).read(second);
@@ -71,7 +71,7 @@ fn dropped(bench: &mut DrivenCardFixture) -> u64 {
     bench.card.nic().counters()[0].rx_disabled
 }
 
-/// Minimum number of flows in a queue if they are spread: half of them are expected.
+/// Minimum number of flows in each queue for the flows to count as spread: half of them are expected.
 const FAIR: u16 = FLOWS / 4;
 
 #[test]

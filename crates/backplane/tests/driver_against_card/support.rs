@@ -1,11 +1,11 @@
-//! Sets up a card with running VFs, and builds the frames between them.
+//! Sets up a card with started VFs, and builds the frames between them.
 
 use backplane::{Backplane, vf_mac};
 use core::time::Duration;
 use driver::vf::{LinkCheck, TxOffload, Vf, VfDriverConfig, VfReceivedFrame};
 use i82576::{MacAddress, VfIndex};
 
-/// A card with its PF driver and VFs.
+/// Card with its PF driver attached, and the drivers of its VFs.
 pub(crate) struct DrivenCardFixture {
     pub(crate) card: Backplane,
     pub(crate) vfs: Vec<Vf>,
@@ -29,7 +29,7 @@ impl DrivenCardFixture {
         bench
     }
 
-    /// Creates a card with `count` VFs, probed but not started.
+    /// Creates a card with `count` VFs, whose drivers have probed and not started them.
     pub(crate) fn unstarted(count: u8, config: &VfDriverConfig) -> Self {
         let mut card = Backplane::with_pf(count).unwrap();
         let probe =
@@ -53,7 +53,7 @@ impl DrivenCardFixture {
         act(&mut self.vfs[usize::from(vf)], &mut self.card.vf(vf))
     }
 
-    /// Sends a frame and performs all work of the card that is due.
+    /// Sends a frame from VF `vf`, and performs all work of the card that is due.
     pub(crate) fn send(&mut self, vf: u8, frame: &[u8]) {
         self.send_with(vf, frame, &TxOffload::default());
     }
@@ -85,7 +85,7 @@ impl DrivenCardFixture {
     }
 }
 
-/// Builds a frame of `length` bytes with an unassigned type and a body that depends on `seed`.
+/// Builds a frame of `length` bytes with an unassigned Ethertype and a body that depends on `seed`.
 pub(crate) fn frame(to: MacAddress, from: MacAddress, length: usize, seed: u8) -> Vec<u8> {
     let mut frame = [&to.0[..], &from.0[..], &[0x88, 0xb5]].concat();
     frame.extend((frame.len()..length).map(|i| (i as u8).wrapping_mul(7).wrapping_add(seed)));

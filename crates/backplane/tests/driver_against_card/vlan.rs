@@ -1,4 +1,5 @@
-//! Tests VLANs: tags that guests join and send themselves, and those that the administrator puts them on.
+//! Tests VLANs: those that guests join and tag themselves, and port VLANs that the administrator assigns to
+//! VFs.
 
 use crate::support::{DrivenCardFixture, between, frame, index};
 use backplane::vf_mac;

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Name of the contender in reports.
+/// Name of this contender in reports.
 pub(super) const NAME: &str = "bare path";
 
 /// Frames taken from a ring at once.
@@ -28,26 +28,26 @@ const BURST: usize = 32;
 const AHEAD: usize = 4;
 /// Unit of a buffer's size, bytes.
 const ROOM: usize = 2048;
-/// Ports in the look-up table; two are used.
+/// Number of ports in the forwarder's table of addresses; two are used.
 const PORTS: usize = 8;
 
-/// Buffer of a ring, with the number of its bytes that are a frame.
+/// Buffer that passes through a ring, with the length of the frame in it.
 #[derive(Debug)]
 struct BareDescriptor {
     buffer: Box<[u8]>,
     length: usize,
 }
 
-/// Rings of a port, from the guest's or the forwarder's side.
+/// Rings of a port, as the guest or the forwarder holds them.
 #[derive(Debug)]
 struct PortRings {
-    /// Rings of frames, to and from the forwarder.
+    /// Rings of frames: the one that this side fills, and the one that it empties.
     frames: (Producer<BareDescriptor>, Consumer<BareDescriptor>),
-    /// Rings of empty frame buffers.
+    /// Rings of empty buffers: the one that this side fills, and the one that it empties.
     empty: (Producer<BareDescriptor>, Consumer<BareDescriptor>),
 }
 
-/// Guest end of a port's rings.
+/// Guest of the bare path, with its side of a port's rings.
 #[derive(Debug)]
 struct BareGuest {
     end: PortRings,
@@ -59,7 +59,7 @@ struct BareGuest {
     place: Box<[u8]>,
 }
 
-/// Forwarder between two ports, with its sides of the ports' rings.
+/// Forwarder of the bare path between two ports, with its sides of the ports' rings.
 #[derive(Debug)]
 struct BareForwarder {
     ends: [PortRings; 2],
@@ -69,7 +69,7 @@ struct BareForwarder {
     room: Vec<BareDescriptor>,
 }
 
-/// Guests and forwarder, which pause between slices.
+/// Bare path as a contender: its two guests and its forwarder, which pause between slices.
 #[derive(Debug)]
 pub(super) struct BareContender {
     guests: [BareGuest; 2],
@@ -108,7 +108,7 @@ fn put(ring: &mut Producer<BareDescriptor>, descriptors: impl ExactSizeIterator<
 }
 
 impl BareGuest {
-    /// Sends a burst and takes arrived frames. Returns their number.
+    /// Sends a burst and takes arrived frames. Returns the number of arrived frames.
     fn exchange(&mut self) -> u64 {
         let Self { end, frame, spare, place } = self;
         take(&mut end.empty.1, BURST, spare);
@@ -158,7 +158,7 @@ impl BareForwarder {
 }
 
 impl BareContender {
-    /// Creates guests and forwarder for the frame size and ring size of a work.
+    /// Creates guests and forwarder for the frame size and ring size of a workload.
     pub(super) fn new(processors: ProcessorAssignment, work: Workload) -> Self {
         let address = |port: usize| MacAddress([2, 0, 0, 0, 0x30, port as u8]);
         let sides = [0, 1].map(|own| {
@@ -174,7 +174,8 @@ impl BareContender {
         Self { guests: [one, other], forwarder, processors }
     }
 
-    /// Runs both threads for this time. Returns the number of arrived frames, and the exact time.
+    /// Runs the guests' and the forwarder's thread for this time. Returns the number of arrived frames, and the exact
+    /// time.
     fn exchange(&mut self, length: Duration) -> Result<(u64, Duration)> {
         let Self { guests, forwarder, processors } = self;
         let over = AtomicBool::new(false);

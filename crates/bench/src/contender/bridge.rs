@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Name of the contender.
+/// Name of this contender in reports.
 pub(super) const NAME: &str = "Linux bridge + tap";
 
 /// Maximum number of pending frames in one direction, fewer than a tap's queue holds (1,000).
@@ -28,7 +28,7 @@ const WINDOW: u64 = 192;
 const BURST: u64 = 32;
 /// Time after which pending frames count as lost.
 const LOST: Duration = Duration::from_millis(20);
-/// Longest wait for the first frame.
+/// Longest wait until the bridge passes the first frame.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes of the longest frame for the taps' MTU of 1,500.
 const LONGEST: usize = 1514;
@@ -68,7 +68,8 @@ impl LinuxBridge {
         Ok(bridge)
     }
 
-    /// Makes both ends exchange frames as fast as they arrive. Returns the number of arrived frames, and the time.
+    /// Makes both ends exchange frames as fast as they arrive. Returns the number of arrived frames, and the measured
+    /// time.
     fn exchange(&self, length: Duration) -> Result<(u64, Duration)> {
         let begun = Instant::now();
         let ProcessorAssignment { generator, forwarder } = self.processors;
@@ -110,7 +111,7 @@ impl BridgeTap {
         Ok(arrived)
     }
 
-    /// Writes a burst, if enough frames have arrived.
+    /// Writes a burst of frames into the tap, if few enough of its earlier frames are pending at the far end.
     fn write(&self, far: &Self) -> io::Result<()> {
         let written = self.written.load(Ordering::Relaxed);
         if written.saturating_sub(far.read.load(Ordering::Relaxed)) + BURST > WINDOW {

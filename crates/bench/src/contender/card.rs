@@ -4,7 +4,7 @@ use driver::any_vf::AnyVfConfig;
 use driver::avf::vf::AvfDriverConfig;
 use driver::vf::VfDriverConfig;
 
-/// Family of the served card, and the receive descriptors of its guests if it has several formats.
+/// Device family of the served card, with the format of its guests' receive descriptors if the family has several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum CardVariant {
     /// Intel 82576.
@@ -36,8 +36,8 @@ impl CardVariant {
         }
     }
 
-    /// Returns the configuration of a driver that polls one queue pair: descriptors of its rings, and frames per
-    /// doorbell.
+    /// Returns the configuration of a VF's driver: one queue pair with `descriptors` a ring, polled, and a doorbell for
+    /// each `burst` frames.
     #[must_use]
     pub fn wanted(self, descriptors: u16, burst: u16) -> AnyVfConfig {
         let i82576 = VfDriverConfig {

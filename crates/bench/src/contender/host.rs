@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Seven VFs on a port VLAN, which is inserted and stripped, with configured addresses that are checked. VFs that
+/// Configuration of the host's port, which serves seven VFs. Each has a port VLAN and checked addresses. VFs that
 /// exchange no frames have a rate limit; the limit of an 82576's VF is at most 1 Gb/s, so the exchanging ones have
 /// none.
 const PORT: &str = "[[port]]\nname = \"pf0\"\nvfs = 7\n";
@@ -22,7 +22,7 @@ const PORT: &str = "[[port]]\nname = \"pf0\"\nvfs = 7\n";
 const VFS: usize = 7;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Host that serves one port.
+/// Process of `softiov serve` that serves one port.
 #[derive(Debug)]
 pub struct HostProcess {
     process: LoggedProcess,
@@ -48,13 +48,13 @@ impl HostProcess {
         Ok(Self { process, processors, folder })
     }
 
-    /// Returns the socket of a VF.
+    /// Returns the path of the vfio-user socket of VF `vf`.
     #[must_use]
     pub fn socket(&self, vf: usize) -> PathBuf {
         self.folder.path().join(format!("run/pf0vf{vf}/vf.sock"))
     }
 
-    /// Returns the host's log.
+    /// Returns the text of the host's log.
     #[must_use]
     pub fn log(&self) -> String {
         self.process.log()
@@ -66,7 +66,7 @@ impl HostProcess {
         self.process.id()
     }
 
-    /// Stops the host until it is needed.
+    /// Stops the host's process (SIGSTOP) until [`Self::running`] continues it.
     ///
     /// # Errors
     /// The host has ended.
@@ -74,7 +74,7 @@ impl HostProcess {
         Ok(self.process.stop(true)?)
     }
 
-    /// Runs `work` while the host runs, with this thread on the generator's processor.
+    /// Continues the stopped host while `work` runs, with this thread on the generator's processor.
     ///
     /// # Errors
     /// The host has ended.
@@ -86,7 +86,7 @@ impl HostProcess {
     }
 }
 
-/// Returns the configuration: [`PORT`], family, doorbell mode, and a table for each VF.
+/// Returns the host's configuration as TOML: [`PORT`], family, doorbell mode, and a table for each VF.
 fn configuration(card: CardVariant, wait: &str, exchanging: usize) -> String {
     let vf = |index: usize| {
         let rate = if index < exchanging { "" } else { "max_tx_rate = 1000\n" };
@@ -97,7 +97,7 @@ fn configuration(card: CardVariant, wait: &str, exchanging: usize) -> String {
     (0..VFS).map(vf).fold(port, |text, table| text + &table)
 }
 
-/// Starts `softiov serve` on the forwarder's processor, and waits until it serves.
+/// Starts `softiov serve` on the forwarder's processor, and waits until its log reports that it serves.
 fn serve(
     program: &Path,
     configuration: &str,

@@ -1,4 +1,4 @@
-//! Forwarders of frames between two functions.
+//! Contenders of the benchmark: forwarders of frames between two functions.
 //!
 //! | module | purpose |
 //! |---|---|
@@ -43,7 +43,7 @@ pub enum ContenderKind {
     Mapped,
     /// Served card with doorbells as messages.
     Posted,
-    /// Alternative that users would choose instead.
+    /// Alternative to the served card that users would choose instead.
     #[value(skip)]
     Peer,
     /// Limit of the machine, measured without a card.
@@ -92,7 +92,7 @@ impl SliceMeasurement {
     }
 }
 
-/// Forwarder that is ready to run. It uses no processor time between its slices.
+/// Forwarder that is ready to run and takes part in the benchmark. It uses no processor time between its slices.
 pub trait Contender {
     /// Returns the name of the contender.
     fn name(&self) -> &str;
@@ -100,17 +100,18 @@ pub trait Contender {
     /// Returns the contender's mode.
     fn mode(&self) -> ContenderKind;
 
-    /// Runs the contender for this time, after a warm-up of the caches, and stops it again.
+    /// Runs the contender for a slice of `length` after a warm-up of the caches, measures the slice, and stops the
+    /// contender again.
     ///
     /// # Errors
     /// The contender has ended, or moves no frame.
     fn slice(&mut self, length: Duration) -> Result<SliceMeasurement>;
 }
 
-/// Contenders that take turns.
+/// Contenders that are measured in turn.
 pub type Contenders = Vec<Box<dyn Contender>>;
 
-/// Names of the contenders beside the served cards.
+/// Names of the contenders other than the served cards.
 pub(crate) const NAMES: [&str; 8] = {
     let [a, b, c, d, e, f] = peers::NAMES;
     [bare::NAME, a, b, c, d, e, f, bridge::NAME]
@@ -119,7 +120,7 @@ pub(crate) const NAMES: [&str; 8] = {
 /// Time for which a contender runs before it is measured.
 pub(crate) const WARM_UP: Duration = Duration::from_millis(30);
 
-/// Starts all contenders that the options select and that support the work. Also returns the reasons why others are
+/// Starts all contenders that the options select and that support the workload. Also returns the reasons why others are
 /// missing.
 ///
 /// # Errors

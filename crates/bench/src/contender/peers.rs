@@ -17,24 +17,24 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Timeout of the first frame through a compared forwarder.
+/// Timeout of the first frame through a peer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Parameters of a compared forwarder (testpmd or Open vSwitch). In devices, `{n}` is the port and `{dir}` the folder
-/// of sockets, `{size}` a frame's length, `{ring}` the descriptors of a ring and `{rsize}` their binary logarithm.
+/// Recipe of a peer (testpmd or Open vSwitch). In its devices, `{n}` is the port, `{dir}` the folder of sockets,
+/// `{size}` a frame's length, `{ring}` the descriptors of a ring and `{rsize}` their binary logarithm.
 #[derive(Debug)]
 pub(super) struct PeerConfig {
     pub(super) name: &'static str,
     forwarder: PeerProgram,
-    /// Device of the generator; `None` if the forwarder creates frames itself.
+    /// Device of the testpmd that generates the frames; `None` if the forwarder creates frames itself.
     generator: Option<&'static str>,
     /// Passes the ring size to testpmd too, so that testpmd's own rings are as long as the device's.
     tells_ring: bool,
 }
 
 impl PeerConfig {
-    /// Returns true if the compared forwarder supports a kind of work. None of them segments sends, so the null
-    /// forwarder is the limit for those.
+    /// Returns true if the peer supports a workload. None of the peers segments sends, so the null forwarder is the
+    /// limit for those.
     pub(super) fn does(&self, work: Workload) -> bool {
         match work {
             Workload::Frames(_) => true,
@@ -43,18 +43,18 @@ impl PeerConfig {
         }
     }
 
-    /// Returns true if the compared forwarder requires root.
+    /// Returns true if the peer requires root.
     pub(super) fn takes_root(&self) -> bool {
         matches!(self.forwarder, PeerProgram::Switch)
     }
 }
 
-/// Program that forwards frames for a compared contender.
+/// Program that forwards the frames of a peer.
 #[derive(Debug)]
 enum PeerProgram {
-    /// testpmd forwards between two of these devices.
+    /// Forwarding by testpmd between two devices of this kind.
     Testpmd(&'static str),
-    /// Open vSwitch forwards.
+    /// Forwarding by Open vSwitch.
     Switch,
 }
 
@@ -112,7 +112,7 @@ pub(super) const RECIPES: [PeerConfig; 6] = [
     },
 ];
 
-/// Names of the compared forwarders.
+/// Names of the peers.
 pub(super) const NAMES: [&str; RECIPES.len()] = {
     let mut names = [""; RECIPES.len()];
     let mut at = 0;
@@ -123,7 +123,7 @@ pub(super) const NAMES: [&str; RECIPES.len()] = {
     names
 };
 
-/// Peer with its programs, which are stopped between slices.
+/// Peer as a contender: its programs, which are stopped between slices.
 #[derive(Debug)]
 pub(super) struct PeerContender {
     recipe: &'static PeerConfig,
@@ -205,7 +205,7 @@ impl PeerContender {
         Ok(())
     }
 
-    /// Returns the number of frames that have arrived.
+    /// Returns the number of frames that have arrived through the peer since its start.
     fn received(&self) -> Result<u64> {
         match (&self.generator, &self.forwarder) {
             (Some(counter), _) | (None, PeerForwarder::Testpmd(counter)) => counter.received(),
@@ -246,7 +246,7 @@ impl Contender for PeerContender {
     }
 }
 
-/// Fills in the placeholders of a device.
+/// Fills in the placeholders in the description of a device.
 fn device(pattern: &str, port: u8, folder: &Path, work: Workload) -> String {
     let ring = work.peer_descriptors();
     [
@@ -260,7 +260,7 @@ fn device(pattern: &str, port: u8, folder: &Path, work: Workload) -> String {
     .fold(pattern.to_owned(), |text, (word, value)| text.replace(word, value))
 }
 
-/// Returns a file prefix that no other program has.
+/// Returns a DPDK file prefix that no other program on this machine uses.
 pub(super) fn prefix() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("softiov-bench-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))

@@ -1,5 +1,5 @@
-//! The card of `softiov serve` as a contender: a host ([`super::host`]) and guests that exchange frames as fast as they
-//! arrive ([`super::stations`]).
+//! Contender that is the card of `softiov serve`: a host ([`super::host`]), and guests that exchange frames as fast as
+//! they arrive ([`super::stations`]).
 
 use super::card::CardVariant;
 use super::host::HostProcess;
@@ -74,7 +74,7 @@ impl ServedHost {
         Ok(Self { name, circle, host, mode })
     }
 
-    /// Runs `work` while the host runs, with this thread on the generator's processor.
+    /// Continues the stopped host while `work` runs with the guests, on the generator's processor.
     ///
     /// # Errors
     /// The host has ended.

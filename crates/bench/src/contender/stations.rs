@@ -16,21 +16,21 @@ use std::thread;
 use std::time::{Duration, Instant};
 use vfio_client::VfioUserHal;
 
-/// Bytes of a driver's buffer, and of two descriptors.
+/// Bytes of memory for each descriptor: a driver's buffer, and two descriptors.
 const SLOT: u64 = 2048 + 32;
-/// Buffers of a receiver beyond the most pending frames to it. It has twice as many if it posts buffers by messages,
-/// which stay in the socket for a while.
+/// Buffers of a receiver beyond the maximum number of pending frames. A receiver has twice this margin if it posts
+/// buffers by messages, which stay in the socket for a while.
 const MARGIN: u16 = 64;
 /// Frames sent, and buffers returned, per doorbell.
 const BURST: u16 = 32;
 /// Time after which pending frames count as lost.
 const LOST: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Pause between two attempts to attach.
+/// Pause between two attempts to attach to a VF.
 const RETRY: Duration = Duration::from_millis(20);
 const HEADER: usize = 14;
 
-/// VF of the served card with its driver, polled by the benchmark.
+/// VF of the served card with its driver, polled by the benchmark in place of a guest.
 #[derive(Debug)]
 pub(crate) struct PolledVf {
     pub(crate) hal: VfioUserHal,
@@ -41,7 +41,7 @@ pub(crate) struct PolledVf {
     under_way: u64,
 }
 
-/// VFs of one port, which send frames to one another. Each sends to the next, and the last to the first.
+/// VFs of one port that send frames to one another: each to the next, and the last to the first.
 #[derive(Debug)]
 pub struct VfCircle {
     stations: Vec<PolledVf>,
@@ -49,14 +49,14 @@ pub struct VfCircle {
     /// Maximum number of pending frames to one receiver, fewer than it has buffers, so that no frame is dropped.
     window: u64,
     buffer: Vec<u8>,
-    /// Number of lost frames.
+    /// Number of frames that did not arrive.
     lost: u64,
 }
 
 /// Result of an exchange of frames between the VFs.
 #[derive(Debug)]
 pub struct ExchangeResult {
-    /// Arrived frames, by sender.
+    /// Number of arrived frames, by sender.
     pub arrived: Vec<u64>,
     /// Duration of the exchange of frames.
     pub took: Duration,
@@ -65,7 +65,7 @@ pub struct ExchangeResult {
     pub under_way: f64,
 }
 
-/// Returns the address that the host must give a VF.
+/// Returns the Ethernet address that the host's configuration gives VF `vf`.
 #[must_use]
 pub fn address(vf: usize) -> MacAddress {
     MacAddress([2, 0, 0, 0, 0x10, vf as u8])
@@ -104,7 +104,7 @@ impl VfCircle {
         rings_in_memory(&self.stations)
     }
 
-    /// Sends a burst from one VF, if enough frames have arrived.
+    /// Sends a burst from one VF, if few enough of its earlier frames are pending.
     fn send(&mut self, from: usize) {
         let (window, arrivals) = (self.window, self.work.arrivals());
         // A send that the card segments is a burst by itself.
@@ -119,7 +119,7 @@ impl VfCircle {
         }
     }
 
-    /// Receives at the VF after a sender. Returns the number of its frames.
+    /// Receives at the VF after `from`. Returns the number of frames of `from` that arrived.
     fn take(&mut self, from: usize) -> u64 {
         let window = self.window;
         let to = (from + 1) % self.stations.len();
@@ -179,7 +179,7 @@ impl VfCircle {
         }
     }
 
-    /// Sends a frame with each send time from the first VF to the second. Returns the number of sent frames.
+    /// Sends frames that carry these send times from the first VF to the second. Returns the number of sent frames.
     pub fn send_stamped(&mut self, stamps: impl Iterator<Item = u64>) -> u64 {
         let sender = &mut self.stations[0];
         let sent = sender.send_stamped(stamps);
@@ -187,7 +187,7 @@ impl VfCircle {
         sent
     }
 
-    /// Returns the number of further frames with a send time that may be pending.
+    /// Returns the number of frames that the first VF may send before it reaches the maximum number of pending frames.
     #[must_use]
     pub fn room(&self) -> u64 {
         self.window.saturating_sub(self.stations[0].under_way)
@@ -208,7 +208,7 @@ impl VfCircle {
         }
     }
 
-    /// Returns the number of frames that did not arrive.
+    /// Returns the number of frames that did not arrive at their receivers.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost
@@ -255,7 +255,7 @@ impl PolledVf {
         Ok(Self { hal, vf, frame, under_way: 0 })
     }
 
-    /// Sends a frame with each send time while the ring has free descriptors. Returns the number of sent frames.
+    /// Sends frames that carry these send times while the ring has free descriptors. Returns the number of sent frames.
     pub(crate) fn send_stamped(&mut self, stamps: impl Iterator<Item = u64>) -> u64 {
         let Self { hal, vf, frame, .. } = self;
         let mut sent = 0;
@@ -272,7 +272,7 @@ impl PolledVf {
         sent
     }
 
-    /// Returns the send time in the next frame from a sender.
+    /// Returns the send time in the next received frame of a sender, or `None` if no frame is left.
     pub(crate) fn next_stamp(&mut self, buffer: &mut [u8], sender: MacAddress, size: usize) -> Option<u64> {
         loop {
             match self.receive(1, buffer, sender, size) {

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Port of the switch, by name.
+/// Port of the switch, with its name.
 #[derive(Debug, Clone, Copy)]
 pub enum SwitchPort {
     /// vhost-user port. The switch is the client of the socket `NAME.sock` in its folder, as soon as it exists.
@@ -34,10 +34,10 @@ impl SwitchPort {
     }
 }
 
-/// Parameters of an Open vSwitch process.
+/// Configuration of an Open vSwitch process.
 #[derive(Debug)]
 pub struct SwitchConfig<'a> {
-    /// Programs of Open vSwitch.
+    /// Debian's Open vSwitch with DPDK.
     pub dpdk: &'a HostDpdk,
     /// Huge pages for the switch's memory; without any, the switch uses ordinary pages.
     pub huge: &'a HugePages,
@@ -47,16 +47,16 @@ pub struct SwitchConfig<'a> {
     pub folder: &'a Path,
     /// Ports between which the switch forwards.
     pub ports: [SwitchPort; 2],
-    /// Offer checksum offload and TSO to the guests.
+    /// True to offer checksum offload and TSO to the guests.
     pub offloads: bool,
     /// Network namespace for the switch's interfaces; `None` for a new namespace.
     pub namespace: Option<&'a Path>,
 }
 
-/// Switch that forwards between two ports.
+/// Processes of an Open vSwitch that forwards between two ports: the switch and its database.
 #[derive(Debug)]
 pub struct SwitchProcess {
-    /// The switch's process is dropped before the database's.
+    /// Process of the switch, which is dropped before that of the database.
     process: LoggedProcess,
     _database: LoggedProcess,
     prefix: String,
@@ -130,7 +130,7 @@ impl SwitchConfig<'_> {
         Ok(())
     }
 
-    /// Adds a flow from each port to the other.
+    /// Adds a flow from each port of the switch to the other.
     fn direct(&self) -> Result<()> {
         let [one, other] = self.ports.map(SwitchPort::name);
         self.ofctl(&["del-flows", "bridge"])?;
@@ -144,7 +144,7 @@ impl SwitchConfig<'_> {
         self.folder.join(name).display().to_string()
     }
 
-    /// Starts the switch in its namespace, where it creates its interfaces.
+    /// Starts the switch in the network namespace in which it creates its interfaces.
     fn switch(&self) -> Result<LoggedProcess> {
         let mut command = self.dpdk.switch();
         command.args([&format!("unix:{}", self.at("db.sock")), "-vconsole:info"]);
@@ -164,7 +164,7 @@ impl SwitchConfig<'_> {
         Ok(LoggedProcess::new(child, log))
     }
 
-    /// Sets all of Open vSwitch's folders to the folder of this switch.
+    /// Sets all folders that a program of Open vSwitch uses to the folder of this switch.
     fn here<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         for folder in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
             command.env(folder, self.folder);

@@ -10,10 +10,10 @@ use serde_json::Value;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// Bytes of the longest answer of DPDK.
+/// Length of the longest answer of DPDK's telemetry in bytes.
 const LONGEST: usize = 16 * 1024;
 
-/// Connection to the telemetry socket.
+/// Connection to the telemetry socket of a DPDK program.
 #[derive(Debug)]
 pub(super) struct DpdkTelemetry(OwnedFd);
 

@@ -11,8 +11,8 @@ use std::process::{ChildStdin, Stdio};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Text in the log after the start of its ports. DPDK 22.11 crashes on a request for a vhost port's counters before
-/// that.
+/// Text in testpmd's log after the start of its ports. DPDK 22.11 crashes on a request for a vhost port's counters
+/// before that.
 const STARTED: &str = "Checking link statuses";
 
 /// Parameters of a testpmd process.
@@ -21,21 +21,21 @@ pub(super) struct TestpmdConfig<'a> {
     pub(super) dpdk: &'a HostDpdk,
     pub(super) huge_pages: bool,
     pub(super) processors: ProcessorAssignment,
-    /// File prefix, unique on the machine.
+    /// DPDK's file prefix of the process, unique on the machine.
     pub(super) prefix: String,
-    /// Work on the forwarder's processor, or on the generator's.
+    /// True to work on the forwarder's processor; false to work on the generator's.
     pub(super) forwards: bool,
     pub(super) devices: [String; 2],
     /// Arguments of testpmd after `--`.
     pub(super) arguments: Vec<String>,
 }
 
-/// testpmd with two ports.
+/// Process of testpmd that moves frames at two ports.
 #[derive(Debug)]
 pub(super) struct Testpmd {
     pub(super) process: LoggedProcess,
     telemetry: DpdkTelemetry,
-    /// Standard input of testpmd, which ends when that is closed.
+    /// Standard input of testpmd: testpmd ends when the input is closed.
     _stdin: Option<ChildStdin>,
     prefix: String,
 }

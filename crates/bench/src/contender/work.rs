@@ -1,16 +1,16 @@
-//! Builds the frames that the benchmark's guests exchange.
+//! Workloads: the frames that the contenders exchange, and the rings that hold them.
 
 use etherparse::PacketBuilder;
 use i82576::MacAddress;
 use std::fmt;
 
-/// Ethernet, IPv4 and TCP headers without options.
+/// Bytes of the Ethernet, IPv4 and TCP headers without options.
 const HEADERS: usize = 14 + 20 + 20;
-/// Payload of a segment whose frame has 1,514 bytes.
+/// Payload in bytes of a TCP segment whose frame has 1,514 bytes.
 const MSS: u16 = 1460;
-/// Segments of one TCP send: the most whole segments in 64 KB.
+/// Segments of one TCP send: the largest number of whole segments in 64 KB.
 const SEGMENTS: usize = 44;
-/// Ethernet, IPv4 and UDP headers.
+/// Bytes of the Ethernet, IPv4 and UDP headers.
 const UDP_HEADERS: usize = 14 + 20 + 8;
 
 /// Frames that the contenders exchange in a slice.
@@ -25,7 +25,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// Returns the bytes of an arriving frame.
+    /// Returns the length of an arriving frame in bytes.
     #[must_use]
     pub fn size(self) -> usize {
         match self {
@@ -34,13 +34,13 @@ impl Workload {
         }
     }
 
-    /// Returns the descriptors of a ring of the card's guests.
+    /// Returns the number of descriptors of each ring of the card's guests.
     #[must_use]
     pub fn descriptors(self) -> u16 {
         if matches!(self, Self::LargeRings(_)) { 4096 } else { 256 }
     }
 
-    /// Returns the number of descriptors of a compared forwarder's ring.
+    /// Returns the number of descriptors of each ring of a peer.
     #[must_use]
     pub fn peer_descriptors(self) -> u16 {
         self.descriptors().max(1024)
@@ -52,7 +52,7 @@ impl Workload {
         if self == Self::Segmented { SEGMENTS as u64 } else { 1 }
     }
 
-    /// Returns the payload of a segment, if the card segments.
+    /// Returns the payload of each segment in bytes, if the card has to segment the sends.
     #[must_use]
     pub fn mss(self) -> Option<u16> {
         (self == Self::Segmented).then_some(MSS)

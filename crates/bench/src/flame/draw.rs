@@ -7,13 +7,13 @@ use maud::{Markup, html};
 const WIDTH: f64 = 1200.0;
 const LINE: f64 = 17.0;
 const TOP: f64 = 40.0;
-/// Pixels below which a function is not drawn.
+/// Width in pixels below which a function is not drawn.
 const NARROWEST: f64 = 1.0;
 /// Width of a letter in the flame graph, pixels.
 const LETTER: f64 = 6.6;
 const STYLE: &str = "text{font:11px monospace}rect{stroke:#fff;stroke-width:.5}.title{font:15px sans-serif}";
 
-/// Draws a tree with a title.
+/// Draws the flame graph of a call tree as SVG, with a title.
 pub(super) fn draw(root: &CallTreeNode, title: &str) -> String {
     let height = TOP + (depth(root, WIDTH) as f64 + 1.0) * LINE;
     let mut marks = Vec::new();
@@ -35,7 +35,7 @@ pub(super) fn draw(root: &CallTreeNode, title: &str) -> String {
     drawn.into_string()
 }
 
-/// Returns the levels of functions that are wide enough to be drawn.
+/// Returns the number of levels of the tree whose functions are wide enough to be drawn.
 fn depth(node: &CallTreeNode, width: f64) -> usize {
     let of = |call: &CallTreeNode| {
         let width = width * call.samples as f64 / node.samples.max(1) as f64;
@@ -54,7 +54,7 @@ struct FlameGraphPosition {
     total: u64,
 }
 
-/// Draws a function, and above it the functions that it called.
+/// Draws the box of a function, and above it those of the functions that it called.
 fn place(node: &CallTreeNode, name: &str, at: FlameGraphPosition, marks: &mut Vec<Markup>) {
     let width = node.samples as f64 * at.scale;
     if width < NARROWEST {

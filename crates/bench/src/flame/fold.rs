@@ -12,7 +12,7 @@ pub(super) struct CallTreeNode {
     pub(super) calls: BTreeMap<String, CallTreeNode>,
 }
 
-/// Adds all stacks to a tree that begins with the outermost functions.
+/// Merges all sampled stacks into a call tree that begins with the outermost functions.
 pub(super) fn fold(script: &str) -> CallTreeNode {
     let mut root = CallTreeNode::default();
     for sample in script.split("\n\n") {
@@ -37,7 +37,7 @@ impl CallTreeNode {
     }
 }
 
-/// Removes the compiler's hash, and `perf`'s mark of inlining.
+/// Returns a function's name without the compiler's hash and without `perf`'s mark of inlining.
 fn short(name: &str) -> String {
     let name = name.trim_end_matches(" (inlined)");
     match name.rsplit_once("::h") {

@@ -13,9 +13,9 @@ use std::time::Duration;
 /// Cycle counter of a process.
 #[derive(Debug)]
 pub enum CycleCounter {
-    /// Hardware counters of all threads of the process.
+    /// Counting by hardware counters of all threads of the process.
     Counted(Vec<Counter>),
-    /// Process id; the processor time is read from the kernel.
+    /// Counting by the processor time that the kernel reports for the process with this id.
     Timed(u32),
 }
 
@@ -81,13 +81,13 @@ pub fn time(process: u32) -> Duration {
     Duration::from_nanos(threads(process).into_iter().filter_map(of).sum())
 }
 
-/// Returns the cycles of a processor that was busy for this time.
+/// Returns the number of cycles of a processor that was busy for this time, if the clock rate is known.
 #[must_use]
 pub fn of_time(time: Duration) -> Option<u64> {
     Some((time.as_secs_f64() * clock()?) as u64)
 }
 
-/// Returns the processor's clock rate in hertz. It is measured once.
+/// Returns the processor's clock rate in hertz, measured on the first call.
 fn clock() -> Option<f64> {
     static CLOCK: OnceLock<Option<f64>> = OnceLock::new();
     let measure = || PROBES.iter().find(|probe| probe.name == "clock").and_then(|probe| (probe.run)().ok());

@@ -9,7 +9,7 @@ const MOUNTS: &str = "/proc/mounts";
 /// generator.
 const WANTED: u64 = 1500;
 
-/// Reservation of huge pages, perhaps an empty one. Dropping the reservation returns the pages.
+/// Reservation of huge pages, which may be empty. Dropping the reservation returns the pages to the system.
 #[derive(Debug)]
 pub struct HugePages {
     there: bool,
@@ -17,7 +17,7 @@ pub struct HugePages {
 }
 
 impl HugePages {
-    /// Returns true if enough huge pages are free.
+    /// Returns true if enough huge pages are free for the programs of the benchmark.
     #[must_use]
     pub fn is_there(&self) -> bool {
         self.there

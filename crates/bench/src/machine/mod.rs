@@ -13,13 +13,13 @@ use std::fs;
 pub struct MachineDescription {
     /// Name of the processor.
     pub processor: String,
-    /// Processors that this process may use.
+    /// Number of processors that this process may use.
     pub processors: usize,
     /// Release of the kernel.
     pub kernel: String,
     /// Load average of the last minute before the run, caused by other programs.
     pub load: Option<f64>,
-    /// Source of cycle counts.
+    /// Source of the processes' cycle counts on this machine.
     pub cycles: cycles::CycleSource,
     /// The compared forwarders had huge pages.
     pub huge_pages: bool,

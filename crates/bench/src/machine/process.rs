@@ -1,4 +1,4 @@
-//! Program that takes part: stopped during other contenders' slices, and ended when dropped.
+//! Program that takes part in the benchmark: stopped during other contenders' slices, and ended when dropped.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Longest time for a program to end after an interrupt signal.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Child process with its log.
+/// Child process of the benchmark with its log.
 #[derive(Debug)]
 pub struct LoggedProcess {
     child: Child,
@@ -41,7 +41,7 @@ impl LoggedProcess {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Stops the program's process, or continues it.
+    /// Stops the process (SIGSTOP), or continues it (SIGCONT).
     ///
     /// # Errors
     /// The process has ended.

@@ -5,7 +5,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 use std::process::{Child, Command};
 
-/// Processors that the forwarder and the guests run on.
+/// Numbers of the two processors that the forwarder and the generator of frames run on.
 #[derive(Debug, Clone, Copy)]
 pub struct ProcessorAssignment {
     /// Processor that generates and receives the frames.

@@ -7,17 +7,17 @@ use crate::contender::work::Workload;
 use crate::moderation;
 use lab::figure::{Chart, ChartScale, Series, SeriesMark, XPositions};
 
-/// Function that returns a value of a row, if it has one.
+/// Function that returns the number that a chart shows for a row, or `None` if the row has none.
 type RowValue = fn(&BenchmarkRow) -> Option<f64>;
 
-/// Percentiles of latency by label, microseconds.
+/// Percentiles of a row's latency in microseconds, each with its label.
 const PERCENTILES: [(&str, RowValue); 3] = [
     ("p50", |row| Some(row.latency?.p50_ns? / 1e3)),
     ("p99", |row| Some(row.latency?.p99_ns? / 1e3)),
     ("p99.9", |row| Some(row.latency?.p999_ns? / 1e3)),
 ];
 
-/// Horizontal axis: its title, and a row's position on it.
+/// Horizontal axis of a chart: its title, and the function that returns a row's position as text.
 #[derive(Clone, Copy)]
 struct ChartAxis {
     title: &'static str,
@@ -28,7 +28,7 @@ const SIZES: ChartAxis = ChartAxis { title: "frame", of: |row| format!("{} bytes
 const LOADS: ChartAxis =
     ChartAxis { title: "load", of: |row| row.bench.trim_start_matches(moderation::BENCH).to_owned() };
 
-/// Chart of rows of one kind: name of the file, heading, unit, horizontal axis, and value.
+/// Definition of a chart: name of its file, heading, unit, horizontal axis, and the row's number that it shows.
 type ChartDefinition = (&'static str, &'static str, &'static str, ChartAxis, RowValue);
 
 const FORWARDING: [ChartDefinition; 2] = [
@@ -48,7 +48,7 @@ const INTERRUPTS: [ChartDefinition; 4] = [
     ("interrupts-p99", "Delay until the frame is received or answered: p99", "us", LOADS, PERCENTILES[1].1),
 ];
 
-/// Draws the charts, and returns names of files without extension, with the SVG.
+/// Draws the charts of a report. Returns the SVG of each, with the file's name without extension.
 pub(super) fn charts(report: &BenchmarkReport) -> Vec<(&'static str, String)> {
     let rows = |of: fn(&str) -> bool| -> Vec<&BenchmarkRow> {
         report.rows.iter().filter(|row| of(&row.bench)).collect()
@@ -71,7 +71,7 @@ pub(super) fn charts(report: &BenchmarkReport) -> Vec<(&'static str, String)> {
     charts
 }
 
-/// Draws a chart with the positions in the order of the rows, and a bar for each contender.
+/// Draws a chart with the positions of the axis in the order of the rows, and a bar for each contender.
 fn by_peer(rows: &[&BenchmarkRow], title: &str, unit: &str, x: ChartAxis, value: RowValue) -> String {
     let mut places: Vec<String> = Vec::new();
     let mut peers: Vec<(&str, ContenderKind)> = Vec::new();
@@ -96,7 +96,7 @@ fn by_peer(rows: &[&BenchmarkRow], title: &str, unit: &str, x: ChartAxis, value:
     chart(title, unit, x.title, places.into_iter().map(|place| vec![place]).collect(), series)
 }
 
-/// Draws a chart with the loads by size and mode, and a bar for each percentile.
+/// Draws a chart of latencies with the loads by frame size and mode, and a bar for each percentile.
 fn latencies(rows: &[&BenchmarkRow]) -> String {
     let name = |row: &&BenchmarkRow| {
         let load = row.latency.map_or(0.0, |latency| latency.load * 100.0);

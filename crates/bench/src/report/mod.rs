@@ -1,4 +1,4 @@
-//! Results: rows, as a table, as JSON, and as charts.
+//! Results of the benchmark: rows, as a table, as JSON, and as charts.
 
 mod charts;
 mod table;
@@ -13,17 +13,17 @@ use std::path::Path;
 /// Result of a contender in a benchmark. A missing number is `null`.
 #[derive(Debug, Clone, Serialize)]
 pub struct BenchmarkRow {
-    /// Benchmark: forwarding, latency or a raw limit.
+    /// Name of the benchmark, such as forwarding, latency or a limit of the machine.
     pub bench: String,
-    /// Name of the contender to which the rate is compared.
+    /// Name of the measured contender, moderation policy or machine.
     pub peer: String,
-    /// Bytes of a frame, or of the unit that a raw limit moves.
+    /// Length of a frame in bytes, or of the unit that a limit of the machine moves.
     pub size: usize,
     /// Kind of the measured contender (card, alternative or limit).
     pub mode: ContenderKind,
     /// Millions of frames a second, in both directions.
     pub mpps: Option<f64>,
-    /// Rate in 10^9 bits a second.
+    /// Rate in gigabits (10^9 bits) a second.
     pub gbps: Option<f64>,
     /// Cycles of the forwarder for a frame, including the kernel's.
     pub cycles_per_packet: Option<f64>,
@@ -32,7 +32,7 @@ pub struct BenchmarkRow {
     /// Bounds of the middle half of the ratios to the fastest peer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio_spread: Option<(f64, f64)>,
-    /// Frames of the best-served sender over those of the worst-served sender.
+    /// Number of frames of the best-served sender, divided by that of the worst-served sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unfairness: Option<f64>,
     /// Share of the limit on pending frames that senders used. Near 1 the forwarder bounds the rate, else the guests
@@ -42,7 +42,7 @@ pub struct BenchmarkRow {
     /// Number of measured slices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slices: Option<usize>,
-    /// Slices that could be compared with the fastest peer's.
+    /// Number of slices that were comparable with those of the fastest peer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pairs: Option<usize>,
     /// Ratios of the contender's rate to those of other contenders.
@@ -62,21 +62,21 @@ pub struct BenchmarkRow {
     pub latency: Option<Latency>,
 }
 
-/// Ratio of a contender's rate to another's: the median over comparable slices.
+/// Ratio of a contender's rate to that of another contender: the median over comparable slices.
 #[derive(Debug, Clone, Serialize)]
 pub struct RateRatio {
     /// Name of the other contender.
     pub to: String,
     /// Kind of the other contender.
     pub mode: ContenderKind,
-    /// Median; `None` without a comparable pair.
+    /// Median of the ratios; `None` without a comparable pair of slices.
     pub median: Option<f64>,
     /// Bounds of the middle half of the ratios.
     pub spread: Option<(f64, f64)>,
     /// Number of comparable pairs of slices.
     pub pairs: usize,
-    /// Median over all rounds, comparable or not. A machine that changes its speed more often than a slice ends has few
-    /// comparable pairs; its changes affect both slices of a round equally often.
+    /// Median of the ratios over all rounds, comparable or not. A machine that changes its speed more often than a
+    /// slice ends has few comparable pairs; its changes affect both slices of a round equally often.
     pub median_of_all: Option<f64>,
     /// Bounds of the middle half of the ratios of all rounds.
     pub spread_of_all: Option<(f64, f64)>,
@@ -88,7 +88,7 @@ pub struct ReceiverInterrupts {
     /// Number of interrupts a second.
     #[serde(rename = "interrupts_per_second")]
     pub hertz: f64,
-    /// Share of the frames that were lost.
+    /// Share of the sent frames that the receiver lost.
     #[serde(rename = "lost_share")]
     pub lost: f64,
 }
@@ -132,7 +132,7 @@ impl BenchmarkRow {
         }
     }
 
-    /// Sets the rate in frames and in bits.
+    /// Sets the rate of the row in frames, and from the frame's length in bits.
     pub fn set_rate(&mut self, mpps: Option<f64>) {
         self.mpps = mpps;
         self.gbps = mpps.map(|mpps| mpps * self.size as f64 * 8.0 / 1e3);
@@ -162,7 +162,7 @@ impl BenchmarkReport {
         Self { machine, skipped: Vec::new(), rows: Vec::new() }
     }
 
-    /// Adds contenders that could not be measured, each once.
+    /// Adds the names and reasons of contenders that could not be measured, each once.
     pub(crate) fn skip(&mut self, skipped: Vec<String>) {
         for reason in skipped {
             if !self.skipped.contains(&reason) {
@@ -172,7 +172,7 @@ impl BenchmarkReport {
         }
     }
 
-    /// Writes `summary.json` and the charts.
+    /// Writes `summary.json` and the charts into a folder.
     ///
     /// # Errors
     /// The folder cannot be written to.

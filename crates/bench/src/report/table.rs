@@ -1,4 +1,4 @@
-//! Table of the rows for people, about 100 columns wide.
+//! Text table of the report's rows, about 100 columns wide.
 
 use super::{BenchmarkReport, BenchmarkRow, RateRatio, ReceiverInterrupts};
 use std::fmt;

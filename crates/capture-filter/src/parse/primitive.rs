@@ -1,4 +1,4 @@
-//! Primitives: qualifiers with an operand, and words that stand for a test.
+//! Parser of primitives: qualifiers with an operand, and words that stand for a test.
 
 use super::{
     ComparisonRelation, CompiledPart, ComputedNumber, DirectionQualifier, FieldSize, FilterError, FilterNode,
@@ -51,7 +51,7 @@ impl Parser<'_> {
         Ok((node, None))
     }
 
-    /// Compiles a primitive without qualifiers.
+    /// Compiles a primitive that consists of a reserved word without qualifiers, and of its arguments.
     fn word(&mut self, word: ReservedWord) -> Result<FilterNode, FilterError> {
         let start = self.at;
         self.at += 1;
@@ -104,7 +104,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses `byte OFFSET RELATION NUMBER`.
+    /// Parses `byte OFFSET RELATION NUMBER`, a test of one byte of the frame.
     fn byte(&mut self) -> Result<FilterNode, FilterError> {
         let offset = self.plain_number()?;
         let Some(FilterToken::Sign(sign)) = self.peek() else { return self.unexpected() };
@@ -169,7 +169,7 @@ impl Parser<'_> {
         if self.takes_word(other) { Ok(both) } else { self.unexpected() }
     }
 
-    /// Parses an operand: an address, a name, a number, or several in brackets.
+    /// Parses an operand with its qualifiers: an address, a name, a number, or several in brackets.
     pub(super) fn operand(&mut self, q: Option<Qualifiers>) -> Result<FilterNode, FilterError> {
         let Some(token) = self.next() else { return self.unexpected() };
         let Some(q) = q else {
@@ -207,7 +207,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Compiles a number as an operand.
+    /// Compiles a number as an operand with the qualifiers `q`.
     pub(super) fn number(&self, number: u32, q: Option<Qualifiers>) -> Result<FilterNode, FilterError> {
         let Some(q) = q else { refuse!("{number} needs a word before it, such as host, net or port") };
         match q.kind {
@@ -233,7 +233,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses an IPv4 address, possibly with a mask, or a DECnet address.
+    /// Compiles an IPv4 address as an operand, with its mask if one follows, or a DECnet address of the same
+    /// form.
     fn ipv4(&mut self, text: &str, q: Qualifiers) -> Result<FilterNode, FilterError> {
         let mask = if self.takes_sign(SymbolToken::Divide) {
             match self.plain_number()? {
@@ -311,7 +312,7 @@ fn gateway() -> Result<FilterNode, FilterError> {
     )
 }
 
-/// Parses AREA.NODE.
+/// Parses a DECnet address `AREA.NODE`.
 fn decnet(text: &str) -> Result<u16, FilterError> {
     let parts = text.split_once('.').map(|(area, node)| (token::number(area), token::number(node)));
     match parts {

@@ -1,6 +1,6 @@
-//! Filters to compare with libpcap.
+//! Texts of the filters that are compared with libpcap.
 
-/// Returns all filters of `filters.txt`.
+/// Returns the texts of all filters in `filters.txt`.
 pub(crate) fn all() -> Vec<&'static str> {
     let lines = include_str!("filters.txt").lines().filter(|line| !line.starts_with("// "));
     lines.chain(["   tcp\tand\n udp or arp  ", "tcp\r\nor udp"]).collect()

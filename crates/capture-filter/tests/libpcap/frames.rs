@@ -1,14 +1,15 @@
-//! Frames of all kinds: every protocol that the language names, with and without tags, labels, PPPoE and Geneve; fragments, options and
-//! extension headers; frames that end early, and captures that were cut.
+//! Frames on which filters are compared with libpcap: every protocol that the language names, with and without tags,
+//! labels, PPPoE and Geneve; fragments, options and extension headers; frames that end early, and captures that were
+//! cut.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// A frame of `length` bytes, of which `data` was captured.
+/// Captured frame of `length` bytes, of which the capture has `data`.
 #[derive(Debug, Clone)]
 pub(crate) struct CapturedFrame {
     pub(crate) data: Vec<u8>,
     pub(crate) length: usize,
-    /// Neither the frame nor the capture ends early.
+    /// True if neither the frame nor the capture ends early.
     pub(crate) is_whole: bool,
 }
 
@@ -28,7 +29,7 @@ fn ethernet(kind: u16, payload: &[u8]) -> Vec<u8> {
     to(UNICAST, kind, payload)
 }
 
-/// Returns an 802.3 frame.
+/// Builds an 802.3 frame with this 802.2 payload.
 fn llc(payload: &[u8]) -> Vec<u8> {
     ethernet(payload.len() as u16, payload)
 }

@@ -11,10 +11,11 @@ use host::test_support::skipped;
 use std::collections::BTreeSet;
 use std::fs;
 
-/// Start of the refusal of filters for which libpcap's program reads uninitialized memory.
+/// Start of the error for filters whose program in libpcap reads uninitialized memory.
 const BEHIND_GENEVE: &str = "a test after geneve reads inside geneve packets only";
 
-/// Frames, and libpcap's results for them.
+/// Comparison of filters with libpcap on fixed frames: the frames as a savefile, the system's names, and libpcap's
+/// version.
 struct LibpcapComparison {
     frames: Vec<CapturedFrame>,
     file: Vec<u8>,
@@ -24,7 +25,7 @@ struct LibpcapComparison {
 }
 
 impl LibpcapComparison {
-    /// Prepares a comparison. Without libpcap, skips the test and returns `None`.
+    /// Prepares a comparison for the test `what`. Without libpcap, reports the test as skipped and returns `None`.
     fn new(what: &str) -> Option<Self> {
         let patch = tcpdump::patch_level().map_err(|why| skipped(what, &why)).ok()?;
         let frames = frames::all();
@@ -46,9 +47,10 @@ impl LibpcapComparison {
         Ok(selected.map(|(number, _)| number).collect())
     }
 
-    /// Compares one filter with libpcap's optimized program. The optimizer drops and moves loads, and refuses a
-    /// filter that selects no frame. So the program may select a frame that the plain one rejects because a field is
-    /// outside of it. For frames that `may_end_early` accepts, the result of either program is right.
+    /// Compares the frames that a filter selects here and in libpcap's optimized program. The optimizer drops and moves
+    /// loads, and refuses a filter that selects no frame. So the program may select a frame that the plain one rejects
+    /// because a field is outside of it. For frames that `may_end_early` accepts, the result of either program is
+    /// right.
     fn check(&self, filter: &str, may_end_early: impl Fn(&CapturedFrame) -> bool) -> Result<(), String> {
         let (ours, optimized) = match (self.select(filter), tcpdump::select(&self.file, filter, true)) {
             (Ok(ours), Ok(optimized)) => (ours, optimized),

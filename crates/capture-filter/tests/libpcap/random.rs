@@ -8,7 +8,8 @@ use std::sync::LazyLock;
 static COMPARISON: LazyLock<Option<LibpcapComparison>> =
     LazyLock::new(|| LibpcapComparison::new("random filters beside libpcap"));
 
-/// Returns a strategy: accepted filters of the list, joined by `and` and `or`, negated and put in brackets.
+/// Returns a strategy of filters: accepted filters of the list, joined by `and` and `or`, negated and put in
+/// brackets.
 fn filter() -> BoxedStrategy<String> {
     let is_part = |text: &&str| {
         COMPARISON

@@ -1,4 +1,4 @@
-//! libpcap itself, as tcpdump applies it to a savefile.
+//! libpcap itself, used through tcpdump, which applies a filter to a savefile.
 
 use crate::frames::CapturedFrame;
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ pub(crate) fn patch_level() -> Result<u32, String> {
     digits.parse().map_err(|_| "tcpdump has another libpcap than 1.10".to_owned())
 }
 
-/// Writes frames as a savefile, with their numbers as times.
+/// Returns frames as the bytes of a savefile, with their numbers as times.
 pub(crate) fn savefile(frames: &[CapturedFrame]) -> Vec<u8> {
     let mut file = Vec::new();
     let header = [0xa1b2_c3d4_u32, 2 | 4 << 16, 0, 0, 262_144, 1];
@@ -31,7 +31,7 @@ pub(crate) fn savefile(frames: &[CapturedFrame]) -> Vec<u8> {
     file
 }
 
-/// Returns the numbers of the frames that a filter selects, or libpcap's error.
+/// Returns the numbers of the frames in a savefile that tcpdump's filter selects, or libpcap's error.
 pub(crate) fn select(file: &[u8], filter: &str, is_optimized: bool) -> Result<BTreeSet<usize>, String> {
     let mut command = Command::new("tcpdump");
     command.args(if is_optimized { &[][..] } else { &["-O"] }).args(["-r", "-", "-w", "-", "--", filter]);

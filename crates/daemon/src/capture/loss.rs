@@ -1,4 +1,4 @@
-//! Texts of drop reasons in packet captures.
+//! Texts of drop reasons, which a packet capture adds as comments to dropped frames.
 
 use plane::DeliveryError;
 use plane::switch::SwitchDropReason;

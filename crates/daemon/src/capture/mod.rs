@@ -15,7 +15,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Maximum number of captures of a port at a time.
+/// Maximum number of packet captures that run on one port at a time.
 pub(crate) const MOST: usize = 4;
 /// Bytes of the ring between a port and its capture.
 const RING: usize = 4 << 20;
@@ -24,7 +24,7 @@ pub(crate) const LONGEST: usize = 1 << 17;
 /// Bytes before each frame in the ring: time (8), length (4), interface, direction, and length of the drop reason,
 /// whose text follows.
 const HEAD: usize = 8 + 4 + 3;
-/// Maximum bytes of a drop reason in a capture.
+/// Maximum bytes of a drop reason's text in a capture: its length takes one byte.
 const WORDS: usize = u8::MAX as usize;
 /// Interface number of the uplink in the capture's ring. Other numbers are ports of the plane.
 pub(crate) const UPLINK: u8 = u8::MAX;
@@ -34,18 +34,18 @@ pub(crate) const UPLINK: u8 = u8::MAX;
 pub(crate) struct CaptureSelection {
     /// Ports of the switch whose frames are captured.
     pub(crate) ports: PortSet,
-    /// Captures frames at the uplink, too.
+    /// True if frames at the uplink are captured, too.
     pub(crate) uplink: bool,
-    /// Captures only dropped frames.
+    /// True if only dropped frames are captured.
     pub(crate) drops: bool,
-    /// Captured bytes of each frame of the capture.
+    /// Maximum bytes of each frame that the capture keeps.
     pub(crate) snaplen: usize,
     /// Copies whole frames, because a filter reads the frame before the capture cuts the frame.
     pub(crate) is_filtered: bool,
 }
 
 impl CaptureSelection {
-    /// Returns the bytes of each frame that are copied into the ring.
+    /// Returns the maximum bytes of a frame that the port copies into the ring.
     fn copied(&self) -> usize {
         if self.is_filtered { LONGEST } else { self.snaplen }
     }
@@ -59,7 +59,7 @@ impl CaptureSelection {
     }
 }
 
-/// Port's side of a packet capture.
+/// Port's end of a packet capture: selects frames, and writes them into the ring that the reader empties.
 #[derive(Debug)]
 pub struct CaptureWriter {
     wanted: CaptureSelection,
@@ -67,7 +67,7 @@ pub struct CaptureWriter {
     missing: Arc<AtomicU64>,
 }
 
-/// Captures of a port.
+/// Packet captures that run on one port.
 #[derive(Debug, Default)]
 pub(crate) struct PortCaptures(Vec<CaptureWriter>);
 
@@ -86,7 +86,7 @@ impl PortCaptures {
         has_room
     }
 
-    /// Drops captures whose reader has ended.
+    /// Removes the captures whose reader has ended.
     pub(crate) fn forget_ended(&mut self) {
         self.0.retain(|capture| !capture.sender.is_abandoned());
     }
@@ -116,21 +116,21 @@ impl CaptureWriter {
     }
 }
 
-/// Reader's side of a packet capture.
+/// Reader's end of a packet capture: reads frames from the ring, and formats them as pcapng.
 #[derive(Debug)]
 pub(crate) struct CaptureReader {
     receiver: Consumer<u8>,
     missing: Arc<AtomicU64>,
-    /// Number of missing frames that the reader was notified of.
+    /// Number of missing frames that was written to the capture file last.
     told: u64,
-    /// Index of the pcapng interface for each number in the ring.
+    /// pcapng interface index of each interface number in the ring.
     interfaces: Vec<(u8, u32)>,
-    /// Captured bytes of each frame.
+    /// Maximum bytes of each frame in the capture file.
     snaplen: usize,
     buffer: Vec<u8>,
 }
 
-/// Creates the port's and the reader's side of a capture.
+/// Creates a packet capture: the port's end, which writes frames, and the end that reads them.
 pub(crate) fn begin(wanted: CaptureSelection) -> (CaptureWriter, CaptureReader) {
     let (sender, receiver) = RingBuffer::new(RING);
     let missing = Arc::new(AtomicU64::new(0));
@@ -162,8 +162,8 @@ impl CaptureReader {
         Ok(head)
     }
 
-    /// Returns the number of missing frames as a block. Sending it while no frames arrive reveals that a client has
-    /// gone.
+    /// Returns a pcapng block with the number of missing frames. Sending it while no frames arrive reveals that a
+    /// client has gone.
     ///
     /// # Errors
     /// No error is known; the encoder's signature has one.
@@ -171,7 +171,7 @@ impl CaptureReader {
         pcapng::statistics(0, pcapng::time(), self.missing.load(Ordering::Relaxed))
     }
 
-    /// Returns true if the port's side has ended and the ring is empty.
+    /// Returns true if the port has ended the capture and the ring is empty.
     pub(crate) fn have_ended(&self) -> bool {
         self.receiver.is_abandoned() && self.receiver.is_empty()
     }

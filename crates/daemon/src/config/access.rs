@@ -92,7 +92,8 @@ impl Visitor<'_> for SocketModeVisitor {
     }
 }
 
-/// Returns the access rights of a socket from its layers of keys, innermost first. `owner` names the VF or port.
+/// Returns the access rights of a socket from the tables of access keys that concern it, innermost first. `owner`
+/// names the VF or port.
 pub(super) fn access(layers: &[&AccessConfigKeys], owner: &str) -> Result<SocketAccess, ConfigError> {
     let key = |key: &str| format!("{owner}.access.{key}");
     let uid = number(layers.iter().find_map(|keys| keys.owner.as_ref()), user_id, &key("owner"))?;
@@ -109,7 +110,7 @@ pub(super) fn control(keys: &ControlConfigKeys) -> Result<SocketAccess, ConfigEr
     Ok(SocketAccess { owner: None, group, mode })
 }
 
-/// Resolves a user or group to its number.
+/// Resolves the name of a user or group to its numeric id.
 fn number(
     id: Option<&UserOrGroup>,
     find: impl Fn(&str) -> Result<u32, UserLookupError>,
@@ -121,7 +122,8 @@ fn number(
 /// Folder of the control socket in the runtime directory, so no port may have this name.
 pub(super) const CONTROL: &str = "control";
 
-/// Returns the path of the control socket. Its own folder lets users enter a VF's folder without entering this one.
+/// Returns the path of the host's control socket. Its own folder lets users enter a VF's folder without entering this
+/// one.
 pub(super) fn control_socket(runtime_dir: &Path) -> PathBuf {
     runtime_dir.join(CONTROL).join("control.sock")
 }

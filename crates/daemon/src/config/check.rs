@@ -1,52 +1,53 @@
-//! Errors of a configuration, and checks that its parts share.
+//! Errors of a configuration, and checks that several parts of the configuration share.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Reason to refuse a configuration. A refused configuration changes nothing.
+/// Reason why the host refuses a configuration. A refused configuration changes nothing.
 #[derive(Debug, Error)]
 pub enum ConfigError {
     /// The file could not be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// Path of the file.
+        /// Path of the unreadable configuration file.
         path: PathBuf,
-        /// Error of the system.
+        /// Error from the kernel when reading the file.
         source: std::io::Error,
     },
-    /// The file is not valid TOML, or has an unknown key or a value of the wrong type.
+    /// The configuration file is not valid TOML, or has an unknown key or a value of the wrong type.
     #[error("{path}: {message}")]
     Syntax {
-        /// Path of the file.
+        /// Path of the configuration file that cannot be parsed.
         path: PathBuf,
-        /// Error of the parser, with line and key.
+        /// Error of the TOML parser, with line and key.
         message: String,
     },
-    /// A value is out of range, or conflicts with another one.
+    /// A value in the configuration is out of range, or conflicts with another value.
     #[error("{key}: {problem}")]
     Value {
-        /// Key of the invalid value, with its port and VF.
+        /// Key of the invalid value, with the names of its port and VF.
         key: String,
         /// Problem of the value, and its remedy.
         problem: String,
     },
 }
 
-/// Creates the error for the value of a key.
+/// Creates the error for an invalid value of a configuration key.
 pub(super) fn value(key: impl Into<String>, problem: impl Into<String>) -> ConfigError {
     ConfigError::Value { key: key.into(), problem: problem.into() }
 }
 
-/// Longest name, characters. Socket paths that add "vf63/vf.sock" to it still fit the kernel's limit.
+/// Maximum characters of the name of a port or wire. Socket paths that add "vf63/vf.sock" to it still fit the kernel's
+/// limit.
 const MAX_NAME: usize = 32;
 
-/// Values that only one key may have, each with that key.
+/// Values that only one configuration key may have, such as socket paths, each with the key that has the value.
 #[derive(Default)]
 pub(super) struct UniqueValues(HashMap<String, String>);
 
 impl UniqueValues {
-    /// Claims a value for a key.
+    /// Claims a value for a configuration key, so that no other key may have the same value.
     ///
     /// # Errors
     /// [`ConfigError::Value`] if another key has it.

@@ -7,7 +7,7 @@ use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
-/// Keys of the table `confine`.
+/// Keys of the configuration table `confine`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SandboxConfigKeys {
@@ -28,11 +28,11 @@ pub struct SandboxConfigKeys {
 /// Rights that the host gives up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sandbox {
-    /// Account that the host changes to.
+    /// User account that the host process changes to.
     pub user: Option<ProcessUser>,
-    /// Action on system calls outside the table.
+    /// Reaction to a system call that the filter does not allow.
     pub seccomp: SeccompMode,
-    /// Restrict access to files.
+    /// True if Landlock restricts the files that the host may access.
     pub landlock: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Configuration file, key by key, without checks. The settings of ports and VFs are declared once for all their uses
-//! (`settings`).
+//! Keys of the configuration file as they are parsed, before checks. The settings of ports and VFs are declared once
+//! for all their uses (`settings`).
 
 use super::access::{AccessConfigKeys, ControlConfigKeys};
 use super::confine::SandboxConfigKeys;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Whole configuration file.
+/// Keys of the whole configuration file.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConfigFile {
@@ -29,18 +29,18 @@ pub struct ConfigFile {
     /// Access to the control socket.
     #[serde(default)]
     pub control: ControlConfigKeys,
-    /// Control interface over TCP.
+    /// Table `http`: the control interface over TCP.
     #[serde(default)]
     pub http: HttpConfigKeys,
-    /// Folder of the changes that commands have made and kept. Default: the system's folder for state.
+    /// Folder in which changes by command are stored. Default: the system's folder for state.
     pub state_dir: Option<PathBuf>,
-    /// Rights that the host gives up after its start.
+    /// Table `confine`: rights that the host gives up after its start.
     #[serde(default)]
     pub confine: SandboxConfigKeys,
     /// Limit of the memory that one client may share with its function, such as "64G". Default: the machine's memory
     /// and swap space.
     pub client_memory: Option<MemorySize>,
-    /// Ports. Without any there is one, with default values.
+    /// Tables `[[port]]`. Without any there is one port, with default values.
     #[serde(default)]
     pub port: Vec<PortConfigKeys>,
 }
@@ -49,7 +49,7 @@ pub struct ConfigFile {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PortConfigKeys {
-    /// Name in commands. Default: pf0, pf1, ... in the order of the file.
+    /// Name of the port in commands. Default: pf0, pf1, ... in the order of the file.
     pub name: Option<String>,
     /// Ethernet address of the port. Default: derived from the machine and the name.
     pub mac: Option<String>,
@@ -95,7 +95,7 @@ pub struct PortConfigKeys {
     /// Mirror rules, at most four, numbered from 0 in the order of the file.
     #[serde(default)]
     pub mirror: Vec<MirrorRule>,
-    /// VFs with other than default values.
+    /// Tables `[[port.vf]]`: VFs whose settings differ from the defaults.
     #[serde(default)]
     pub vf: Vec<VfConfigKeys>,
 }
@@ -207,12 +207,12 @@ pub enum LinkLocalPolicy {
     Forward,
 }
 
-/// Table of a virtual function.
+/// Keys of a table `[[port.vf]]`, which configures one virtual function.
 #[derive(Debug, Clone, Default)]
 pub struct VfConfigKeys {
-    /// Index of the VF, and path of its socket.
+    /// Keys that commands cannot change: index and socket of the VF.
     pub place: FixedVfKeys,
-    /// Settings of the VF.
+    /// Settings of the VF, which commands can change, too.
     pub settings: VfSettings,
 }
 
@@ -220,11 +220,11 @@ pub struct VfConfigKeys {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FixedVfKeys {
-    /// Index, from 0.
+    /// Index of the VF within its port, from 0.
     pub index: u8,
-    /// Path of the vfio-user socket. Default: NAME/vf.sock in the runtime directory, such as pf0vf3/vf.sock.
+    /// Path of the VF's vfio-user socket. Default: NAME/vf.sock in the runtime directory, such as pf0vf3/vf.sock.
     pub socket: Option<PathBuf>,
-    /// Access to the socket; a missing key has the port's value.
+    /// Access rights to the VF's socket; a missing key has the port's value.
     #[serde(default)]
     pub access: AccessConfigKeys,
 }
@@ -232,7 +232,8 @@ pub struct FixedVfKeys {
 /// Names of the fields of [`FixedVfKeys`].
 const PLACE: [&str; 3] = ["index", "socket", "access"];
 
-/// Written by hand, because serde's `flatten` loses the line of an error and accepts unknown keys.
+/// Deserializes the keys of a VF by hand, because serde's `flatten` loses the line of an error and accepts unknown
+/// keys.
 impl<'de> Deserialize<'de> for VfConfigKeys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(VfKeysVisitor)
@@ -258,7 +259,7 @@ impl<'de> Visitor<'de> for VfKeysVisitor {
     }
 }
 
-/// Table without the keys of [`PLACE`], which are collected in `place`.
+/// Map access to a VF's table that yields its settings, and collects the keys of [`PLACE`] in `place`.
 struct VfSettingsMap<'a, A> {
     map: A,
     place: &'a mut toml::Table,
@@ -285,10 +286,10 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for VfSettingsMap<'_, A> {
     }
 }
 
-/// Key of either kind. The seed deserializes the first key of a setting.
+/// Deserializes a key of a VF's table. The seed deserializes the first key of a setting.
 struct VfKeySeed<'a, K>(&'a mut Option<K>);
 
-/// Kind of a key: of [`FixedVfKeys`], or of a setting.
+/// Key in a VF's table: of [`FixedVfKeys`], or of a setting.
 enum VfKey<T> {
     Place(String),
     Setting(T),

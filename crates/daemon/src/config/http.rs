@@ -7,23 +7,23 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Keys of the table `http`.
+/// Keys of the configuration table `http`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HttpConfigKeys {
-    /// Address and port, such as "127.0.0.1:9582". It must be a loopback address, which other machines cannot reach.
-    /// Default: none, so no TCP.
+    /// Address and port of the control interface over TCP, such as "127.0.0.1:9582". It must be a loopback address,
+    /// which other machines cannot reach. Default: none, so no TCP.
     pub listen: Option<String>,
-    /// File with the token that clients must send.
+    /// Path of the file with the token that clients over TCP must send.
     pub token_file: Option<PathBuf>,
 }
 
-/// Checked table `http`.
+/// Checked configuration of the control interface over TCP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpConfig {
-    /// Address to listen at.
+    /// Address and port at which the host listens.
     pub listen: SocketAddr,
-    /// File with the token.
+    /// Path of the file with the token that clients must send.
     pub token_file: PathBuf,
 }
 

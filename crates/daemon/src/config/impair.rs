@@ -5,18 +5,18 @@ use serde::Deserialize;
 use std::fmt;
 use std::time::Duration;
 
-/// Longest delay of a frame on the uplink, microseconds. Delayed frames occupy memory.
+/// Maximum configurable delay of a frame on the uplink, microseconds. Delayed frames occupy memory.
 const LONGEST: u32 = 10_000_000;
 
-/// Keys of the table `impair`.
+/// Keys of the table `impair` of a port.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ImpairmentConfigKeys {
-    /// Delay of each frame, microseconds.
+    /// Delay of each frame on the uplink, microseconds.
     pub delay_us: u32,
     /// Maximum deviation from the delay in either direction, microseconds.
     pub jitter_us: u32,
-    /// Percentage of frames that are lost.
+    /// Percentage of the uplink's frames that are dropped at random.
     pub loss: f64,
     /// Percentage of frames that skip the delay, and so pass delayed ones.
     pub reorder: f64,
@@ -27,20 +27,20 @@ pub struct ImpairmentConfigKeys {
 /// Impairment of the uplink's frames, in both directions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ImpairmentConfig {
-    /// Delay of each frame.
+    /// Delay of each frame on the uplink.
     pub delay: Duration,
-    /// Maximum deviation from the delay in either direction.
+    /// Maximum deviation from the frame delay in either direction.
     pub jitter: Duration,
-    /// Lost frames of a million.
+    /// Number of frames that are dropped of a million.
     pub loss: u32,
-    /// Frames of a million that skip the delay.
+    /// Number of frames that skip the delay, of a million.
     pub reorder: u32,
-    /// Seed of the random generator.
+    /// Seed of the random generator that decides about loss, jitter and reordering.
     pub seed: u64,
 }
 
 impl ImpairmentConfig {
-    /// Parts that make 100 percent.
+    /// Millionths in 100 percent.
     pub const MILLION: u32 = 1_000_000;
 
     pub(super) fn check(keys: &ImpairmentConfigKeys, port: &str) -> Result<Self, ConfigError> {

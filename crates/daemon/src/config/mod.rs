@@ -37,20 +37,20 @@ use size::MemorySize;
 use std::path::{Path, PathBuf};
 use uplink::UplinkConfig;
 
-/// Checked configuration.
+/// Checked configuration of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostConfig {
     /// Folder of the sockets that have no path of their own.
     pub runtime_dir: PathBuf,
-    /// Access to the control socket.
+    /// Access rights to the control socket.
     pub control_access: SocketAccess,
-    /// Control interface over TCP, if there is one.
+    /// Configuration of the control interface over TCP, if there is one.
     pub http: Option<http::HttpConfig>,
-    /// Folder of the changes by command that are kept. Without it, commands can only make volatile changes.
+    /// Folder in which changes by command are stored. Without it, commands can only make volatile changes.
     pub state_dir: Option<PathBuf>,
     /// Text of the configuration file at the host's start, or at its last reload.
     pub text: String,
-    /// Text of another file that was applied instead.
+    /// Text of the configuration file that `softiov apply` applied instead of the host's own file, if any.
     pub applied: Option<String>,
     /// Rights that the host gives up after its start.
     pub confine: confine::Sandbox,
@@ -61,17 +61,17 @@ pub struct HostConfig {
 /// Checked configuration of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortConfig {
-    /// Name.
+    /// Name of the port in commands.
     pub name: String,
     /// Ethernet address of the port.
     pub mac: MacAddress,
-    /// Uplink of the port.
+    /// Uplink of the port: the way of its frames beyond the card.
     pub uplink: UplinkConfig,
     /// Impairment of the uplink's frames.
     pub impair: Option<ImpairmentConfig>,
     /// File to record the uplink's frames to.
     pub record: Option<PathBuf>,
-    /// Rule for the link.
+    /// Rule by which the port's link is up or down.
     pub link: PortLinkRule,
     /// Policy for link-local frames of the port's guests.
     pub link_local: LinkLocalPolicy,
@@ -83,9 +83,9 @@ pub struct PortConfig {
     pub cpus: CpuList,
     /// vfio-user socket of the PF, if a guest drives it. Such a port has no VFs.
     pub pf_socket: Option<PathBuf>,
-    /// Access to that socket.
+    /// Access rights to the PF's socket.
     pub access: SocketAccess,
-    /// Settings of the port, by layer.
+    /// Settings of the port by source: file, kept commands, volatile commands.
     pub layers: SettingLayers,
     /// Policy of the port from its settings, if the host drives the PF.
     pub policy: PortPolicy,
@@ -100,28 +100,28 @@ pub struct PortConfig {
 /// Checked configuration of a VF.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VfConfig {
-    /// Name: the port's, "vf" and the index.
+    /// Name of the VF: the port's name, "vf" and the index.
     pub name: String,
     /// Index of the VF within its port.
     pub index: VfIndex,
-    /// Ethernet address after a reset.
+    /// MAC address of the VF after a reset.
     pub mac: MacAddress,
-    /// Ethernet address after a reset if the settings have none.
+    /// MAC address of the VF after a reset if the settings have none.
     own_mac: MacAddress,
-    /// Settings of the VF, by layer.
+    /// Settings of the VF by source: file, kept commands, volatile commands.
     pub layers: SettingLayers,
     /// Policy of the VF from its settings.
     pub policy: VfPolicy,
-    /// Quarantined by the administrator.
+    /// True if the administrator has quarantined the VF.
     pub quarantine: bool,
-    /// vfio-user socket.
+    /// Path of the VF's vfio-user socket.
     pub socket: PathBuf,
-    /// Access to the socket.
+    /// Access rights to the VF's socket.
     pub access: SocketAccess,
 }
 
 impl HostConfig {
-    /// Reads the text of a file. Without a file the text is empty, and everything has its default.
+    /// Reads the text of the configuration file. Without a path the text is empty, and every key has its default.
     ///
     /// # Errors
     /// [`ConfigError::Read`].
@@ -130,7 +130,7 @@ impl HostConfig {
         std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.into(), source })
     }
 
-    /// Parses the text of a file. Errors name `path`, if given.
+    /// Parses the text of a configuration file. Errors name `path`, if given.
     ///
     /// # Errors
     /// [`ConfigError::Syntax`].
@@ -139,7 +139,7 @@ impl HostConfig {
         Self::parse(text).map_err(|message| ConfigError::Syntax { path: path.into(), message })
     }
 
-    /// Parses the text of a file.
+    /// Parses the text of a configuration file.
     ///
     /// # Errors
     /// Message of the parser, with line, column and key.
@@ -147,7 +147,7 @@ impl HostConfig {
         toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())
     }
 
-    /// Checks a parsed file and fills in the defaults.
+    /// Checks a parsed configuration file and fills in the defaults.
     ///
     /// # Errors
     /// [`ConfigError::Value`].
@@ -178,7 +178,7 @@ impl HostConfig {
         Ok(config)
     }
 
-    /// Returns the path of the control socket.
+    /// Returns the path of the host's control socket.
     #[must_use]
     pub fn control_socket(&self) -> PathBuf {
         access::control_socket(&self.runtime_dir)
@@ -237,7 +237,7 @@ fn check_port(
     })
 }
 
-/// Checks every VF that a port of the family could offer, those beyond `count` too.
+/// Checks the configuration of every VF that a port of the family could offer, also of those beyond `count`.
 fn check_vfs(
     port: &str,
     (family, count): (CardFamily, Option<u8>),
@@ -262,7 +262,8 @@ fn check_vfs(
     vfs.map(|(index, vf)| check_vf(port, (index, vf.unwrap_or_default()), places, unique)).collect()
 }
 
-/// Refuses keys that a family does not support. `resolve` checks the settings, which commands can change as well.
+/// Refuses keys of a port that its card family does not support. `resolve` checks the settings, which commands can
+/// change as well.
 fn check_family(name: &str, port: &PortConfigKeys) -> Result<(), ConfigError> {
     if port.family == CardFamily::Avf && port.pf == PfAssignment::Guest {
         let why =

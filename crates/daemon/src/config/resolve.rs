@@ -9,7 +9,7 @@ use crate::settings::{PortSettings, SettingError, SettingLayers, SettingsGroup, 
 use policy::PortPolicy;
 
 impl HostConfig {
-    /// Computes every policy from the present settings.
+    /// Computes the policies of all ports and VFs from their present settings.
     ///
     /// # Errors
     /// [`ConfigError::Value`]; some policies may have changed by then, so the caller must drop this configuration.
@@ -18,12 +18,12 @@ impl HostConfig {
         self.ports.iter_mut().try_for_each(|port| port.resolve(&mut addresses))
     }
 
-    /// Returns a port by its name.
+    /// Returns the configuration of the port with this name.
     pub fn port_mut(&mut self, name: &str) -> Option<&mut PortConfig> {
         self.ports.iter_mut().find(|port| port.name == name)
     }
 
-    /// Returns a VF that a port offers by its name.
+    /// Returns the configuration of the offered VF with this name.
     pub fn vf_mut(&mut self, name: &str) -> Option<&mut VfConfig> {
         self.ports.iter_mut().flat_map(|port| &mut port.vfs).find(|vf| vf.name == name)
     }
@@ -47,7 +47,7 @@ impl PortConfig {
         self.vfs.iter_mut().try_for_each(|vf| vf.resolve(self.family, addresses))
     }
 
-    /// Returns every setting of the port with its value.
+    /// Returns the settings of the port with their values in force.
     #[must_use]
     pub fn settings(&self) -> PortSettings {
         PortSettings::of(&self.policy, self.vfs.len())
@@ -65,7 +65,7 @@ impl VfConfig {
         addresses.claim("address", &self.mac.to_string(), &format!("{}.mac", self.name))
     }
 
-    /// Returns every setting of the VF with its value.
+    /// Returns the settings of the VF with their values in force.
     #[must_use]
     pub fn settings(&self) -> VfSettings {
         VfSettings::of(&self.policy, self.quarantine)

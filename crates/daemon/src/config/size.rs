@@ -8,7 +8,7 @@ use std::str::FromStr;
 #[serde(try_from = "String")]
 pub struct MemorySize(pub u64);
 
-/// Unit letters with their powers of two, as in QEMU's options.
+/// Unit letters of memory sizes with their powers of two, as in QEMU's options.
 const UNITS: [(char, u32); 4] = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
 
 impl FromStr for MemorySize {

@@ -124,7 +124,7 @@ fn hosts_of_one_machine_derive_different_mac_addresses() {
     assert!(one.0 != two.0 && one.1 != two.1, "{one:?} and {two:?}");
 }
 
-/// File with every key.
+/// Text of a valid configuration file that uses every key.
 const EVERYTHING: &str = r#"
     runtime_dir = "/tmp/x"
     [[port]]

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Uplink of a port.
+/// Configured uplink of a port: the way of its frames beyond the card.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum UplinkConfig {
     /// No uplink: the port's VFs only reach each other.
@@ -20,7 +20,7 @@ pub enum UplinkConfig {
     Tap(String),
     /// Existing macvtap of this name.
     Macvtap(String),
-    /// Wire (link inside the host) of this name to another port of this host.
+    /// Wire of this name: a link inside the host to another of its ports.
     Wire(String),
     /// Stream socket to another process.
     Stream(StreamUplinkSocket),
@@ -62,9 +62,9 @@ impl XdpMode {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StreamUplinkSocket {
-    /// Path of a socket at which another process listens.
+    /// Connects to the stream socket at this path, at which another process listens.
     Connect(PathBuf),
-    /// Path of a socket at which the host listens.
+    /// Listens at this path for the process that connects to the stream socket.
     Listen(PathBuf),
 }
 
@@ -85,7 +85,7 @@ impl fmt::Display for UplinkConfig {
 }
 
 impl UplinkConfig {
-    /// Checks the parts that concern this port alone, and claims its names.
+    /// Checks the uplink's name or path, and claims a name that only one uplink may have.
     pub(super) fn check(&self, port: &str, unique: &mut UniqueValues) -> Result<(), ConfigError> {
         let key = format!("{port}.uplink");
         let interface = |name: &str| {
@@ -114,7 +114,7 @@ impl UplinkConfig {
     }
 }
 
-/// Checks that a recording's path is absolute and no other port's.
+/// Checks that the path to record to is absolute, and that no other port uses the same path.
 pub(super) fn check_record(
     path: Option<&Path>,
     port: &str,
@@ -126,7 +126,7 @@ pub(super) fn check_record(
     unique.claim("file", &path.display().to_string(), &key)
 }
 
-/// Checks that every wire has two ends.
+/// Checks that every wire of the configuration connects two ports.
 pub(super) fn check_wires<'a>(
     ports: impl Iterator<Item = (&'a str, &'a UplinkConfig)>,
 ) -> Result<(), ConfigError> {
@@ -150,7 +150,8 @@ pub(super) fn check_wires<'a>(
     ))
 }
 
-/// Written by hand: the error of a derived implementation names enum variants instead of the file's keys.
+/// Deserializes an uplink by hand: the error of a derived implementation names enum variants instead of the file's
+/// keys.
 impl<'de> Deserialize<'de> for UplinkConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(UplinkConfigVisitor)
@@ -166,7 +167,7 @@ const KINDS: &str = concat!(
     r#"{ replay = "PATH" }, { stream = { connect = "PATH" } } or { stream = { listen = "PATH" } }"#
 );
 
-/// Keys of an uplink's table.
+/// Keys of an uplink's configuration table.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct UplinkConfigKeys {

@@ -3,10 +3,10 @@
 use super::check::{ConfigError, value};
 use super::file::CardFamily;
 
-/// VFs of a port without the key `vfs`.
+/// Number of VFs of a port without the key `vfs`.
 const DEFAULT_VFS: u8 = 7;
 
-/// Returns the number of VFs of a port, if its family supports it.
+/// Returns the configured number of VFs of a port, or an error if its card family does not support that number.
 pub(super) fn vf_count(port: &str, family: CardFamily, set: Option<u8>) -> Result<usize, ConfigError> {
     let (count, most) = (usize::from(set.unwrap_or(DEFAULT_VFS)), family.limits().vfs);
     if (1..=most).contains(&count) {

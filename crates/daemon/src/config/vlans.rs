@@ -27,7 +27,7 @@ pub fn parse(text: &str) -> Result<Option<VlanSet>, String> {
     Ok(Some(set))
 }
 
-/// Formats a list so that [`parse`] reads it back.
+/// Formats a list of VLANs so that [`parse`] reads it back.
 #[must_use]
 pub fn print(vlans: Option<&VlanSet>) -> String {
     let Some(vlans) = vlans else { return "any".to_owned() };

@@ -24,26 +24,26 @@ use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{sleep, timeout};
 
-/// Reason why a control request has no answer.
+/// Reason why a request to a running host failed.
 #[derive(Debug, Error)]
 pub enum ControlClientError {
     /// No host serves the control socket.
     #[error("no softiov host at {path} ({source}); start one with `softiov serve`")]
     Unreachable {
-        /// Path of the control socket.
+        /// Path of the control socket without a host.
         path: PathBuf,
-        /// Error from the kernel when connecting.
+        /// Error from the kernel when connecting to the control socket.
         source: io::Error,
     },
-    /// The connection broke, or the answer took too long.
+    /// The connection to the host broke, or the answer took too long.
     #[error("the softiov host does not answer: {0}")]
     Io(#[from] io::Error),
-    /// The answer is not valid JSON of the expected type.
+    /// The host's answer is not valid JSON of the expected type.
     #[error(
         "the softiov host sent an invalid answer: {0}; check that host and command have the same version"
     )]
     Garbled(#[from] serde_json::Error),
-    /// The answer is of another type than the request asks for.
+    /// The host's answer is of another type than the request asks for.
     #[error(
         "the softiov host sent an answer of an unexpected type; check that host and command have the same \
          version"
@@ -54,17 +54,17 @@ pub enum ControlClientError {
     Refused(String),
 }
 
-/// Timeout of an answer to a control request. It exceeds the host's wait for a port.
+/// Timeout of an answer to a control request. It is longer than the time that the host waits for a port's answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Timeout of a whole hand-over. It exceeds the host's wait for the new process.
+/// Timeout of a whole hand-over. It is longer than the time that the host waits for the new process.
 const HAND_OVER: Duration = Duration::from_secs(30);
-/// Pause before the next try while the socket's queue of connections is full.
+/// Pause before the next attempt to connect while the socket's queue of connections is full.
 const TURN: Duration = Duration::from_millis(2);
-/// Tries for a request that another process has to serve, because the host handed over before it began.
+/// Maximum number of attempts to send a request that was not begun because the host handed over to another process.
 const ATTEMPTS: usize = 3;
 
-/// Returns the process that has created a control socket, as the kernel reports it. After a hand-over that process may
-/// have ended.
+/// Returns the id of the process that has created a control socket, as the kernel reports it. After a hand-over that
+/// process may have ended.
 #[must_use]
 pub fn server(socket: &Path) -> Option<i32> {
     Some(StreamSocket::connect(socket).ok()?.peer().ok()?.pid)
@@ -93,7 +93,7 @@ pub fn metrics(socket: &Path) -> Result<String, ControlClientError> {
     }
 }
 
-/// Captures frames of a port. Passes pieces of pcapng to `take` until it breaks, or the host ends.
+/// Captures frames of a port. Passes pieces of the pcapng file to `take` until `take` breaks, or the host ends.
 ///
 /// # Errors
 /// [`ControlClientError`].
@@ -105,14 +105,14 @@ pub fn capture(
     pieces(socket, HttpRequest::get(route::capture_path(query)), take)
 }
 
-/// Item of the host's stream of events.
+/// Item of the host's stream of events: an event, or a number of lost events.
 #[derive(Debug)]
 pub enum EventStreamItem {
     /// Event, with the id after which a later stream can resume.
     Event {
-        /// Id of the event in the stream.
+        /// Id of this event in the stream.
         id: String,
-        /// Event of the host.
+        /// Received event of the host.
         event: HostEvent,
     },
     /// Number of events that were dropped before the client read them.
@@ -120,7 +120,7 @@ pub enum EventStreamItem {
 }
 
 /// Follows the host's stream of events. Passes those after the event with the id `last` to `take` as they happen,
-/// until it breaks, or the host ends. Without `last`, or with an id of another process, it begins with all kept
+/// until `take` breaks, or the host ends. Without `last`, or with an id of another process, it begins with all kept
 /// events.
 ///
 /// # Errors
@@ -171,7 +171,7 @@ fn told(block: &str) -> serde_json::Result<Option<EventStreamItem>> {
     }))
 }
 
-/// Receives a response of the host in parts. Passes its pieces to `take` until it breaks, or the host ends.
+/// Receives a streamed response of the host. Passes each piece to `take` until `take` breaks, or the host ends.
 fn pieces(
     socket: &Path,
     sent: HttpRequest,
@@ -218,7 +218,7 @@ pub fn ask(socket: &Path, request: ControlRequest) -> Result<ControlAnswer, Cont
     }
 }
 
-/// Sends a request on a connection of its own, and returns status and body of the response.
+/// Sends a request to the host on a new connection, and returns status and body of the response.
 fn exchange(
     socket: &Path,
     sent: HttpRequest,
@@ -234,7 +234,7 @@ fn exchange(
     })
 }
 
-/// Runs `work` with a time limit.
+/// Runs an asynchronous operation, and fails if it exceeds a time limit.
 fn within<T>(
     runtime: &Runtime,
     patience: Duration,
@@ -246,7 +246,7 @@ fn within<T>(
     })
 }
 
-/// Connects to the host, and sends a request.
+/// Connects to the host's control socket, and sends an HTTP request.
 async fn send(socket: &Path, sent: HttpRequest) -> Result<Response<Incoming>, ControlClientError> {
     let stream = connect(socket).await;
     let stream = stream.map_err(|source| ControlClientError::Unreachable { path: socket.into(), source })?;

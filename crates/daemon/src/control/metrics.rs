@@ -10,8 +10,8 @@ use prometheus::{Error, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder}
 /// Function that reads a metric's value from a VF's status.
 type MetricReader = fn(&VfStatus) -> u64;
 
-/// Metrics that SR-IOV dashboards know. Labels: `numa_node`, `pciAddr`, `pf`, `vf`. Each port is a PCI domain, in
-/// order.
+/// Per-VF metrics under the names that SR-IOV dashboards expect. Labels: `numa_node`, `pciAddr`, `pf`, `vf`. Each port
+/// is a PCI domain, in order.
 const KNOWN: [(&str, &str, MetricReader); 9] = [
     ("sriov_vf_rx_bytes", "Bytes received by the guest", |vf| vf.rx.bytes),
     ("sriov_vf_rx_packets", "Frames received by the guest", |vf| vf.rx.packets),
@@ -24,7 +24,7 @@ const KNOWN: [(&str, &str, MetricReader); 9] = [
     ("sriov_vf_tx_errors", "Transmit requests of the guest that were invalid", |vf| vf.drops.tx_invalid),
 ];
 
-/// Gauges of a VF in the metrics. Labels: `pf`, `vf`.
+/// Gauges of each VF: name, help text and reader. Labels: `pf`, `vf`.
 const STATES: [(&str, &str, MetricReader); 6] = [
     ("softiov_vf_link_up", "1 if the guest sees a link", |vf| u64::from(vf.link)),
     ("softiov_vf_driver_active", "1 if a driver has enabled the VF", |vf| u64::from(vf.active)),
@@ -36,7 +36,7 @@ const STATES: [(&str, &str, MetricReader); 6] = [
     }),
 ];
 
-/// Counters of a VF in the metrics. Labels: `pf`, `vf`.
+/// Counters of each VF: name, help text and reader. Labels: `pf`, `vf`.
 const COUNTS: [(&str, &str, MetricReader); 4] = [
     ("softiov_vf_mailbox_granted_total", "Requests of the VF that the PF driver granted", |vf| {
         vf.mailbox.granted
@@ -53,7 +53,7 @@ const COUNTS: [(&str, &str, MetricReader); 4] = [
 /// Function that reads several values, each with a label, from a VF's status.
 type LabelledMetricReader = fn(&VfStatus) -> Vec<(String, u64)>;
 
-/// Counters of a VF with a further label.
+/// Counters of each VF that are divided by a further label, such as the drop reason.
 const BY_KIND: [(&str, &str, &str, LabelledMetricReader); 5] = [
     ("softiov_vf_drops_total", "Dropped frames of a VF, by reason", "reason", drops),
     ("softiov_vf_interventions_total", "VMM interventions, by kind", "kind", interventions),
@@ -74,7 +74,8 @@ const BY_KIND: [(&str, &str, &str, LabelledMetricReader); 5] = [
     ),
 ];
 
-/// Returns a VF's drops by reason. Each frame is counted under one reason, so `blocked` excludes the more exact ones.
+/// Returns the numbers of a VF's dropped frames by reason. Each frame is counted under one reason, so `blocked`
+/// excludes the more exact ones.
 fn drops(vf: &VfStatus) -> Vec<(String, u64)> {
     let drops = vf.drops;
     let all = [
@@ -91,7 +92,7 @@ fn drops(vf: &VfStatus) -> Vec<(String, u64)> {
     all.map(|(reason, count)| (reason.to_owned(), count)).to_vec()
 }
 
-/// Returns a VF's messages and interrupts by kind.
+/// Returns the numbers of messages and interrupts between card and VMM for a VF, by kind.
 fn interventions(vf: &VfStatus) -> Vec<(String, u64)> {
     let vmm = vf.interventions;
     let all = [

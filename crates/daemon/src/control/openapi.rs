@@ -8,7 +8,7 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-/// Paths that do not answer in JSON, or have no route: path, operation id, summary and media type.
+/// Paths of the control interface outside the table of routes: path, operation id, summary and media type.
 const OTHERS: [(&str, &str, &str, &str); 4] = [
     ("/metrics", "metrics", "Counters for Prometheus, or by the header Accept in OpenMetrics.", "text/plain"),
     (
@@ -76,7 +76,7 @@ pub fn description() -> Value {
     })
 }
 
-/// Returns the text that is served, and that `docs/openapi.json` has.
+/// Returns the OpenAPI description as JSON text, as the host serves it and `docs/openapi.json` contains it.
 #[must_use]
 pub fn text() -> String {
     format!("{:#}\n", description())

@@ -5,36 +5,36 @@ use axum::http::StatusCode;
 /// Kind of problem of a control request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProblemKind {
-    /// The request is not valid.
+    /// The control request is not valid.
     Malformed,
-    /// The token is missing or wrong.
+    /// The client's token is missing or wrong.
     Unauthorized,
     /// The request is not allowed over TCP.
     LocalOnly,
     /// The named VF or port does not exist.
     NoSuchName,
-    /// The path does not exist.
+    /// The requested path does not exist.
     NoSuchPath,
-    /// The path does not support this method.
+    /// The requested path does not support this method.
     WrongMethod,
     /// The request did not arrive in time.
     TooSlow,
-    /// The change is invalid, or impossible in the present state.
+    /// The requested change is invalid, or impossible in the present state.
     Refused,
-    /// The body is too long.
+    /// The request's body is too long.
     TooLong,
-    /// The body's Content-Type is not JSON.
+    /// The Content-Type of the request's body is not JSON.
     NotJson,
     /// The host is ending, or a port does not answer.
     Unavailable,
-    /// Too many requests are pending.
+    /// Too many control requests are pending.
     Busy,
     /// Another process serves the host now. The request was not begun.
     HandedOver,
 }
 
 impl ProblemKind {
-    /// All kinds.
+    /// All kinds of problems, for tables and tests.
     pub const ALL: [Self; 13] = [
         Self::Malformed,
         Self::Unauthorized,
@@ -51,7 +51,7 @@ impl ProblemKind {
         Self::HandedOver,
     ];
 
-    /// Returns the status of the response.
+    /// Returns the HTTP status of a response with this kind of problem.
     #[must_use]
     pub const fn status(self) -> StatusCode {
         match self {
@@ -68,7 +68,7 @@ impl ProblemKind {
         }
     }
 
-    /// Returns the kind's name, the last part of the problem's type.
+    /// Returns the name of this kind, the last part of the problem's type.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.words().0

@@ -13,22 +13,22 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Parameters of a capture.
+/// Parameters of a request for a packet capture.
 #[derive(Debug, Clone, Default)]
 pub struct CaptureQuery {
-    /// Name of the port.
+    /// Name of the port whose frames are captured.
     pub port: String,
-    /// Names of its functions, and `uplink`; all if empty.
+    /// Names of the port's functions to capture at, and `uplink`; all if empty.
     pub at: Vec<String>,
-    /// Filter in the language of pcap-filter(7).
+    /// Capture filter in the language of pcap-filter(7).
     pub filter: String,
-    /// Captures only dropped frames.
+    /// True if only dropped frames are captured.
     pub drops: bool,
-    /// Captured bytes of each frame.
+    /// Maximum captured bytes of each frame.
     pub snaplen: Option<usize>,
 }
 
-/// Request to a host.
+/// Request of a client to the running host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ControlRequest {
     /// List every port with its VFs, except ports that were given up.
@@ -43,11 +43,11 @@ pub enum ControlRequest {
         /// Name of the port, such as pf0.
         port: String,
     },
-    /// Change settings of a port.
+    /// Change the settings of a port.
     PortSet {
         /// Name of the port, such as pf0.
         port: String,
-        /// Change.
+        /// New settings of the port.
         change: SettingsCommand<PortSettings>,
     },
     /// Reset a port and its VFs. The policy stays.
@@ -60,29 +60,29 @@ pub enum ControlRequest {
         /// Name of the VF, such as pf0vf3.
         vf: String,
     },
-    /// Change settings of a VF.
+    /// Change the settings of a VF.
     VfSet {
         /// Name of the VF, such as pf0vf3.
         vf: String,
-        /// Change.
+        /// New settings of the VF.
         change: SettingsCommand<VfSettings>,
     },
-    /// Disconnect a VF's client. Its machine survives without the VF.
+    /// Disconnect a VF's client. The client's virtual machine survives without the VF.
     VfDisconnect {
         /// Name of the VF, such as pf0vf3.
         vf: String,
     },
-    /// Show the flight recording of a VF: its and its client's last actions.
+    /// Show the flight recording of a VF: the last actions of the VF and its client.
     VfFlight {
         /// Name of the VF, such as pf0vf3.
         vf: String,
     },
-    /// List recent events.
+    /// List recent events of the host.
     Events {
         /// Number of the event after which to begin; 0 for all kept events.
         after: u64,
     },
-    /// Hand over to a new process, with all clients.
+    /// Hand over the host, with all its clients, to a new process.
     Upgrade,
     /// Apply a configuration file, or return the difference.
     Apply(ApplyRequest),
@@ -104,13 +104,13 @@ pub struct SettingsCommand<S> {
 }
 
 impl<S> SettingsCommand<S> {
-    /// Creates a change that is kept.
+    /// Creates a change of settings that outlives the host.
     #[must_use]
     pub fn kept(set: S) -> Self {
         Self { set, default: Vec::new(), volatile: false }
     }
 
-    /// Creates a change that ends with the host.
+    /// Creates a change of settings that ends with the host.
     #[must_use]
     pub fn volatile(set: S) -> Self {
         Self { volatile: true, ..Self::kept(set) }
@@ -188,21 +188,21 @@ pub struct SettingChange {
     pub new: Value,
 }
 
-/// Answer to a served request.
+/// Answer of the host to a control request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ControlAnswer {
     /// Status of the ports, in answer to `PortList`.
     Ports(Vec<PortStatus>),
-    /// Answer to `VfShow`, `VfSet` and `VfDisconnect`.
+    /// Status of a VF, in answer to `VfShow`, `VfSet` and `VfDisconnect`.
     Vf(Box<VfStatus>),
-    /// Answer to `PortShow`, `PortSet` and `PortReset`.
+    /// Status of a port, in answer to `PortShow`, `PortSet` and `PortReset`.
     Port(Box<PortStatus>),
     /// PCI functions of a port, in answer to `PortFunctions`.
     Functions(PortFunctions),
     /// Difference between the configurations, in answer to `Apply`.
     Difference(ConfigDifference),
-    /// Process that has taken over, in answer to `Upgrade`.
+    /// Id of the process that has taken over, in answer to `Upgrade`.
     Upgraded(UpgradeResult),
     /// Flight recording of a VF, in answer to `VfFlight`.
     Flight(FlightRecording),
@@ -210,17 +210,17 @@ pub enum ControlAnswer {
     Recent(RecentEvents),
 }
 
-/// Reason why a request was not served.
+/// Reason why a control request was not served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestFailure {
     /// Kind of problem that made the request fail.
     pub kind: ProblemKind,
-    /// Problem of the request, and its remedy.
+    /// Description of the problem, and its remedy.
     pub message: String,
 }
 
 impl RequestFailure {
-    /// Creates a failure.
+    /// Creates a failure of a control request.
     #[must_use]
     pub fn new(kind: ProblemKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }

@@ -16,10 +16,10 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-/// Bytes of the longest body that either side accepts.
+/// Maximum bytes of a request's or response's body, which server and client accept.
 pub(crate) const MAX_BODY: usize = 1 << 20;
 
-/// Route of the control interface: a method of a path.
+/// Route of the control interface: method, path, schemas and handling of one request.
 #[derive(Debug)]
 pub(crate) struct ControlRoute {
     pub(crate) method: Method,
@@ -30,7 +30,7 @@ pub(crate) struct ControlRoute {
     /// Schema of the request's body, if the request has one.
     pub(crate) body: Option<SchemaFunction>,
     pub(crate) answer: SchemaFunction,
-    /// The request changes more than a setting, and only the control socket allows it.
+    /// True if only the control socket allows this request, and TCP does not: it changes more than a setting.
     pub(crate) local_only: bool,
     pub(crate) request: fn(&RouteInput) -> Result<ControlRequest, RequestFailure>,
 }
@@ -38,12 +38,12 @@ pub(crate) struct ControlRoute {
 /// Function that returns the JSON schema of a type.
 pub(crate) type SchemaFunction = fn(&mut SchemaGenerator) -> Schema;
 
-/// Name, query and body of a control request.
+/// Name, query and body of a received control request.
 #[derive(Debug, Default)]
 pub(crate) struct RouteInput {
     /// Value of `{port}` or `{vf}` in the path.
     pub(crate) name: String,
-    /// Query parameter `after`: number of the event after which the list begins.
+    /// Query parameter `after`: number of the event after which a list of events begins.
     pub(crate) after: u64,
     pub(crate) body: Vec<u8>,
 }
@@ -58,7 +58,7 @@ pub(crate) enum VfOrGuestPf {
     Port(Box<PortStatus>),
 }
 
-/// Routes of the control interface, in the order of the description.
+/// Routes of the control interface, in the order of the OpenAPI description.
 pub(crate) static ROUTES: [ControlRoute; 12] = [
     ControlRoute {
         method: Method::GET,
@@ -198,7 +198,7 @@ impl RouteInput {
     }
 }
 
-/// Control request in the form that the client sends.
+/// HTTP request by which the client sends a control request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct HttpRequest {
     pub(crate) method: Method,
@@ -248,16 +248,16 @@ impl ControlRequest {
     }
 }
 
-/// Returns method and path of the route with this operation id.
+/// Returns the method and the path of the route with this operation id.
 fn place(id: &str) -> (Method, &'static str) {
     let route = ROUTES.iter().find(|route| route.id == id);
     route.map_or((Method::GET, "/"), |route| (route.method.clone(), route.path))
 }
 
-/// Characters that need no escape in a path, besides letters and digits.
+/// Characters, besides letters and digits, that a name in a path contains unescaped.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
-/// Replaces the braces in a route's path by a name.
+/// Replaces `{port}` or `{vf}` in a route's path by a name.
 fn with_name(path: &str, name: &str) -> String {
     match (path.split_once('{'), path.split_once('}')) {
         (Some((before, _)), Some((_, behind))) => {
@@ -270,7 +270,7 @@ fn with_name(path: &str, name: &str) -> String {
 /// Path of packet captures of a port. It is not in [`ROUTES`], because its answer is not JSON.
 pub(crate) const CAPTURE: &str = "/v1/ports/{port}/capture";
 
-/// Returns path and query of a packet capture.
+/// Returns path and query of the HTTP request for a packet capture.
 pub(crate) fn capture_path(query: &CaptureQuery) -> String {
     let encoded = |text: &str| utf8_percent_encode(text, PLAIN).to_string();
     let CaptureQuery { port, at, filter, drops, snaplen } = query;
@@ -285,7 +285,7 @@ mod tests {
     use crate::control::protocol::{ApplyRequest, SettingsCommand};
     use crate::settings::{PortSettings, VfSettings};
 
-    /// Returns a request of each kind, in the order of [`ROUTES`].
+    /// Returns an example of each control request, in the order of [`ROUTES`].
     fn requests() -> [ControlRequest; 12] {
         let (port, vf) = (|| "pf0".to_owned(), || "pf0vf1".to_owned());
         let change = SettingsCommand::kept(PortSettings { vfs: Some(3), ..PortSettings::default() });

@@ -1,5 +1,5 @@
-//! Files with the flight recordings of quarantined VFs: `flight/VF-TIME.json` in the state folder. A thread of its own
-//! writes them, so that no port waits. It keeps [`MOST`] files and deletes the oldest.
+//! Files with the flight recordings of quarantined VFs: `flight/VF-TIME.json` in the state folder. A separate thread
+//! writes the files, so that no port waits. It keeps [`MOST`] files and deletes the oldest.
 
 use super::recording::{FlightRecording, PendingRecording};
 use host::confine::{PreparedSandbox, SandboxError};
@@ -9,12 +9,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-/// Maximum number of flight recordings in the folder.
+/// Maximum number of flight recordings in the folder; older ones are deleted.
 const MOST: usize = 32;
-/// Maximum number of recordings that wait for the thread. More recordings would only replace others.
+/// Maximum number of flight recordings that wait to be written. More recordings would only replace others.
 const WAITING: usize = MOST;
 
-/// Sender of recordings to the thread; `None` without a state folder.
+/// Sender of flight recordings to the thread that writes them; `None` without a state folder.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RecordingSender(Option<SyncSender<PendingRecording>>);
 
@@ -34,7 +34,7 @@ impl RecordingSender {
     }
 }
 
-/// Writes recordings until the last sender is dropped.
+/// Writes the received flight recordings to files until the last sender is dropped.
 fn write_all(folder: &Path, receiver: &Receiver<PendingRecording>) {
     while let Ok(taken) = receiver.recv() {
         let recording = taken.named();
@@ -61,7 +61,7 @@ fn write_all(folder: &Path, receiver: &Receiver<PendingRecording>) {
     }
 }
 
-/// Writes a flight recording's file, whole or not at all.
+/// Writes the file of a flight recording, whole or not at all.
 fn write(folder: &Path, recording: &FlightRecording) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     make_room(folder)?;
@@ -78,7 +78,7 @@ fn write(folder: &Path, recording: &FlightRecording) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Removes the oldest files to make room for one more.
+/// Removes the oldest flight recordings from the folder, to make room for one more.
 fn make_room(folder: &Path) -> io::Result<()> {
     let time = |path: &Path| path.file_stem()?.to_str()?.rsplit_once('-')?.1.parse::<u64>().ok();
     let entries = fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path()));

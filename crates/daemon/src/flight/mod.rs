@@ -1,5 +1,5 @@
-//! Flight recorder of each VF: the last accesses and events between it and its client. Commands read it, and a
-//! quarantine writes it to a file, so that an administrator can see later what the guest did before.
+//! Flight recorder of each VF: the last register accesses and events between the VF and its client. Commands read it,
+//! and a quarantine writes it to a file, so that an administrator can see later what the guest did before.
 //!
 //! The port's thread notes ([`FlightRecorder`]) into preallocated places, without an allocation and without a lock. It
 //! notes drops once a second by the counters, instead of single frames. Other threads name the notes ([`recording`])
@@ -28,7 +28,7 @@ pub(crate) enum FlightRecordKind {
     Read(RegisterLocation),
     /// Register write by the client.
     Write(RegisterLocation),
-    /// Event that is recorded by its text.
+    /// Event that has no kind of its own, recorded by its text.
     Said(&'static str),
     /// Requests that the PF driver refused, with the reason.
     Refused(&'static str),
@@ -45,7 +45,7 @@ pub(crate) struct RegisterLocation {
     pub(crate) offset: u64,
 }
 
-/// Recorded access or event of a VF, or several equal ones in a row.
+/// Recorded register access or event of a VF, or several equal ones in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FlightRecord {
     /// Time of the access or event, or of the last of several equal ones.
@@ -56,16 +56,16 @@ pub(crate) struct FlightRecord {
     pub(crate) times: u64,
 }
 
-/// Recorded accesses and events of one VF.
+/// Recorded register accesses and events of one VF.
 #[derive(Debug)]
 pub(crate) struct FlightRecorder {
     accesses: FlightRing<ACCESSES>,
     events: FlightRing<EVENTS>,
-    /// Counters at the last call of [`FlightRecorder::count`].
+    /// Counters of dropped frames at the last call of [`FlightRecorder::count`].
     counted: Option<PoolCounters>,
 }
 
-/// Copy of a VF's recorded accesses and events, for other threads.
+/// Copy of a VF's recorded register accesses and events, for other threads.
 #[derive(Debug)]
 pub(crate) struct FlightRecorderCopy {
     pub(crate) accesses: Vec<FlightRecord>,
@@ -90,13 +90,13 @@ impl FlightRecorder {
         self.accesses.note(note, NEAR);
     }
 
-    /// Records an event of the VF.
+    /// Records an event of the VF, with a number that belongs to the event.
     pub(crate) fn event(&mut self, now: Time, what: FlightRecordKind, value: u64) {
         self.events.note(FlightRecord { time: now, what, value, times: 1 }, 1);
     }
 
-    /// Records the frames dropped since the last call. The first call records nothing, because it has no earlier
-    /// counters.
+    /// Records the numbers of frames that were dropped since the last call, by reason. The first call records nothing,
+    /// because it has no earlier counters.
     pub(crate) fn count(&mut self, now: Time, counters: PoolCounters) {
         let before = self.counted.replace(counters).unwrap_or(counters);
         for ((reason, old), (_, new)) in drops(&before).into_iter().zip(drops(&counters)) {
@@ -114,7 +114,7 @@ impl FlightRecorder {
         }
     }
 
-    /// Copies the recorded accesses and events, for other threads.
+    /// Copies the recorded register accesses and events, for other threads.
     pub(crate) fn copy(&self) -> FlightRecorderCopy {
         let [accesses, events] =
             [&self.accesses.notes, &self.events.notes].map(|notes| notes.iter().copied().collect());
@@ -136,7 +136,7 @@ fn drops(counters: &PoolCounters) -> [(&'static str, u64); 8] {
     ]
 }
 
-/// Ring of the last `N` recorded accesses or events.
+/// Ring of the last `N` recorded register accesses, or of the last `N` events.
 #[derive(Debug)]
 struct FlightRing<const N: usize> {
     notes: VecDeque<FlightRecord>,

@@ -50,13 +50,13 @@ pub struct FlightEntry {
     pub times: u64,
 }
 
-/// Copy of a VF's recorded accesses and events, on its way to another thread.
+/// Flight recording of a VF on its way to another thread, before its registers and requests are named.
 #[derive(Debug)]
 pub struct PendingRecording {
     pub(crate) vf: String,
     pub(crate) family: CardFamily,
     pub(crate) because: Option<&'static str>,
-    /// Time of the copy on the monotonic clock; `time_ns` is the same by wall clock.
+    /// Time of the recording on the monotonic clock; `time_ns` is the same by wall clock.
     pub(crate) now: Time,
     pub(crate) time_ns: u64,
     pub(crate) notes: FlightRecorderCopy,

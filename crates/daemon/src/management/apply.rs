@@ -1,5 +1,4 @@
-//! Application of a configuration file to the running host, by `softiov apply` or SIGHUP (`carry` carries the changed
-//! configuration out).
+//! Application of a configuration file to the running host, by `softiov apply` or SIGHUP (`carry` makes the changes).
 
 use super::difference::difference;
 use super::{HostManager, RequestResult, refused};
@@ -9,7 +8,7 @@ use crate::settings::SettingLayers;
 use std::collections::BTreeMap;
 
 impl HostManager {
-    /// Applies a file, or with `dry_run` returns the difference alone.
+    /// Applies a configuration file to the running host, or with `dry_run` only returns the difference.
     pub(super) fn apply(&mut self, file: &ApplyRequest) -> RequestResult<ConfigDifference> {
         if file.reload && file.text == self.config.text {
             let file_name = file.name.display();
@@ -26,7 +25,7 @@ impl HostManager {
         Ok(ConfigDifference { dry_run: file.dry_run, changes })
     }
 
-    /// Returns the file's configuration together with the changes by command that the file does not override.
+    /// Returns the configuration of a file, with those changes by command that the file does not override.
     fn planned(&self, file: &ApplyRequest) -> RequestResult<HostConfig> {
         let mut parsed = HostConfig::read(Some(&file.name), &file.text).map_err(refused)?;
         parsed.runtime_dir = file.runtime_dir.clone().or(parsed.runtime_dir);
@@ -64,7 +63,7 @@ impl HostManager {
     }
 }
 
-/// Keeps changes by command, except for settings that the file has.
+/// Copies the changes by command into a port's or VF's new settings, except for settings that the file has.
 fn inherit(layers: &mut SettingLayers, known: Option<&SettingLayers>) {
     if let Some(known) = known {
         (layers.kept, layers.volatile) = (known.kept.clone(), known.volatile.clone());

@@ -11,12 +11,12 @@ use crate::vault::PortDescriptorVault;
 use crate::volatile;
 use std::collections::BTreeMap;
 
-/// Opened ports, VFs and uplinks of a change that are not in use yet.
+/// Opened ports, VFs and uplinks of a changed configuration that are not in use yet.
 #[derive(Debug, Default)]
 struct PreparedChange {
     /// Opened ports that the new configuration adds.
     ports: Vec<(PortConfig, (OpenPort, CommandInbox, PortHandle))>,
-    /// New VFs, by port name.
+    /// New VFs of running ports, by port name.
     vfs: BTreeMap<String, Vec<PreparedVf>>,
     /// New uplinks, links and processors of running ports, by port name.
     refits: RefitsByPort,
@@ -60,7 +60,8 @@ impl HostManager {
         Ok(())
     }
 
-    /// Refuses changes that would make a running port disconnect the guests of all its VFs.
+    /// Refuses a configuration with changes for which a running port would have to disconnect the guests of all its
+    /// VFs.
     fn refuse_what_cannot_change(&self, next: &HostConfig) -> RequestResult<()> {
         for (old, new) in self.config.common_ports(next) {
             let sockets = old.vfs.iter().chain(&old.withheld).map(|vf| &vf.socket);
@@ -83,8 +84,8 @@ impl HostManager {
         Ok(())
     }
 
-    /// Refuses an address that a guest of another port has chosen, so that no configuration has it. A port checks its
-    /// own guests.
+    /// Refuses a configuration with a new MAC address that a guest of another port has chosen, so that no
+    /// configuration has it. A port checks its own guests.
     fn refuse_addresses_in_use(&self, next: &HostConfig) -> RequestResult<()> {
         for port in &next.ports {
             let old = self.config.ports.iter().find(|old| old.name == port.name);
@@ -114,7 +115,7 @@ impl HostManager {
         Ok(())
     }
 
-    /// Returns the orders of the running ports that change.
+    /// Returns the new policies of the running ports whose policies change, by port name.
     fn changed(&self, next: &HostConfig, let_out: Option<&str>) -> Vec<(String, PortPolicyUpdate)> {
         let mut changed = Vec::new();
         for (old, new) in self.config.common_ports(next) {
@@ -126,7 +127,8 @@ impl HostManager {
         changed
     }
 
-    /// Opens new ports, VFs and uplinks. Dropping them closes them, except uplinks, which have to be retired.
+    /// Opens the new ports, VFs and uplinks of a changed configuration. Dropping them closes them, except uplinks,
+    /// which have to be retired.
     fn prepare(&self, next: &HostConfig) -> RequestResult<PreparedChange> {
         let mut prepared = PreparedChange::default();
         for port in &next.ports {
@@ -155,7 +157,8 @@ impl HostManager {
         Ok(prepared)
     }
 
-    /// Sends the ports all orders of a change. If one order fails, the ports return to their former state.
+    /// Sends the ports all parts of a changed configuration. If a port refuses, the ports return to their former
+    /// state.
     fn put_to_work(
         &self,
         next: &HostConfig,
@@ -202,7 +205,7 @@ impl HostManager {
         Ok(())
     }
 
-    /// Returns ports that have carried out an order to their former state.
+    /// Returns the ports whose policies were changed to their former policies and VFs.
     fn go_back(&self, next: &HostConfig, carried: &[(String, PortPolicyUpdate)]) {
         for (old, new) in self.config.common_ports(next) {
             if !carried.iter().any(|(name, _)| *name == old.name) {
@@ -225,7 +228,7 @@ impl HostManager {
 }
 
 impl HostConfig {
-    /// Returns the ports that both configurations contain.
+    /// Returns the ports that both configurations contain, each with its old and its new configuration.
     fn common_ports<'a>(&'a self, next: &'a Self) -> impl Iterator<Item = (&'a PortConfig, &'a PortConfig)> {
         let pair = |old: &'a PortConfig| Some((old, next.ports.iter().find(|new| new.name == old.name)?));
         self.ports.iter().filter_map(pair)
@@ -241,7 +244,7 @@ fn same_vfs(old: &PortConfig, new: &PortConfig) -> bool {
         && old.vfs.iter().zip(&new.vfs).all(|(a, b)| (a.policy, a.quarantine) == (b.policy, b.quarantine))
 }
 
-/// Returns the order that changes a port from `old` to `new`.
+/// Returns the policies that change a port from the configuration `old` to `new`.
 fn order(old: Option<&PortConfig>, new: &PortConfig, let_out: Option<&str>) -> PortPolicyUpdate {
     let vfs = new.vfs.iter().enumerate().map(|(n, vf)| {
         let was = old.and_then(|old| old.vfs.get(n)).is_some_and(|old| old.quarantine);

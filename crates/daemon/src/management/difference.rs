@@ -7,8 +7,8 @@ use crate::settings::{SettingValues, SettingsGroup};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Returns the changes from one configuration to another: added and changed parts in the new configuration's order,
-/// then removed parts.
+/// Returns the changes from one configuration to another: added and changed ports and VFs in the new configuration's
+/// order, then removed ones.
 pub(super) fn difference(before: &HostConfig, after: &HostConfig) -> Vec<ConfigChange> {
     let mut changes = Vec::new();
     for port in &after.ports {
@@ -42,7 +42,7 @@ fn compare(changes: &mut Vec<ConfigChange>, name: &str, old: Option<SettingValue
     }
 }
 
-/// Returns the settings that differ, with old and new value. An unset value is null.
+/// Returns the settings of a port or VF that differ, with old and new value. An unset value is null.
 fn steps(old: &SettingValues, new: &SettingValues) -> BTreeMap<String, SettingChange> {
     let value = |leaves: &SettingValues, key: &String| leaves.get(key).cloned().unwrap_or(Value::Null);
     let keys = old.keys().chain(new.keys());
@@ -50,7 +50,7 @@ fn steps(old: &SettingValues, new: &SettingValues) -> BTreeMap<String, SettingCh
     steps.filter(|(_, step)| step.old != step.new).collect()
 }
 
-/// Returns everything of a port that `softiov apply` can change.
+/// Returns the values of a port that `softiov apply` can change, by setting name.
 fn port_leaves(port: &PortConfig) -> SettingValues {
     let settings = if port.pf_socket.is_some() { SettingValues::new() } else { port.settings().leaves() };
     let link = match port.link {

@@ -1,5 +1,5 @@
-//! Management of the ports, on the control thread: it knows the configuration and makes every change of it.
-//! `control` has the control socket, and `port` carries out a port's orders.
+//! Management of the ports, on the control thread: it holds the configuration and makes every change of it. `control`
+//! has the control socket, and `port` carries out the commands to a port.
 
 mod apply;
 mod carry;
@@ -26,19 +26,20 @@ use std::fmt::Display;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Configuration of the running host, and its ports.
+/// Manager of the running host: its configuration, and its ports. It serves the control requests.
 #[derive(Debug)]
 pub(crate) struct HostManager {
     config: HostConfig,
     ports: RunningPorts,
-    /// Channel of orders to the main thread, and the waker for it.
+    /// Channel of orders to the host's main thread, and the waker of that thread.
     orders: (mpsc::Sender<MainThreadOrder>, ThreadWaker),
 }
 
-/// Order that only the main thread can carry out.
+/// Order of the control thread to the host's main thread.
 #[derive(Debug)]
 pub enum MainThreadOrder {
-    /// Hand over to a new process of the host. The answer is its process id, or the reason why this process continues.
+    /// Hand over to a new process of the host. The answer is the new process's id, or the reason why this process
+    /// continues.
     Upgrade(mpsc::Sender<Result<u32, String>>),
 }
 
@@ -54,7 +55,7 @@ impl HostManager {
         Self { config, ports, orders }
     }
 
-    /// Orders the main thread to hand over, and waits for the outcome.
+    /// Orders the main thread to hand over the host, and waits for the outcome.
     fn upgrade(&self) -> RequestResult<UpgradeResult> {
         let (answer, receiver) = mpsc::channel();
         let (orders, waker) = &self.orders;
@@ -66,7 +67,7 @@ impl HostManager {
         outcome.map(|pid| UpgradeResult { pid }).map_err(refused)
     }
 
-    /// Carries out a control request.
+    /// Carries out a control request, and returns the answer.
     pub(crate) fn handle(&mut self, request: ControlRequest) -> RequestResult<ControlAnswer> {
         match request {
             ControlRequest::PortList => {
@@ -151,7 +152,7 @@ impl HostManager {
         Err(no_such_name("port", name, &known))
     }
 
-    /// Returns a VF and the name of its port.
+    /// Returns the configuration of a VF, and the name of its port.
     fn find_vf(&self, name: &str) -> RequestResult<(String, &VfConfig)> {
         let vfs = self.config.ports.iter().flat_map(|port| port.vfs.iter().map(move |vf| (port, vf)));
         if let Some((port, vf)) = vfs.clone().find(|(_, vf)| vf.name == name) {
@@ -199,13 +200,13 @@ impl HostManager {
     }
 }
 
-/// Changes the layers as a request says: defaults first, then new values.
+/// Changes the settings of a VF or port as a command says: removes values first, then sets new ones.
 fn change_layers<S: SettingsGroup>(layers: &mut SettingLayers, set: &S, change: &SettingsCommand<S>) {
     layers.forget(&change.default);
     layers.change(set.leaves(), change.volatile);
 }
 
-/// Refuses names that are no settings.
+/// Checks that a command names only known settings.
 fn known_settings(named: &[String], is_known: impl Fn(&str) -> bool, all: &[String]) -> RequestResult<()> {
     match named.iter().find(|key| !is_known(key)) {
         Some(key) => Err(refused(format!("{key:?} is not a setting; valid settings are {}", all.join(", ")))),

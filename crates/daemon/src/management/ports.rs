@@ -1,5 +1,5 @@
-//! Running ports: a thread each, and the way to ask them. A port whose thread panics, or fails otherwise, is opened
-//! again with its clients, as after a crash of that port alone.
+//! Running ports with their threads, and the commands to them. A port whose thread panics, or fails otherwise, is
+//! opened again with its clients, as after a crash of that port alone.
 
 use super::outcome::{RequestResult, unavailable};
 use crate::config::PortConfig;
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 /// Timeout of a port's answer to a command. A port's loop takes far less time.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Failures within [`PERIOD`] after which a port is given up.
+/// Maximum number of failures within [`PERIOD`] after which a failed port is opened again.
 const FAILURES: usize = 5;
 const PERIOD: Duration = Duration::from_secs(60);
 
@@ -31,7 +31,7 @@ const PERIOD: Duration = Duration::from_secs(60);
 pub(crate) struct RunningPorts {
     running: Arc<Mutex<Vec<RunningPort>>>,
     vault: DescriptorVault,
-    /// Confinement of a port's threads.
+    /// Restrictions for the threads of each port.
     pub(super) threads: ThreadSandboxes,
     common: SharedPortResources,
     failed: Sender<Option<SurvivingPortParts>>,
@@ -44,9 +44,9 @@ struct RunningPort {
     name: String,
     handle: PortHandle,
     thread: JoinHandle<()>,
-    /// True once the port was ordered to stop or to leave.
+    /// True once the port was ordered to end, or to leave its clients to the next process.
     ends: bool,
-    /// The port was given up after too many failures, or because it could not be opened again. No thread serves it.
+    /// True if no thread serves the port any more: it failed too often, or could not be opened again.
     given_up: bool,
 }
 
@@ -58,7 +58,7 @@ impl RunningPort {
 }
 
 impl RunningPorts {
-    /// Creates an empty list of ports. Failed ports arrive at the receiver, for [`RunningPorts::revive`].
+    /// Creates an empty list of ports. The receiver gets failed ports, for [`RunningPorts::revive`].
     pub(crate) fn new(
         vault: &DescriptorVault,
         threads: ThreadSandboxes,
@@ -112,12 +112,13 @@ impl RunningPorts {
         }
     }
 
-    /// Returns true if a port was given up after repeated failures. It cannot answer until an upgrade or a restart.
+    /// Returns true if a port was given up after repeated failures. The port cannot answer until an upgrade or a
+    /// restart.
     pub(crate) fn is_given_up(&self, name: &str) -> bool {
         self.lock().iter().any(|port| port.name == name && !port.ends && port.given_up)
     }
 
-    /// Stops opening ports again that have failed.
+    /// Ends [`RunningPorts::revive`], so that failed ports are not opened again.
     pub(crate) fn stop_reviving(&self) {
         // The send fails only if the reviver has ended already.
         let _ = self.failed.send(None);
@@ -133,7 +134,7 @@ impl RunningPorts {
         Ok(self.threads.port.spawn(&config.name, move || run(port, &cpus, life, &failed))?)
     }
 
-    /// Opens a new port.
+    /// Opens a new port of the configuration, which does not run yet.
     pub(crate) fn open(&self, config: &PortConfig, inbox: &CommandInbox) -> Result<OpenPort, PortError> {
         OpenPort::open(config, &self.vault, inbox, &self.threads, &self.common)
     }
@@ -143,7 +144,7 @@ impl RunningPorts {
         self.making(config, |with| PortUplink::open(config, with))
     }
 
-    /// Prepares the impairment and the recording for the uplink of a running port.
+    /// Opens the impairment and the recording for the uplink of a running port.
     pub(crate) fn open_stages(
         &self,
         config: &PortConfig,
@@ -181,7 +182,7 @@ impl RunningPorts {
         lock(&self.running)
     }
 
-    /// Starts a port's thread.
+    /// Starts the thread of an opened port.
     pub(crate) fn start(
         &self,
         config: &PortConfig,
@@ -195,14 +196,14 @@ impl RunningPorts {
         Ok(())
     }
 
-    /// Stores a port's present configuration, for when it must be opened again.
+    /// Stores a port's present configuration, by which the port is opened again after a failure.
     pub(crate) fn configure(&self, config: &PortConfig) {
         for port in self.lock().iter().filter(|port| port.name == config.name) {
             lock(&port.config).clone_from(config);
         }
     }
 
-    /// Orders a port to end. Its thread ends by itself.
+    /// Orders a port to end, without waiting for the end of its thread.
     pub(crate) fn end(&self, name: &str) {
         let mut ports = self.lock();
         ports.retain(|port| !(port.ends && port.thread.is_finished()));
@@ -232,14 +233,14 @@ impl RunningPorts {
         told == serving().count() && (0..told).all(noted)
     }
 
-    /// Resumes the ports that [`Self::pause`] has paused.
+    /// Resumes the ports that [`Self::pause`] has paused, because there is no successor.
     pub(crate) fn resume(&self) {
         for port in &*self.lock() {
             let _ = port.handle.send(PortThreadCommand::Resume);
         }
     }
 
-    /// Ends paused ports, which the next process of the host serves now.
+    /// Ends the threads of paused ports, which the next process of the host serves now.
     pub(crate) fn leave(&self) {
         for port in &mut *self.lock() {
             port.ends = true;
@@ -247,7 +248,7 @@ impl RunningPorts {
         }
     }
 
-    /// Waits for the end of all ports, which must have been ordered to end.
+    /// Waits until the threads of all ports have ended. The ports must have been ordered to end.
     pub(crate) fn join(&self) {
         let ended = std::mem::take(&mut *self.lock());
         for port in ended {
@@ -257,12 +258,12 @@ impl RunningPorts {
         }
     }
 
-    /// Returns true if every port has ended.
+    /// Returns true if the threads of all ports have ended.
     pub(crate) fn have_ended(&self) -> bool {
         self.lock().iter().all(|port| port.thread.is_finished())
     }
 
-    /// Sends a port a command, and waits for its answer.
+    /// Sends a port a command, and waits for the port's answer.
     pub(crate) fn ask<T>(
         &self,
         name: &str,
@@ -273,7 +274,7 @@ impl RunningPorts {
         receiver.recv_timeout(PATIENCE).map_err(|_| unavailable())
     }
 
-    /// Sends a port a command, without waiting.
+    /// Sends a port a command, without waiting for an answer.
     pub(crate) fn tell(&self, name: &str, command: PortThreadCommand) -> RequestResult<()> {
         let sent = {
             let ports = self.lock();
@@ -303,7 +304,7 @@ pub(crate) struct SurvivingPortParts {
 }
 
 impl SurvivingPortParts {
-    /// Counts one more failure of the port. Returns false if there were too many.
+    /// Counts a failure of the port. Returns false if the port has failed too often to be opened again.
     fn may_go_on(&mut self) -> bool {
         self.failures.push_back(Instant::now());
         while self.failures.front().is_some_and(|failure| failure.elapsed() > PERIOD) {
@@ -329,7 +330,7 @@ fn run(
     }
 }
 
-/// Locks, also after a panic: no code panics between two dependent changes under these locks.
+/// Locks a mutex, also after a panic: no code panics between two dependent changes under these locks.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,16 +6,17 @@ use crate::port::{PortError, PortReconfiguration, PortThreadCommand, PortUplink}
 use host::cpus::CpuList;
 use std::collections::BTreeMap;
 
-/// New uplinks, links and processors of running ports, or their former ones, by port name.
+/// Changes of the uplinks, links and processors of running ports, or their former values, by port name.
 pub(super) type RefitsByPort = BTreeMap<String, Box<PortReconfiguration>>;
 
-/// Closes uplinks that no port uses.
+/// Closes the uplinks of changes, which no port uses.
 pub(super) fn retire(refits: RefitsByPort) {
     refits.into_values().filter_map(|refit| refit.uplink).for_each(PortUplink::retire);
 }
 
 impl HostManager {
-    /// Returns the new uplink, link and processors of a running port, or `None` if all of these stay the same.
+    /// Prepares the change of a running port's uplink, link and processors, or returns `None` if all of these stay the
+    /// same.
     pub(super) fn refit(
         &self,
         old: &PortConfig,
@@ -38,8 +39,8 @@ impl HostManager {
         Ok(Some(Box::new(PortReconfiguration { uplink, stages, link, link_local, cpus: new.cpus.clone() })))
     }
 
-    /// Replaces uplinks, links and processors of ports. Afterwards `refits` holds their former parts; or, if a port
-    /// refuses, the new parts that are not in use.
+    /// Makes the prepared changes of uplinks, links and processors. Afterwards `refits` holds the ports' former parts;
+    /// or, if a port refuses, the new parts that are not in use.
     pub(super) fn put_refits_to_work(&self, refits: &mut RefitsByPort) -> RequestResult<()> {
         let mut back = RefitsByPort::new();
         while let Some((name, refit)) = refits.pop_first() {
@@ -61,7 +62,7 @@ impl HostManager {
         Ok(())
     }
 
-    /// Returns their former uplinks, links and processors to ports.
+    /// Gives ports their former uplinks, links and processors back.
     pub(super) fn take_refits_back(&self, refits: &mut RefitsByPort, back: RefitsByPort) {
         for (name, before) in back {
             match self.ports.ask(&name, |answer| PortThreadCommand::Refit(before, answer)) {

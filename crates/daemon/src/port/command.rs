@@ -11,26 +11,26 @@ use host::poll::ThreadWaker;
 use pcie::VfIndex;
 use std::sync::mpsc;
 
-/// Command of the host to a port's thread. The answer goes to the command's sender.
+/// Command of the control thread to a port's thread. The answer goes to the sender that comes with the command.
 #[derive(Debug)]
 pub enum PortThreadCommand {
-    /// Returns the port's status.
+    /// Return the port's status.
     Status(mpsc::Sender<PortStatus>),
     /// Return the flight recording of a VF, or `None` if the port has no such VF.
     Flight(VfIndex, mpsc::Sender<Option<PendingRecording>>),
-    /// Returns the port's functions as PCI devices.
+    /// Return the port's functions as PCI devices.
     Functions(mpsc::Sender<PortFunctions>),
-    /// Starts a capture of the port's frames.
+    /// Start a capture of the port's frames, with this writer.
     Capture(CaptureWriter),
-    /// Checks that the port can carry out an order now.
+    /// Check that the port can apply new policies now.
     Check(PortPolicyUpdate, mpsc::Sender<Result<(), RefusedChange>>),
-    /// Carry out an order (new policies) and add the VFs that come with it. The answer is the reason if nothing was
+    /// Add the VFs that come with the command, and apply new policies. The answer is the reason if nothing was
     /// changed.
     Carry(PortPolicyUpdate, Vec<PreparedVf>, mpsc::Sender<Result<(), RefusedChange>>),
-    /// Changes the port's uplink, link or processors. The answer is the former values, or the reason for the
-    /// refusal and the change itself.
+    /// Change the port's uplink, link or processors. The answer is the former values, or the reason for the refusal
+    /// and the change itself.
     Refit(Box<PortReconfiguration>, mpsc::Sender<ReconfigurationResult>),
-    /// Withdraws VFs until this number of VFs is left. Their clients are disconnected.
+    /// Withdraw VFs until this number of VFs is left. Their clients are disconnected.
     Withdraw(usize, mpsc::Sender<()>),
     /// Reset the port, and return its status or the reason for the refusal. Clients stay connected.
     Reset(mpsc::Sender<Result<PortStatus, RefusedChange>>),
@@ -39,18 +39,18 @@ pub enum PortThreadCommand {
     /// Save the port for a successor, then wait for [`PortThreadCommand::Resume`] or [`PortThreadCommand::Leave`]. The
     /// end of the given time means [`PortThreadCommand::Resume`]. The answer is `true` if the port is saved.
     Pause(std::time::Duration, mpsc::Sender<bool>),
-    /// Continue to serve the port: there is no successor.
+    /// Resume the paused port: there is no successor.
     Resume,
-    /// End the port's thread, and leave clients, sockets and uplink to the next process.
+    /// End the paused port's thread, and leave clients, sockets and uplink to the next process.
     Leave,
-    /// End: notify the guests, and disconnect every client.
+    /// End the port: notify the guests, and disconnect every client.
     Stop,
-    /// Panics, for tests of a defective port.
+    /// Panic, for tests of a port whose thread fails.
     #[cfg(test)]
     Panic,
 }
 
-/// Sender of commands to a port.
+/// Sender of commands to a port's thread.
 #[derive(Debug, Clone)]
 pub struct PortHandle {
     commands: mpsc::Sender<PortThreadCommand>,
@@ -72,7 +72,7 @@ impl PortHandle {
     }
 }
 
-/// Receiver of commands to a port. It outlives a port that fails.
+/// Receiver of the commands to a port. It outlives a port that fails.
 #[derive(Debug)]
 pub struct CommandInbox {
     pub(super) commands: mpsc::Receiver<PortThreadCommand>,

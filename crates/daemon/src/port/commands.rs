@@ -1,5 +1,5 @@
-//! Carries out the commands to a port: reports, orders, refits, resets, disconnects, the pause before a hand-over,
-//! the end. `management` sends them.
+//! Carries out the commands to a port: reports, changes of policies, uplink and VFs, resets, disconnects, the pause
+//! before a hand-over, the end. `management` sends them.
 
 use super::clients::errand::BlockingCalls;
 use super::clients::holdings::ClientResources;
@@ -90,8 +90,8 @@ impl OpenPort {
         status
     }
 
-    /// Saves the whole port, and waits until the next process takes it or the deadline passes. Other commands wait
-    /// meanwhile.
+    /// Saves the whole port, and waits until the next process takes the port or the deadline passes. Other commands
+    /// get no answer meanwhile.
     fn pause(&mut self, inbox: &CommandInbox, time: Duration, answer: &Sender<bool>, clock: &dyn TimeSource) {
         let now = clock.now();
         // Publishing a status notes the counters, which a successor continues.
@@ -122,8 +122,8 @@ impl OpenPort {
         self.clients.resume(&mut self.engine, now);
     }
 
-    /// Begins the end of the port's thread. Takes every VF's link down first, so that guests are notified. Then
-    /// disconnects every client.
+    /// Begins the end of the port. Takes every VF's link down first, so that guests are notified. Then disconnects
+    /// every client.
     fn end(&mut self, now: Time) {
         if self.phase != PortPhase::Serving {
             return;
@@ -153,7 +153,7 @@ impl OpenPort {
         Ok(())
     }
 
-    /// Checks that the port can carry out an order now.
+    /// Checks that the port can apply new policies now.
     fn check(&mut self, order: &PortPolicyUpdate) -> Result<(), RefusedChange> {
         let card = self.engine.card();
         if !card.is_hosted() {
@@ -165,7 +165,7 @@ impl OpenPort {
         checked.map_err(|refusal| refused_policy(&self.name, refusal))
     }
 
-    /// Carries out an order to the port, whole or not at all.
+    /// Adds new VFs, and applies new policies of the port and its VFs, whole or not at all.
     fn carry(
         &mut self,
         order: &PortPolicyUpdate,
@@ -192,7 +192,7 @@ impl OpenPort {
         Ok(())
     }
 
-    /// Adds VFs after those that the port offers.
+    /// Adds new VFs after those that the port offers.
     fn offer(&mut self, new: Vec<PreparedVf>, now: Time) -> Result<(), RefusedChange> {
         for PreparedVf { config, listener, resources } in new {
             let (index, place) = (config.index, FunctionConfig::of_vf(&config));
@@ -212,7 +212,7 @@ impl OpenPort {
         Ok(())
     }
 
-    /// Withdraws the VFs from index `count` on.
+    /// Withdraws the port's VFs from index `count` on, and disconnects their clients.
     fn withdraw(&mut self, count: usize, now: Time) {
         while self.clients.slots().len() > count {
             let Some(mut slot) = self.clients.remove_last(&mut self.engine, now) else { return };
@@ -229,7 +229,8 @@ impl OpenPort {
         self.succession.note_software(self.engine.card_mut());
     }
 
-    /// Changes the uplink, the link or the processors, whole or not at all. Returns the former values, which undo it.
+    /// Changes the port's uplink, link or processors, whole or not at all. Returns the former values, which undo the
+    /// change.
     fn refit(&mut self, refit: PortReconfiguration, now: Time) -> ReconfigurationResult {
         let PortReconfiguration { uplink, stages, link, link_local, cpus } = refit;
         let before = self.cpus.clone();
@@ -295,7 +296,7 @@ enum PauseOutcome {
     Ended,
 }
 
-/// Waits until a successor takes the port or refuses it, for `time` at most. Other commands get no answer
+/// Waits until a successor takes the paused port or refuses it, for `time` at most. Other commands get no answer
 /// meanwhile.
 fn wait_for_successor(inbox: &CommandInbox, time: Duration, clock: &dyn TimeSource) -> PauseOutcome {
     let deadline = clock.now() + time;

@@ -19,12 +19,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 const PORT: &str = "[[port]]\nfamily = \"avf\"\nvfs = 4\n";
-/// Configuration of a port without a threshold for requests.
+/// Configuration of an AVF port whose VFs may send any number of mailbox requests: no threshold is set.
 const UNLIMITED: &str = "[[port]]\nfamily = \"avf\"\nvfs = 4\nlimits = { mailbox = {} }\n";
-/// Number of mailbox requests of the measured guest.
+/// Number of mailbox requests that the measured guest sends to the PF.
 const REQUESTS: u64 = 100;
 
-/// Boots a guest whose driver enables the VF.
+/// Boots a guest on VF `vf`, and starts its AVF driver. Returns the machine and the driver.
 fn boot(live: &LiveHost, vf: u8) -> (MachineWithFunction<QemuClient>, AvfDriver) {
     let mut machine = qemu::boot_as(&live.socket(vf), qemu::AVF, qemu::share);
     let mut driver = AvfDriver::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, vf])).unwrap();
@@ -34,7 +34,7 @@ fn boot(live: &LiveHost, vf: u8) -> (MachineWithFunction<QemuClient>, AvfDriver)
 
 const BROADCAST: MacAddress = MacAddress([0xff; 6]);
 
-/// Returns a frame that storm control counts as 16 blocks of 64 bytes.
+/// Returns a frame of 1,020 bytes, which storm control counts as 16 blocks of 64 bytes.
 fn frame(to: MacAddress, from: &AvfDriver) -> Vec<u8> {
     let mut frame = [to.0, from.mac().0].concat();
     frame.extend([0x88, 0xb5]);
@@ -74,7 +74,7 @@ fn pf_answers_a_vf_while_other_vfs_send_requests_and_frames() {
     assert!(requests > REQUESTS && visits <= requests, "{answers:?}");
 }
 
-/// Takes the frames that a guest has received, and returns their number.
+/// Takes the frames that a guest has received in its four queues, and returns their number.
 fn received(machine: &mut MachineWithFunction<QemuClient>, driver: &mut AvfDriver) -> usize {
     let mut into = [0; 2048];
     (0..4).map(|queue| from_fn(|| driver.receive(machine, queue, &mut into)).count()).sum()

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, channel};
 
-/// Starts a capture, and returns the receiver of its pieces.
+/// Starts a capture of frames in a thread, and returns the receiver of its pcapng bytes, piece by piece.
 fn begin(live: &LiveHost, query: CaptureQuery) -> Receiver<Vec<u8>> {
     let (sender, pieces) = channel();
     let socket = live.control_socket();
@@ -32,7 +32,7 @@ fn query(at: &[&str]) -> CaptureQuery {
     }
 }
 
-/// Returns true if a file contains these bytes.
+/// Returns true if the capture file contains the bytes `part`.
 fn has(file: &[u8], part: &[u8]) -> bool {
     file.windows(part.len()).any(|window| window == part)
 }

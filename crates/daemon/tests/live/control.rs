@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// other, other clients would not be served within [`PATIENCE`].
 const SLOW: usize = 20;
 
-/// Returns true if the host has closed a connection, without reading from it.
+/// Returns true if the host has closed a control connection; does not read from the connection.
 fn has_hung_up(client: &UnixStream) -> bool {
     let mut fds = [PollFd::new(client, PollFlags::empty())];
     poll(&mut fds, Some(&Timespec::default())).unwrap() > 0 && fds[0].revents().contains(PollFlags::HUP)
@@ -27,7 +27,8 @@ fn connect(live: &LiveHost) -> UnixStream {
     UnixStream::connect(live.control_socket()).unwrap()
 }
 
-/// Checks the form of a problem, and returns its status, kind and detail.
+/// Checks that an error reply of the control interface is well-formed problem JSON, and returns its status, kind and
+/// detail.
 fn problem(reply: &HttpReply) -> (u16, String, String) {
     assert_eq!(reply.header("content-type"), Some("application/problem+json"), "{reply:?}");
     let problem = reply.json();
@@ -37,7 +38,7 @@ fn problem(reply: &HttpReply) -> (u16, String, String) {
     (reply.status, text("type").replace("urn:softiov:problem:", ""), text("detail"))
 }
 
-/// Checks that other clients are answered while some are slow.
+/// Checks that the host answers a further control client within [`PATIENCE`] while slow clients are connected.
 fn others_are_served(live: &LiveHost) {
     let asked = Instant::now();
     assert_eq!(live.port().vfs.len(), 7);
@@ -321,7 +322,7 @@ fn random_control_requests_do_not_disturb_the_host() {
     others_are_served(&live);
 }
 
-/// Generates a part of a request that is valid in some position.
+/// Returns a strategy that always generates `text`, a piece of an HTTP request.
 fn piece(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
     proptest::prelude::Just(text.as_bytes().to_vec())
 }

@@ -78,10 +78,11 @@ fn guest_memory_that_stays_blank_is_reported_as_private() {
     assert_eq!(live.show(0).hint, None);
 }
 
-/// Memory size above which the host checks for private memory. An operating system needs more than that.
+/// Size of guest memory, bytes, above which the host checks for private memory. An operating system needs
+/// more than that.
 const LARGE: u64 = 64 << 20;
 
-/// Starts a guest with this memory, and makes its VF a bus master.
+/// Connects a QEMU to VF 0, maps [`LARGE`] bytes of `memory` for its guest, and makes the VF a bus master.
 fn boot_large(live: &LiveHost, memory: &OwnedFd) -> QemuClient {
     let mut qemu = QemuClient::greet(&live.socket(0));
     let window = ClientDmaWindow { iova: 0, size: LARGE, offset: 0, writable: true };
@@ -137,7 +138,8 @@ fn dma_unmap_covers_whole_windows_or_all() {
     assert_eq!(machine.ram.mapped_by_the_host(), 1);
 }
 
-/// Returns descriptors that are no writable memory, each with the expected error.
+/// Returns file descriptors that the host must refuse as guest memory, each with its name and the expected
+/// error.
 fn impostors() -> Vec<(&'static str, OwnedFd, Errno)> {
     let (pipe, _) = rustix::pipe::pipe().unwrap();
     let (socket, _) =

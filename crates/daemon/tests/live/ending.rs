@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use vfio_user::wire::Command;
 
-/// Last result that a client reads from its connection.
+/// Result of a client's last read: the end of the stream, or a reset of the connection.
 #[derive(Debug, PartialEq, Eq)]
 enum ConnectionEnd {
     Stream,
@@ -35,7 +35,8 @@ fn busy_client(socket: &Path) -> JoinHandle<ConnectionEnd> {
     })
 }
 
-/// Sends posted writes in short intervals until the reader has ended, so that some are unread when the host closes.
+/// Sends register writes without replies in short intervals until the reader has ended, so that some are unread when
+/// the host closes the connection.
 fn ring(mut writer: UnixStream, end: &JoinHandle<ConnectionEnd>) {
     let mut body = crate::support::raw::access(0, vf::VTEIMS.into(), 4);
     body.extend([0; 4]);

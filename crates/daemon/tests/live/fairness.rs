@@ -10,10 +10,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-/// Number of floods that complete before frames are exchanged beside them.
+/// Number of calls of the flood function that must complete before the two measured guests exchange frames.
 const WARM: u64 = 10;
 
-/// Runs `exchange` on two VFs while others repeat `flood` without a pause.
+/// Exchanges 200 frames between the guests of VFs 5 and 6 while other guests repeat `flood` without a pause.
 fn beside(flooders: u8, flood: fn(&mut MachineWithFunction<QemuClient>)) {
     let live = LiveHost::start();
     let (mut b, mut c) = (VfGuest::under_qemu(&live, 5), VfGuest::under_qemu(&live, 6));
@@ -60,12 +60,13 @@ fn dma_maps_at_full_speed_do_not_stop_other_guests() {
     });
 }
 
-/// Number of windows of a client near its limit. The first page stays free.
+/// Number of DMA windows that a client maps, near the limit per client. The first page stays free.
 const MANY: u64 = 60_000;
-/// Number of messages that the client with many windows sends at a time.
+/// Number of map messages that the client with many DMA windows sends at a time.
 const BATCH: usize = 300;
 
-/// Runs a client that sends the most expensive requests in batches.
+/// Runs a client with [`MANY`] DMA windows that maps and unmaps another window again and again, in batches,
+/// and counts the replies.
 fn juggle_windows(socket: &Path, stop: &AtomicBool, handled: &AtomicU64) {
     let mut raw = RawConnection::greet(socket);
     for first in (1..MANY).step_by(BATCH) {

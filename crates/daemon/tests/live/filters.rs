@@ -13,7 +13,7 @@ fn group(n: u8) -> MacAddress {
     MacAddress([0x33, 0x33, 0xff, 0, 0, n])
 }
 
-/// Returns the remedy for a full filter list: the setting trust.
+/// Returns a change that trusts the VF, the remedy for a full filter list.
 fn trust() -> VfSettings {
     VfSettings { trust: Some(true), ..VfSettings::default() }
 }

@@ -20,10 +20,10 @@ const TIMES: usize = 3;
 /// Speed of an AVF's link, Mb/s.
 const SPEED: Option<u32> = Some(25_000);
 
-/// VMM that has mapped the mappable areas of BAR 0.
+/// QEMU client that has mapped the mappable areas of BAR 0 into the test, as QEMU maps doorbell pages.
 struct BarMappingVmm {
     qemu: QemuClient,
-    /// Start, length and memory of each mappable area of BAR0.
+    /// Offset, length and mapped memory of each mappable area of BAR 0.
     areas: Vec<(u64, u64, MappedFile)>,
 }
 
@@ -44,7 +44,8 @@ impl BarMappingVmm {
         Self { qemu, areas }
     }
 
-    /// Returns the memory of an access, and the offset in it.
+    /// Returns the mapped area that holds a register, and the register's offset in the area; `None` if the register is
+    /// not mapped.
     fn area(&self, region: u32, offset: u64) -> Option<(&MappedFile, u64)> {
         let within = |(start, size, _): &&(u64, u64, MappedFile)| (*start..start + size).contains(&offset);
         let (start, _, memory) = self.areas.iter().find(within).filter(|_| region == BAR0)?;
@@ -70,7 +71,7 @@ impl Vmm for BarMappingVmm {
     }
 }
 
-/// Guest whose driver has enabled the VF and sees its link.
+/// Guest with mapped doorbells, and its AVF driver, which has enabled the VF and sees its link.
 struct BarMappingGuest {
     machine: MachineWithFunction<BarMappingVmm>,
     driver: AvfDriver,
@@ -86,7 +87,8 @@ impl BarMappingGuest {
         Self { machine, driver }
     }
 
-    /// Sends a frame, if there is room, and returns the number of received frames.
+    /// Sends a frame to `to` if the transmit ring has room, and returns the number of frames received since the last
+    /// call.
     fn exchange(&mut self, to: MacAddress) -> usize {
         let mut frame = [to.0, self.driver.mac().0].concat();
         frame.extend([0x88, 0xb5]);
@@ -103,7 +105,7 @@ impl BarMappingGuest {
     }
 }
 
-/// Returns everything that a driver would notice.
+/// Returns the properties of a VF of which its driver would notice a change: resets, notices, enabled, link.
 fn noticed(status: &VfStatus) -> (u64, u64, bool, bool) {
     (status.mailbox.resets, status.mailbox.notices, status.active, status.link)
 }

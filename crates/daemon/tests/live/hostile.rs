@@ -10,7 +10,7 @@ use std::net::Shutdown;
 use std::os::fd::AsFd;
 use vfio_user::wire::Command;
 
-/// Two guests that must not be disturbed, and VF 0 for a hostile client.
+/// Host with guests on VFs 1 and 2, which must not be disturbed. VF 0 is free for a hostile client.
 struct BystanderGuests {
     live: LiveHost,
     b: VfGuest<qemu::QemuClient>,
@@ -33,7 +33,7 @@ impl BystanderGuests {
         exchange(&mut self.b, &mut self.c, 5);
     }
 
-    /// Checks that the next client of VF 0 finds a working VF.
+    /// Checks that the two guests still exchange frames, and that the next client of VF 0 finds a working VF.
     #[track_caller]
     fn and_so_is_the_next_client(&mut self) {
         self.are_fine();

@@ -13,7 +13,7 @@ use std::process::Command;
 
 const CONFIG: &str = "[[port]]\nuplink.interface = \"wire0\"\n";
 
-/// Creates the port's interface and the host's, which has an address.
+/// Creates a veth pair: `wire0` for the port, and `host0` with an address for the host.
 pub(crate) fn make_pair() {
     ip("link add wire0 type veth peer name host0");
     ip("addr add 10.99.0.1/24 dev host0");
@@ -21,7 +21,8 @@ pub(crate) fn make_pair() {
     ip("link set wire0 up");
 }
 
-/// Runs a test in a namespace with a pair of interfaces.
+/// Runs a test in a network namespace with a veth pair: `wire0` for the port, `host0` for the host. Skips the
+/// test if the kernel has no veth.
 pub(crate) fn with_a_pair(name: &str, body: impl FnOnce() + Send) {
     in_network_namespace(name, || {
         let probe = "link add wire0 type veth peer name host0".split(' ');

@@ -94,12 +94,13 @@ fn vector_without_an_eventfd_notifies_no_client() {
     assert_eq!(a.take(), [[1; 60]], "the frame is missing too");
 }
 
-/// Returns the interval of the guest's receive vector as its driver reads it, microseconds.
+/// Returns the throttling interval of the guest's receive vector as the guest's driver reads it, microseconds.
 fn interval(guest: &mut VfGuest<QemuClient>) -> u32 {
     eitr::interval_us(guest.machine.read(vf::VTEITR + 4 * u32::from(RECEIVE_VECTOR)))
 }
 
-/// Writes an interval as the guest's driver, and checks that policy corrects it.
+/// Writes a throttling interval as the guest's driver does, and checks that policy corrects the interval to `expected`;
+/// both in microseconds.
 #[track_caller]
 fn corrected(guest: &mut VfGuest<QemuClient>, written: u32, expected: u32) {
     guest.machine.write(vf::VTEITR + 4 * u32::from(RECEIVE_VECTOR), written << eitr::INTERVAL_SHIFT);

@@ -22,22 +22,22 @@ const GIVES_UP: Duration = Duration::from_secs(5);
 /// Time for which the pair exchanges frames after the third guest's action.
 const AFTER: Duration = Duration::from_millis(300);
 
-/// Returns the MiB of the third guest's memory from the environment, for a measurement.
+/// Returns the size of the third guest's memory that the environment requests, MiB; `None` without a request.
 fn asked() -> Option<u64> {
     std::env::var("SOFTIOV_LATENCY_MIB").ok()?.parse().ok()
 }
 
-/// Returns the bytes of the third guest's memory.
+/// Returns the size of the third guest's memory, bytes: as the environment requests, or 128 MiB.
 fn size() -> u64 {
     asked().unwrap_or(128) << 20
 }
 
-/// Makes the kernel allocate all pages of a file.
+/// Makes the kernel allocate all pages of the third guest's memory file.
 fn fill(fd: &OwnedFd) {
     fallocate(fd, FallocateFlags::empty(), 0, size()).unwrap();
 }
 
-/// Returns a memory file with all its pages.
+/// Creates the third guest's memory file, with all its pages allocated.
 fn memory() -> OwnedFd {
     let fd = memfd_create("latency", MemfdFlags::CLOEXEC).unwrap();
     fill(&fd);
@@ -49,10 +49,10 @@ fn map(qemu: &mut QemuClient, fd: OwnedFd) {
     qemu.done(|client, out| client.dma_map(out, window, Some(fd))).unwrap();
 }
 
-/// Action of the third guest with its connection and its memory.
+/// Function that acts as the third guest, on the guest's connection and its memory file.
 type GuestMemoryAction = fn(QemuClient, OwnedFd);
 
-/// Memory actions of the third guest by name. The first action is the reference.
+/// Actions of the third guest by name. The first, a second of idleness, is the reference.
 const DEEDS: [(&str, GuestMemoryAction); 4] = [
     ("quiet", |qemu, fd| {
         thread::sleep(Duration::from_secs(1));
@@ -78,7 +78,7 @@ const DEEDS: [(&str, GuestMemoryAction); 4] = [
     }),
 ];
 
-/// Returns the worst round-trip time of two guests during an action of a third.
+/// Returns the longest time of a round trip between two guests while a third performs `deed`.
 fn worst(deed: GuestMemoryAction) -> Duration {
     let live = LiveHost::start();
     let (mut b, mut c) = (VfGuest::under_qemu(&live, 1), VfGuest::under_qemu(&live, 2));

@@ -74,7 +74,7 @@ fn killed_vmm_is_replaced_without_disturbing_other_guests() {
     exchange(&mut a, &mut b, 5);
 }
 
-/// Exchanges frames, skipping those that the lost client had sent before.
+/// Sends a frame from `b` to `c` and one back. `b` skips frames that a killed guest sent it before.
 fn exchange_after_traffic(b: &mut VfGuest<QemuClient>, c: &mut VfGuest<QemuClient>) {
     assert!(b.send(c.vf.mac(), &[3; 60]));
     assert_eq!(c.receive(), [[3; 60]]);

@@ -14,7 +14,8 @@ use std::process::Command;
 
 const CONFIG: &str = "[[port]]\nuplink.macvtap = \"vtap0\"\n";
 
-/// Creates the macvtap with a unique number: the device files of all network namespaces are in one folder.
+/// Creates the macvtap `vtap0` on `wire0`, with an interface index of its own: the device files of all network
+/// namespaces are in one folder.
 fn make_macvtap() -> Result<(), String> {
     let number = 1_000_000 + 2 * rustix::thread::gettid().as_raw_nonzero().get();
     let words = format!("link add link wire0 name vtap0 index {number} type macvtap mode passthru");
@@ -29,7 +30,8 @@ fn make_macvtap() -> Result<(), String> {
     }
 }
 
-/// Runs a test in a namespace with the pair and the macvtap.
+/// Runs a test in a network namespace with a veth pair and a macvtap on one of its ends. Skips the test if the kernel
+/// has no macvtap.
 fn with_a_macvtap(name: &str, body: impl FnOnce() + Send) {
     with_a_pair(name, || match make_macvtap() {
         Ok(()) => body(),

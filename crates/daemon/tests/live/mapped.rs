@@ -27,7 +27,7 @@ fn bar0(qemu: &mut QemuClient, room: u32) -> (RegionLayout, Vec<OwnedFd>) {
     answered.unwrap()
 }
 
-/// Maps the mappable pages of BAR0 into the test.
+/// Maps the pages of BAR 0 that the host offers into the test's memory, and returns the mapping.
 fn pages(qemu: &mut QemuClient) -> MappedFile {
     let (layout, fds) = bar0(qemu, 64);
     let area = layout.sparse[0];

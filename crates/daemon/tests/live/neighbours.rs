@@ -18,15 +18,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Returns the number of round trips from the environment.
+/// Returns the number of round trips to measure that the environment requests; `None` without a request.
 fn rounds() -> Option<usize> {
     std::env::var("SOFTIOV_NEIGHBOUR_ROUNDS").ok()?.parse().ok()
 }
 
-/// Action of the third guest, repeated without a pause.
+/// Function that loads the port once as the third guest; the test repeats the call without a pause.
 type FloodAction = fn(&mut VfGuest<QemuClient>);
 
-/// Kinds of frame floods by name. The first one uses the processor but not the port.
+/// Floods of the third guest by name. The first one uses a processor but not the port.
 const FLOODS: [(&str, FloodAction); 6] = [
     ("nothing, busily", |_| (0..1000).for_each(|_| std::hint::spin_loop())),
     ("frames of 64 B", |guest| send(guest, &frame(46), &TxOffload::default())),
@@ -57,7 +57,7 @@ fn frame(payload: usize) -> Vec<u8> {
     [&UNKNOWN[..], &[0; 6], &[0x88, 0xb5], &vec![1; payload]].concat()
 }
 
-/// Returns a TCP segment to the unknown address, with headers for segmentation.
+/// Returns a TCP packet to [`UNKNOWN`], with headers that the card can copy to segments.
 fn tcp(payload: usize) -> Vec<u8> {
     let mut ip = [0; 20];
     (ip[0], ip[8], ip[9]) = (0x45, 64, 6);
@@ -67,7 +67,7 @@ fn tcp(payload: usize) -> Vec<u8> {
     [&UNKNOWN[..], &[0; 6], &IPV4, &ip, &header, &vec![1; payload]].concat()
 }
 
-/// Fills the ring with copies of a frame, and rings the doorbell once.
+/// Fills the guest's transmit ring with copies of a frame, and rings the doorbell once.
 fn send(guest: &mut VfGuest<QemuClient>, frame: &[u8], offload: &TxOffload) {
     let mut frame = frame.to_vec();
     frame[6..12].copy_from_slice(&guest.vf.mac().0);
@@ -76,7 +76,7 @@ fn send(guest: &mut VfGuest<QemuClient>, frame: &[u8], offload: &TxOffload) {
     guest.vf.clean(&mut guest.machine);
 }
 
-/// Returns the round-trip times of two guests beside a flood, shortest first.
+/// Measures `count` round trips between two guests while a third repeats `flood`. Returns the times, shortest first.
 fn round_trips(flood: FloodAction, count: usize) -> Vec<Duration> {
     let live = LiveHost::start();
     let (mut b, mut c) = (VfGuest::under_qemu(&live, 1), VfGuest::under_qemu(&live, 2));

@@ -9,7 +9,8 @@ use daemon::control::protocol::{
 use daemon::settings::{PortSettings, VfSettings};
 use i82576::MacAddress;
 
-/// Applies a file, and returns the names of the changed ports and VFs.
+/// Applies a configuration file to the host. Returns the names of the changed ports and VFs with the kind of
+/// change, or the error.
 fn apply(live: &LiveHost, text: &str) -> Result<Vec<(String, ConfigChangeKind)>, String> {
     let file = ApplyRequest { name: "test.toml".into(), text: text.into(), ..ApplyRequest::default() };
     match ask(&live.control_socket(), ControlRequest::Apply(file)) {

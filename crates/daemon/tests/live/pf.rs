@@ -28,7 +28,8 @@ fn boot(live: &LiveHost) -> MachineWithFunction<QemuClient> {
     qemu::boot_as(&live.pf_socket(), qemu::PF, qemu::share)
 }
 
-/// Sends a frame on queue 0 with a new ring, and waits for vector 9. Returns true if the descriptor is done.
+/// Sends a frame as the PF's driver, on queue 0 with a new ring. Waits for vector 9, and returns true if the
+/// card has marked the descriptor as done.
 fn sends(machine: &mut MachineWithFunction<QemuClient>) -> bool {
     let ring = machine.dma_alloc(8 * SIZE, 128).unwrap().iova;
     let buffer = machine.dma_alloc(64, 64).unwrap().iova;
@@ -151,7 +152,7 @@ fn next_client_cannot_access_the_former_clients_memory() {
     assert!(sends(&mut next));
 }
 
-/// Assigns an eventfd to the only vector of an interrupt type.
+/// Assigns an eventfd to the only vector of an interrupt type (a VFIO index), and returns the eventfd.
 fn listen(machine: &mut MachineWithFunction<QemuClient>, index: u32) -> EventFd {
     let eventfd = EventFd::new().unwrap();
     let copy = eventfd.as_fd().try_clone_to_owned().unwrap();
@@ -159,7 +160,7 @@ fn listen(machine: &mut MachineWithFunction<QemuClient>, index: u32) -> EventFd 
     eventfd
 }
 
-/// Switches MSI-X off, as for a driver that does not use it.
+/// Switches MSI-X off in the PF's configuration space, as for a driver that does not use MSI-X.
 fn without_msix(machine: &mut MachineWithFunction<QemuClient>) {
     let control = machine.capability(0x11) + 2;
     machine.vmm.store(CONFIG, control, &[0, 0]);

@@ -13,14 +13,14 @@ use vfio_user::wire::Command;
 const FAMILIES: [&str; 2] = ["[[port]]\nvfs = 7\n", "[[port]]\nfamily = \"avf\"\nvfs = 7\n"];
 const NO_REPLY: u32 = 1 << 4;
 
-/// Message of a client, with the kind of the descriptor that it carries.
+/// Message of a vfio-user client, with its name and the kind of descriptor that is sent with it.
 struct DescriptorMessage {
     name: &'static str,
     bytes: Vec<u8>,
     with: AttachedDescriptor,
 }
 
-/// Kind of the descriptor that is sent with a message.
+/// Kind of file descriptor that is sent with a vfio-user message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AttachedDescriptor {
     Nothing,
@@ -32,12 +32,12 @@ fn store(region: u32, offset: u64, data: &[u8]) -> Vec<u8> {
     [access(region, offset, data.len() as u32), data.to_vec()].concat()
 }
 
-/// Returns flags, index, start and count of DEVICE_SET_IRQS.
+/// Returns the body of a DEVICE_SET_IRQS message for MSI-X vectors: size, flags, index, start and count.
 fn irqs(flags: u32, start: u32, count: u32) -> Vec<u8> {
     [20, flags, MSIX, start, count].map(u32::to_le_bytes).concat()
 }
 
-/// Returns a message of every kind, in an order in which all valid ones succeed.
+/// Returns one vfio-user message of every kind, in an order in which all valid ones succeed.
 fn conversation() -> Vec<DescriptorMessage> {
     let version = b"\0\0\x01\0{\"capabilities\":{\"max_msg_fds\":16,\"write_multiple\":true}}\0";
     let fixed = |argsz: u32, index: u32, length| {
@@ -86,7 +86,7 @@ fn conversation() -> Vec<DescriptorMessage> {
     ]
 }
 
-/// Client that sends a message with descriptors in pieces.
+/// vfio-user client that sends a message in pieces, and the memory and eventfd that it passes to the host.
 struct PiecewiseClient {
     raw: RawConnection,
     ram: GuestRam,
@@ -102,7 +102,8 @@ impl PiecewiseClient {
         }
     }
 
-    /// Sends a part of a message in pieces. Its descriptor goes with the first byte.
+    /// Sends the bytes `from..to` of a message in pieces of `piece` bytes. The message's descriptor goes with its first
+    /// byte.
     fn send(&mut self, message: &DescriptorMessage, from: usize, to: usize, piece: usize) {
         for (part, at) in message.bytes[from..to].chunks(piece).zip((from..).step_by(piece)) {
             let memory = self.ram.fd();
@@ -118,13 +119,14 @@ impl PiecewiseClient {
         }
     }
 
-    /// Returns the reply to a message, if the message has one.
+    /// Receives the host's reply to a message; `None` if the message requests no reply.
     fn reply(&mut self, message: &DescriptorMessage) -> Option<(u32, Vec<u8>)> {
         let posted = message.bytes[8] & NO_REPLY as u8 != 0;
         (!posted).then(|| self.raw.reply().unwrap_or_else(|| panic!("{}: no reply", message.name)))
     }
 
-    /// Checks that the descriptor of a message has arrived exactly once.
+    /// Checks that the host has received the descriptor of a message exactly once: one shareable window, or one signal
+    /// of the eventfd.
     fn has_its_descriptor(&self, live: &LiveHost, vf: u8, message: &DescriptorMessage) {
         match message.name {
             "map" => assert_eq!(live.show(vf).peer.as_ref().map(|peer| peer.shareable), Some(1)),
@@ -134,7 +136,7 @@ impl PiecewiseClient {
     }
 }
 
-/// Returns the replies to messages that are sent whole.
+/// Sends messages whole on VF 6, and returns the host's replies, with which those to messages in pieces are compared.
 fn expected(live: &LiveHost, messages: &[DescriptorMessage]) -> Vec<Option<(u32, Vec<u8>)>> {
     let mut client = PiecewiseClient::connect(live, 6);
     let whole = |message: &DescriptorMessage| {

@@ -12,8 +12,8 @@ fn mirror(rule: Option<MirrorRule>) -> PortSettings {
     PortSettings { mirror: BTreeMap::from([("2".to_owned(), rule)]), ..PortSettings::default() }
 }
 
-/// Sends a frame from one guest to another, and then one to the watcher. Returns the number of frames that the watcher
-/// received before its own, which arrives last.
+/// Sends a frame from `a` to `b`, and then one to the watcher. Returns the number of frames that the watcher received
+/// before its own, which arrives last.
 fn seen(
     a: &mut VfGuest<QemuClient>,
     b: &mut VfGuest<QemuClient>,
@@ -116,7 +116,7 @@ fn storm_frames_are_dropped_and_counted_for_each_guest() {
     assert_eq!(live.show(1).drops.rx_storm, lost);
 }
 
-/// Checks that a broadcast arrives again after a storm.
+/// Sends a broadcast after a storm, and waits until the other guest has received it.
 fn exchange_after_storm(a: &mut VfGuest<QemuClient>, b: &mut VfGuest<QemuClient>) {
     assert!(a.send(MacAddress::BROADCAST, &[9; 60]));
     while !b.receive().contains(&vec![9; 60]) {}

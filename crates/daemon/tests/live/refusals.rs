@@ -16,7 +16,7 @@ const OTHER: MacAddress = MacAddress([2, 5, 5, 5, 5, 5]);
 
 type MailboxResult = Result<(), VfError>;
 
-/// Starts a guest under a changed policy.
+/// Starts a host, changes the settings of VF 0, and boots a guest on VF 0.
 fn guest(change: VfSettings) -> (LiveHost, VfGuest<QemuClient>) {
     let live = LiveHost::start();
     live.change(0, change);
@@ -24,7 +24,8 @@ fn guest(change: VfSettings) -> (LiveHost, VfGuest<QemuClient>) {
     (live, guest)
 }
 
-/// Checks that a request is refused, for this reason alone.
+/// Sends a mailbox request by `ask`. Checks that the PF refuses it, and that the VF's status counts one refusal, for
+/// the reason `why`.
 #[track_caller]
 fn assert_refused(
     world: &mut (LiveHost, VfGuest<QemuClient>),
@@ -38,7 +39,7 @@ fn assert_refused(
     assert_eq!(refused.into_iter().collect::<Vec<_>>(), [(why.to_owned(), 1)]);
 }
 
-/// Sends a message without the mailbox protocol of a driver.
+/// Writes a message to the VF's mailbox registers and signals the PF, without the mailbox protocol of a driver.
 fn raw(machine: &mut MachineWithFunction<QemuClient>, words: &[u32]) {
     machine.write(V2PMAILBOX, 4);
     for (word, at) in words.iter().zip((VMBMEM..).step_by(4)) {

@@ -15,7 +15,8 @@ use std::time::Duration;
 use tracing_subscriber::fmt::MakeWriter;
 use vfio_user::wire::Command;
 
-/// Connects and disconnects a client in one of several ways.
+/// Connects and disconnects a client in one of four ways, by `round`: silent, with mapped memory, with a
+/// booted guest, in the middle of a message.
 fn come_and_go(live: &LiveHost, ram: &GuestRam, round: usize) {
     let socket = live.socket((round % 7) as u8);
     match round % 4 {

@@ -58,7 +58,7 @@ impl StreamPeer {
         self.0.write_all(&[&(frame.len() as u32).to_be_bytes(), frame].concat()).unwrap();
     }
 
-    /// Checks that frames reach the guest and leave it.
+    /// Sends a frame to a guest and receives one from it over the stream, and checks both.
     fn reaches(&mut self, guest: &mut VfGuest<QemuClient>) {
         let mac = guest.vf.mac().0;
         self.send(&[&mac[..], &STATION, &[0x88, 0xb5], &[9; 46]].concat());

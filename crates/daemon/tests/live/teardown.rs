@@ -28,7 +28,7 @@ fn memfd(name: &str, size: u64) -> OwnedFd {
     fd
 }
 
-/// Returns a memory file with all its pages allocated.
+/// Creates a memory file of `size` bytes, with all its pages allocated by writes.
 fn touched(size: u64) -> OwnedFd {
     let fd = memfd("touched", size);
     let memory = MappedFile::map(&fd, 0, size, MemoryProtection::ReadWrite).unwrap();
@@ -36,7 +36,7 @@ fn touched(size: u64) -> OwnedFd {
     fd
 }
 
-/// Returns the processor time of the threads of this process with a name.
+/// Returns the processor time that this process's threads named `name` have used.
 fn taken_by(name: &str) -> Duration {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let of_task = |task: std::path::PathBuf| {
@@ -77,10 +77,11 @@ fn unmapping_a_large_guest_does_not_block_the_port_thread() {
     });
 }
 
-/// Linger time, longer than a test takes on a busy machine.
+/// Time for which the close of a test's TCP connection blocks, longer than a test takes on a busy machine.
 const TEN_MINUTES: Duration = Duration::from_secs(600);
 
-/// Returns a connection with unsent data that its other end does not read. The last close of it blocks for `patience`.
+/// Returns a TCP connection with unsent data, and its other end, which reads nothing. The last close of the first
+/// blocks for `patience`.
 fn lingering(patience: Duration) -> (OwnedFd, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -92,7 +93,7 @@ fn lingering(patience: Duration) -> (OwnedFd, TcpStream) {
     (stream.into(), other)
 }
 
-/// Makes the host close descriptors whose close blocks, and checks that guests are served meanwhile.
+/// Passes the host `count` descriptors whose close blocks, by `send`, and checks that two guests are served meanwhile.
 fn beside_descriptors_that_do_not_close(count: usize, mut send: impl FnMut(&LiveHost, OwnedFd)) {
     let live = LiveHost::start();
     let (mut b, mut c) = (VfGuest::under_qemu(&live, 1), VfGuest::under_qemu(&live, 2));
@@ -105,7 +106,7 @@ fn beside_descriptors_that_do_not_close(count: usize, mut send: impl FnMut(&Live
     assert!(live.is_whole());
 }
 
-/// Sends a message with a descriptor, of which the host has the last copy.
+/// Sends a message with a descriptor and closes the test's copy, so that the host has the last one.
 fn send_and_forget(raw: &mut RawConnection, bytes: &[u8], fd: OwnedFd) {
     raw.send_with(&bytes[..20], &[fd.as_fd()]);
     drop(fd);
@@ -128,7 +129,7 @@ fn slow_close_of_an_unexpected_descriptor_blocks_no_other() {
     });
 }
 
-/// Tries, so that the host closes the last copy at least once.
+/// Number of refused clients that send a descriptor, enough that the host closes the last copy of at least one.
 const TRIES: usize = 8;
 
 #[test]

@@ -7,7 +7,7 @@ use crate::support::live::LiveHost;
 use crate::support::tap::{TAP, hears_the_host, host_broadcasts, ip, on_a_tap, received_by_the_host};
 use i82576::MacAddress;
 
-/// Runs a test on a tap, in a process of its own.
+/// Runs a test with a host on a tap, in a process of its own.
 fn alone_on_a_tap(name: &str, body: fn(LiveHost)) {
     alone(name, || on_a_tap(name, TAP, body));
 }

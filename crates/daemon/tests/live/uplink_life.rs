@@ -370,7 +370,7 @@ fn flood_of_new_interfaces_does_not_slow_the_port() {
     });
 }
 
-/// Creates and deletes a thousand network interfaces.
+/// Creates and deletes a thousand network interfaces, to flood the host with kernel notices about interfaces.
 fn flood() {
     let pairs = (0..500).map(|n| format!("link add flood{n} group 7 type veth peer name other{n} group 7\n"));
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -379,7 +379,7 @@ fn flood() {
     ip("link del group 7");
 }
 
-/// Returns the processor time of a thread of this process so far, user and system.
+/// Returns the processor time that this process's thread named `name` has used so far.
 fn thread_time(name: &str) -> Duration {
     let threads = std::fs::read_dir("/proc/self/task").unwrap().map(|thread| thread.unwrap().path());
     let is_it =

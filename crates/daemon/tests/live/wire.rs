@@ -6,9 +6,9 @@ use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
 use daemon::control::uplink::{UplinkState, UplinkStatus};
 
-/// Configuration of two ports on one wire.
+/// Configuration of a host with two ports, joined by a wire.
 const WIRED: &str = "[[port]]\nvfs = 2\nuplink.wire = \"w\"\n[[port]]\nvfs = 2\nuplink.wire = \"w\"\n";
-/// Configuration of two unconnected ports.
+/// Configuration of a host with two ports without uplinks.
 const APART: &str = "[[port]]\nvfs = 2\n[[port]]\nvfs = 2\n";
 
 fn uplink(live: &LiveHost, port: &str) -> UplinkStatus {

@@ -15,14 +15,14 @@ use host::xdp::XdpProgram;
 use i82576::MacAddress;
 use std::process::Command;
 
-/// Configuration of a host whose threads keep only the rights to attach to an interface that returns.
+/// Configuration of a confined host. Its threads keep only the privileges to attach again to an interface that returns.
 const CONFINED: &str = "confine = { user = \"0:0\" }\n";
 
 fn config(mode: &str) -> String {
     format!("[[port]]\nuplink = {{ interface = \"wire0\", xdp = \"{mode}\" }}\n")
 }
 
-/// Runs a test with a pair, if the kernel allows it to load programs.
+/// Runs a test with a veth pair. Skips the test if the kernel does not allow this process to load XDP programs.
 fn where_programs_load(name: &str, body: impl FnOnce() + Send) {
     with_a_pair(name, || match XdpProgram::load() {
         Ok(_) => body(),
@@ -30,7 +30,7 @@ fn where_programs_load(name: &str, body: impl FnOnce() + Send) {
     });
 }
 
-/// Returns true if the port's interface has a program.
+/// Returns true if an XDP program is attached to the port's interface.
 fn has_program() -> bool {
     let output = Command::new("ip").args(["link", "show", "wire0"]).output().unwrap();
     String::from_utf8_lossy(&output.stdout).contains("xdp")
@@ -40,7 +40,7 @@ fn status(live: &LiveHost) -> UplinkStatus {
     live.port().uplink_status.unwrap()
 }
 
-/// Waits until frames pass the interface in an XDP mode.
+/// Waits until the first port has a link and its interface is in an XDP mode.
 #[track_caller]
 fn wait_mode(live: &LiveHost, mode: InterfaceMode) {
     wait_port(live, "the mode", |port| {

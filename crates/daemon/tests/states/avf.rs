@@ -26,10 +26,11 @@ use policy::{
 };
 use world::{CardFixture, TestFunction, mac};
 
-/// Number of VFs of the card in the saved states.
+/// Number of VFs of the AVF card whose state is saved.
 const VFS: u8 = 8;
 
-/// Returns the state of a port in the middle of its work.
+/// Returns the state of an AVF port with delayed packets, an unread mailbox message, a throttled VF and a quarantined
+/// one.
 pub(crate) fn rich_avf() -> AvfPortState {
     let mut world = CardFixture::new(VFS).across_a_plane();
     world.map(1);
@@ -65,7 +66,7 @@ pub(crate) fn rich_avf() -> AvfPortState {
     around(conduct, Some(rest))
 }
 
-/// Starts VF `n` with a driver. The first has a rate limit, the second a port VLAN, and the third a list of VLANs.
+/// Sets the policy of VF `n` and starts its driver. VF 0 has a rate limit, VF 1 a port VLAN, and VF 2 a list of VLANs.
 fn start(world: &mut CardFixture, n: u8) -> AvfDriver {
     let policy = VfPolicy {
         mac: Some(mac(n)),
@@ -86,7 +87,7 @@ fn start(world: &mut CardFixture, n: u8) -> AvfDriver {
     vf
 }
 
-/// Throttles VF 0, and quarantines VF 3.
+/// Makes the PF driver throttle VF 0 for its conduct, and quarantine VF 3 for the administrator.
 fn hold_back(world: &mut CardFixture) {
     let limits = [OffenceThresholds { warn: 1, throttle: 5, quarantine: 0 }; 6];
     let watch = |pf: &mut AvfPf, side: &mut TestFunction<'_>, events| pf.watch(side, 0, [events; 6], &limits);

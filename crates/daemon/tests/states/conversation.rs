@@ -20,35 +20,35 @@ use policy::{
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
-/// Action in a conversation between drivers and card.
+/// Random action of a guest, a driver, the administrator, the host or the wire on the tested card.
 #[derive(Debug, Clone)]
 pub(crate) enum ConversationAction {
-    /// Sends a frame of this length from a VF to a VF, or to the wire.
+    /// Sends a frame of a length from a VF to an [`address`]: a VF's, one beyond the wire, or the broadcast address.
     Send(u8, u8, usize),
-    /// Sends a TCP packet of this length, to be cut into segments of 400 bytes.
+    /// Sends a TCP packet with a payload of this length, which the card cuts into segments of 400 bytes.
     SendLarge(u8, u8, usize),
     Receive(u8),
-    /// Sends a mailbox request, by number, with an argument.
+    /// Sends a VF's mailbox request, by number, with an argument.
     Ask(u8, u8, u16),
     Watchdog(u8),
     FunctionLevelReset(u8),
-    /// Resets a VF as the VMM does.
+    /// Resets a VF through the SR-IOV manager, as a VMM does.
     Reset(u8),
-    /// Writes to a VF's MSI-X table and signals a vector.
+    /// Writes bytes to a VF's MSI-X table at an offset, and signals two vectors.
     Message(u8, u64, Vec<u8>),
     Policy(u8, Box<VfPolicy>),
     PortPolicy(Box<PortPolicy>),
     Quarantine(u8, bool),
-    /// Passes the PF driver a count of events.
+    /// Reports a VF's number of events of each kind of offence to the PF driver.
     Watch(u8, u64),
     PortReset,
     PortLink(bool),
     Carrier(bool),
     Arrive(u8, usize),
-    /// Take back a queue's posted descriptors, so that frames wait for others.
+    /// Takes back the posted descriptors of a VF's first receive queue, so that frames wait for new ones.
     Starve(u8),
     Budget(usize),
-    /// Advances the time by microseconds.
+    /// Advances the card's clock by this number of microseconds.
     Wait(u64),
 }
 
@@ -128,7 +128,7 @@ fn act() -> impl Strategy<Value = ConversationAction> {
     ]
 }
 
-/// Returns address `n`: of a VF, of a station beyond the wire, or the broadcast address.
+/// Returns Ethernet address `n`: of a VF, of a station beyond the wire, or the broadcast address.
 fn address(n: u8) -> MacAddress {
     if n == 4 { MacAddress::BROADCAST } else { vf_mac(n) }
 }
@@ -148,7 +148,7 @@ pub(crate) fn tcp(to: MacAddress, from: MacAddress, payload: usize) -> Vec<u8> {
     [&to.0[..], &from.0, &[8, 0], &ip, &transport, &vec![5; payload]].concat()
 }
 
-/// Performs an action, and returns its results as text.
+/// Performs an action on the card with its drivers, and returns the visible results as text.
 pub(crate) fn perform(world: &mut CardWithDrivers, act: &ConversationAction) -> String {
     match act {
         ConversationAction::Send(vf, to, length) => {
@@ -200,7 +200,7 @@ pub(crate) fn perform(world: &mut CardWithDrivers, act: &ConversationAction) -> 
     }
 }
 
-/// Performs an action of the administrator or the host.
+/// Performs an action of the administrator or the host on the port, and returns the PF driver's result as text.
 fn govern(world: &mut CardWithDrivers, act: &ConversationAction) -> String {
     if let ConversationAction::Carrier(up) = act {
         world.card.nic().set_link(*up);
@@ -264,7 +264,7 @@ fn watchdog(world: &mut CardWithDrivers, vf: u8) -> String {
     format!("{check:?} {again:?}")
 }
 
-/// Unmasks the guest's vectors, writes to the MSI-X BAR, and signals two vectors.
+/// Enables MSI-X of a VF, writes to its MSI-X table, and signals two vectors. Returns the delivered messages as text.
 fn message(world: &mut CardWithDrivers, vf: u8, at: u64, bytes: &[u8]) -> String {
     let control = u64::from(MSIX) + u64::from(msix::CONTROL);
     let on = msix::CONTROL_ENABLE.to_le_bytes();
@@ -275,7 +275,8 @@ fn message(world: &mut CardWithDrivers, vf: u8, at: u64, bytes: &[u8]) -> String
     format!("{signalled:?} {:?}", function.release())
 }
 
-/// Returns all visible state besides the results of actions.
+/// Returns everything else that guests, wire and administrator can see, as text: interrupts, frames, counters,
+/// policies, memory and registers.
 fn look(world: &mut CardWithDrivers) -> Vec<String> {
     let mut seen = Vec::new();
     let vfs: Vec<Function> = (0..VFS).map(Vf).collect();
@@ -303,7 +304,8 @@ fn look(world: &mut CardWithDrivers) -> Vec<String> {
     seen
 }
 
-/// Performs actions, with a successor taking over before those that `when` selects. Returns all results.
+/// Performs actions on a new card. A successor takes the card over before each action whose index `when` selects.
+/// Returns all visible results as text.
 fn trace(acts: &[ConversationAction], when: impl Fn(usize) -> bool) -> Vec<String> {
     let mut world = CardWithDrivers::new();
     let mut seen = Vec::new();

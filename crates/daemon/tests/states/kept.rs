@@ -25,16 +25,18 @@ use serde_reflection::{Samples, Tracer, TracerConfig};
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// Enumerations that are private to the card. The tracer names a missing one when it makes the schema.
+/// Names of enumerations that are private to the card and part of its saved state. The tracer names a missing one when
+/// it makes the schema.
 const PRIVATE: [&str; 6] = ["Form", "HashFunction", "Ip", "L4", "Stage", "TcpTimer"];
-/// Hexadecimal digits a line.
+/// Hexadecimal digits per line of a stored state.
 const LINE: usize = 120;
 
 fn file(kind: &str, version: u32, extension: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/states/{kind}-v{version}.{extension}"))
 }
 
-/// Returns the kept file of a version. With `BLESS`, a missing file of today's version is written first.
+/// Returns the text of the stored file of a version. With `BLESS`, a missing file of today's version is written first,
+/// from `now`.
 fn kept<T: SavedState>(version: u32, extension: &str, now: impl FnOnce() -> String) -> String {
     let path = file(std::str::from_utf8(&T::KIND).unwrap(), version, extension);
     if version == T::VERSION && !path.exists() && std::env::var_os("BLESS").is_some() {
@@ -43,7 +45,7 @@ fn kept<T: SavedState>(version: u32, extension: &str, now: impl FnOnce() -> Stri
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns a card's state that uses every part of the encoding.
+/// Returns the state of an 82576 card that uses every part of the encoding.
 fn rich() -> CardState {
     let mut world = CardWithDrivers::new();
     let limited = VfPolicy {
@@ -94,7 +96,7 @@ fn rich() -> CardState {
     world.state()
 }
 
-/// Returns the state of a port with this card.
+/// Returns the state of an 82576 port that uses every part of the encoding, with the card of [`rich`].
 fn rich_port() -> I82576PortState {
     let function = ClientState {
         interventions: VmmInterventions { reads: 1, posted_writes: 2, synchronous_writes: 3, interrupts: 4 },
@@ -116,7 +118,8 @@ pub(crate) fn configured() -> ConfiguredPolicies {
     ConfiguredPolicies { port: SavedPortPolicy::default(), vfs: vec![VfPolicy::default(); 3] }
 }
 
-/// Returns the state of a port's software, with a PF of a guest too.
+/// Returns the state of a port's software that uses every part of the encoding: the host's PF driver, and a PF of a
+/// guest.
 fn rich_software() -> PortSoftwareState {
     let card = rich();
     let (Some(pf), Some(manager)) = (card.pf, card.manager) else { panic!("the host has the PF") };
@@ -175,7 +178,7 @@ fn bytes(digits: &str) -> Vec<u8> {
     digits.chunks_exact(2).map(byte).collect()
 }
 
-/// Returns the encoding of today's version, a type a line.
+/// Returns the encoding of a type's current version as text, one contained type per line.
 fn schema<T: SavedState>() -> String {
     let mut tracer = Tracer::new(TracerConfig::default());
     let samples = Samples::new();
@@ -192,7 +195,7 @@ fn schema<T: SavedState>() -> String {
     registry.iter().map(|(name, format)| format!("{name}: {format:?}\n")).collect()
 }
 
-/// Checks that today's encoding equals the kept schema of its version.
+/// Checks that the current encoding of a type equals the stored schema of its version.
 fn does_not_change<T: SavedState>() {
     let (kept, now) = (kept::<T>(T::VERSION, "schema", schema::<T>), schema::<T>());
     let changed: Vec<_> = now.lines().filter(|line| !kept.lines().any(|kept| kept == *line)).collect();
@@ -204,7 +207,7 @@ fn does_not_change<T: SavedState>() {
     assert_eq!(now, kept, "a type is gone: that needs a new version (see this file)");
 }
 
-/// Checks that every version is read, and that today's encodes to the same bytes again.
+/// Checks that every stored version of a type can be read, and that the current one encodes to the same bytes again.
 fn is_read<T: SavedState>(now: impl Fn() -> T) {
     for version in 1..=T::VERSION {
         let written = bytes(&kept::<T>(version, "hex", || digits(&state::write(&now()).unwrap())));

@@ -7,7 +7,7 @@ use i82576::register::{rx, tx, vf};
 use nic::{Nic, PollBudget, UnpluggedWire};
 use pcie::{Bus, ConfigAccess, DmaFault, Function, Iova};
 
-/// Memory that can be read everywhere, and written in half of its addresses. It counts requests.
+/// Guest memory that can be read everywhere, and written at half of its addresses. Counts the card's requests.
 struct HalfWritableMemory {
     requests: usize,
 }

@@ -17,7 +17,7 @@ use std::cell::Cell;
 /// Number of VFs of the tested card.
 pub(crate) const VFS: u8 = 3;
 const PF: Rid = Rid(0x0008);
-/// Rounds between two replacements of card and driver.
+/// Driver rounds between two replacements of card and PF driver by [`between`].
 const EVERY: u32 = 7;
 
 /// Gives the SR-IOV manager access to the card's configuration space.
@@ -35,20 +35,20 @@ impl ConfigAccess for ManagedConfigSpace<'_> {
 
 impl iovm::SrIovDevice for ManagedConfigSpace<'_> {}
 
-/// The card, its software, and the guests' drivers.
+/// An 82576 card with its PF driver, the SR-IOV manager, and the VF drivers of its guests.
 pub(crate) struct CardWithDrivers {
     pub(crate) card: Backplane,
     pub(crate) manager: SrIovManager,
     pub(crate) vfs: Vec<Vf>,
 }
 
-/// Returns a VF's number as the card's own type.
+/// Returns the typed index of a VF. Fails if the number is out of range.
 pub(crate) fn index(vf: u8) -> VfIndex {
     VfIndex::new(vf).unwrap()
 }
 
 impl CardWithDrivers {
-    /// Creates a card with assigned VFs whose drivers have started and see the link up.
+    /// Creates a card whose [`VFS`] VFs are assigned. Their drivers have started and see the link up.
     pub(crate) fn new() -> Self {
         let mut card = Backplane::new(PORT_MAC, 0);
         let mut device = ManagedConfigSpace(card.nic());
@@ -74,7 +74,7 @@ impl CardWithDrivers {
         world
     }
 
-    /// Enables memory space and bus mastering, as a kernel's PCI core does.
+    /// Enables memory space and bus mastering of a VF, as a kernel's PCI core does.
     pub(crate) fn enable(&mut self, vf: u8) {
         let command = (offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER).to_le_bytes();
         let at = offset::COMMAND.into();
@@ -94,7 +94,7 @@ impl CardWithDrivers {
         guest.write(at::RX_BLOCK + rx::RXDCTL, enabled);
     }
 
-    /// Runs an action of a guest's driver.
+    /// Runs `act` with a VF's driver and its access to the card.
     pub(crate) fn on<R>(
         &mut self,
         vf: u8,
@@ -103,7 +103,7 @@ impl CardWithDrivers {
         act(&mut self.vfs[usize::from(vf)], &mut self.card.vf(vf))
     }
 
-    /// Returns the card's present state.
+    /// Returns the present state of the card, its PF driver and the SR-IOV manager.
     pub(crate) fn state(&mut self) -> CardState {
         let pf = self.card.detach_pf().unwrap();
         let state = CardState::of(self.card.nic(), Some(&pf), Some(&self.manager));
@@ -111,8 +111,8 @@ impl CardWithDrivers {
         state
     }
 
-    /// Replaces the card and its software by a successor, restored from bytes. Until the next action, [`between`]
-    /// replaces card and PF driver again and again.
+    /// Saves the card and its software, and replaces them by a successor restored from the bytes. Until the next
+    /// action, [`between`] replaces card and PF driver again and again.
     pub(crate) fn set_aside(&mut self) {
         let written = state::write(&self.state()).unwrap();
         let restored = through(&written).restore().unwrap();
@@ -123,14 +123,15 @@ impl CardWithDrivers {
     }
 }
 
-/// Decodes a state, and checks that it encodes to the same bytes again.
+/// Decodes a saved card's state, and checks that it encodes to the same bytes again.
 pub(crate) fn through(bytes: &[u8]) -> CardState {
     let state: CardState = state::read(bytes).unwrap();
     assert!(state::write(&state).unwrap() == bytes, "the state encodes differently");
     state
 }
 
-/// Replaces card and driver between two rounds, in one of [`EVERY`] rounds.
+/// Replaces the card and its PF driver by restored copies between two rounds of a waiting driver, in one of [`EVERY`]
+/// rounds.
 fn between(nic: &mut Nic, pf: Option<&mut Pf>) {
     thread_local!(static ROUND: Cell<u32> = const { Cell::new(0) });
     ROUND.set(ROUND.get() + 1);

@@ -11,7 +11,7 @@ use policy::PortVlan;
 
 const GROUP: MacAddress = MacAddress([0x01, 0x00, 0x5e, 0x00, 0x82, 0x57]);
 const OTHER_GROUP: MacAddress = MacAddress([0x01, 0x00, 0x5e, 0x00, 0x00, 0x99]);
-/// Ethernet addresses that no VF has.
+/// Ethernet addresses that no VF has at the start of a check.
 const NEW: MacAddress = MacAddress([0x02, 0x82, 0x57, 0x06, 0x01, 0x00]);
 const FOREIGN: MacAddress = MacAddress([0x02, 0x82, 0x57, 0x06, 0x02, 0x00]);
 const VLAN: u16 = 100;
@@ -19,7 +19,7 @@ const PORT_VLAN: PortVlan = PortVlan { id: 200, qos: 3 };
 const PRIORITY: u16 = 5 << 13;
 const LENGTH: usize = 100;
 
-/// Returns true if a frame of `a` to that address reaches `b`.
+/// Sends a frame from `a` to the address `to`, and returns true if the frame reaches `b`.
 fn reaches<B: CheckSubject>(
     a: &mut CheckedVf<B>,
     b: &mut CheckedVf<B>,
@@ -58,7 +58,7 @@ pub(super) fn all_multicast<B: CheckSubject>(world: &mut CheckContext<B>) -> Che
     }
 }
 
-/// Sends a frame with a VLAN tag that the card inserts.
+/// Sends a frame to which the card adds a VLAN tag. Returns the bytes of the frame without the tag.
 fn send_tagged<B: CheckSubject>(a: &mut CheckedVf<B>, to: MacAddress) -> Result<Vec<u8>, CheckError> {
     let sent = frame(to, a.vf.mac(), 0, LENGTH);
     a.send_bytes(&sent, &TxOffload { vlan: Some(PRIORITY | VLAN), ..TxOffload::default() })?;

@@ -1,5 +1,5 @@
-//! Frames that identify themselves: an own type, a serial, and bytes that follow from it. Other frames on the wire
-//! are ignored.
+//! Frames of the checks that identify themselves: an own type, a serial, and bytes that follow from it. Other frames on
+//! the wire are ignored.
 //!
 //! IP packets are in `packets`.
 
@@ -14,14 +14,14 @@ const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 const HEADER: usize = 14;
 /// Length of a frame's serial number in bytes.
 const SERIAL: usize = 4;
-/// Length of the longest frame in bytes.
+/// Size of the receive buffer in bytes: the length of the longest frame.
 const BUFFER: usize = 9728;
-/// Serial of frames that mark a point in time: earlier frames must have arrived before them.
+/// Serial number of frames that mark a point in time: earlier frames must have arrived before them.
 const MARK: u32 = u32::MAX;
 const MARK_LENGTH: usize = 60;
 /// Timeout of a frame's arrival.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// Time without a frame after which none is expected, if no other frame can mark the point.
+/// Time without a frame after which a check assumes that none will arrive, if no other frame can mark the point.
 const SILENCE: Duration = Duration::from_millis(50);
 const LOOK: Duration = Duration::from_micros(50);
 
@@ -42,7 +42,7 @@ pub(super) enum FrameExchangeError {
     Receive(RxError),
 }
 
-/// Builds a frame of `length` bytes, at least a header and a serial.
+/// Builds a frame of the checks with `length` bytes, at least a header and a serial number.
 pub(super) fn frame(to: MacAddress, from: MacAddress, serial: u32, length: usize) -> Vec<u8> {
     let mut frame = Vec::with_capacity(length);
     frame.extend(to.0);
@@ -53,25 +53,25 @@ pub(super) fn frame(to: MacAddress, from: MacAddress, serial: u32, length: usize
     frame
 }
 
-/// Returns a payload byte, which depends on the frame and the place.
+/// Returns the payload byte at the offset `place` of the frame with this serial number.
 fn byte(serial: u32, place: usize) -> u8 {
     (serial.wrapping_mul(31).wrapping_add(place as u32 * 7) >> 3) as u8
 }
 
-/// Returns the serial number of a frame that a check sent.
+/// Returns the serial number of a frame, or `None` if no check sent it.
 fn serial_of(frame: &[u8]) -> Option<u32> {
     let serial = frame.get(HEADER..HEADER + SERIAL)?;
     (frame[12..HEADER] == ETHERTYPE).then(|| u32::from_be_bytes([serial[0], serial[1], serial[2], serial[3]]))
 }
 
-/// Received frame of a check.
+/// Frame that a check received: the driver's description, and the bytes.
 pub(super) struct CheckedFrame {
     pub(super) received: VfReceivedFrame,
     pub(super) bytes: Vec<u8>,
 }
 
 impl<B: CheckSubject> CheckedVf<B> {
-    /// Sends one of our frames with its doorbell; returns its bytes.
+    /// Sends a frame of the checks and rings the doorbell. Returns the bytes of the frame.
     pub(super) fn send(
         &mut self,
         to: MacAddress,
@@ -83,7 +83,7 @@ impl<B: CheckSubject> CheckedVf<B> {
         Ok(frame)
     }
 
-    /// Sends arbitrary bytes with their doorbell.
+    /// Sends arbitrary bytes as a frame, and rings the doorbell.
     pub(super) fn send_bytes(&mut self, frame: &[u8], offload: &TxOffload) -> Result<(), FrameExchangeError> {
         let not_sent = |error| FrameExchangeError::NotSent { length: frame.len(), error };
         self.vf.transmit(&mut self.hal, frame, offload).map_err(not_sent)?;
@@ -91,7 +91,7 @@ impl<B: CheckSubject> CheckedVf<B> {
         Ok(())
     }
 
-    /// Returns the next frame that a check waits for, if it arrives in time.
+    /// Returns the next received frame that is `wanted`, if it arrives before the timeout.
     pub(super) fn next_where(
         &mut self,
         patience: Duration,
@@ -113,7 +113,7 @@ impl<B: CheckSubject> CheckedVf<B> {
         }
     }
 
-    /// Checks that the sent frame is the next of ours to arrive, unchanged.
+    /// Checks that the next frame of the checks to arrive is `sent`, unchanged.
     pub(super) fn expect(&mut self, sent: &[u8]) -> Result<VfReceivedFrame, FrameExchangeError> {
         let wanted = serial_of(sent).unwrap_or_default();
         let ours = |bytes: &[u8]| serial_of(bytes).is_some();
@@ -125,7 +125,7 @@ impl<B: CheckSubject> CheckedVf<B> {
         }
     }
 
-    /// Checks that no frame of a check arrives for a while.
+    /// Checks that no frame of the checks arrives for a while.
     pub(super) fn expect_nothing(&mut self) -> Result<(), FrameExchangeError> {
         let arrived = self.next_where(SILENCE, |bytes| serial_of(bytes).is_some())?;
         arrived
@@ -133,7 +133,7 @@ impl<B: CheckSubject> CheckedVf<B> {
             .map_or(Ok(()), |serial| Err(FrameExchangeError::Stray(serial)))
     }
 
-    /// Returns true if another of our frames arrives before one that `from` sends now. That one must arrive: frames
+    /// Returns true if a frame of the checks arrives before one that `from` sends now. The latter must arrive: frames
     /// keep their order, so no guess of a waiting time is needed.
     pub(super) fn receives_before(&mut self, from: &mut Self) -> Result<bool, FrameExchangeError> {
         from.send(self.vf.mac(), MARK, MARK_LENGTH)?;

@@ -17,16 +17,16 @@ use vfio_client::VfBus;
 const PINGS: u16 = 20;
 /// Bytes that the TCP check sends.
 const BYTES: u64 = 1 << 20;
-/// First guest's address in runs without a station on the wire.
+/// Address of the first guest in runs without a station on the wire. The second guest has the next address.
 const NETWORK: Ipv4Addr = Ipv4Addr::new(10, 82, 57, 1);
 
-/// Error of a guest's stack.
+/// Error of a TCP/IP stack on a VF.
 pub type GuestStackError = Box<dyn Error + Send + Sync>;
 
 /// Replies to a series of echo requests.
 #[derive(Debug, Clone, Copy)]
 pub struct EchoReplies {
-    /// Replies received.
+    /// Number of replies received.
     pub received: usize,
     /// Median round-trip time; zero without a reply.
     pub median: Duration,
@@ -53,13 +53,13 @@ pub trait GuestStack: Sized {
     fn send_tcp(&self, to: Ipv4Addr, bytes: u64) -> Result<u64, GuestStackError>;
 }
 
-/// Stacks on the first two VFs, and their addresses.
+/// TCP/IP stacks on the first VF and, if the run has it, on the second with its address.
 struct GuestStacks<G> {
     first: G,
     second: Option<(G, Ipv4Addr)>,
 }
 
-/// Functions, and the guests on them once a check has started them.
+/// Context of the checks of TCP/IP: the VFs, and the guests on them once a check has started these.
 pub(super) struct GuestCheckContext<'a, B: CheckSubject, G> {
     world: &'a mut CheckContext<B>,
     guests: Option<GuestStacks<G>>,
@@ -76,7 +76,7 @@ impl<'a, B: CheckSubject, G: GuestStack> GuestCheckContext<'a, B, G> {
         Self { world, guests: None }
     }
 
-    /// Returns the guests, and starts them on the first call.
+    /// Returns the TCP/IP stacks on the VFs, and starts them on the first call.
     fn guests(&mut self) -> Result<&GuestStacks<G>, CheckError> {
         let guests = match self.guests.take() {
             Some(guests) => guests,

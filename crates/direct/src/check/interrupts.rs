@@ -10,25 +10,27 @@ use std::time::Duration;
 
 /// Timeout of an interrupt's arrival.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Time without an interrupt after which none is expected: longer than an interval between two.
+/// Time without an interrupt after which a check assumes that none will arrive: longer than an interval between two.
 const SILENCE: Duration = Duration::from_millis(50);
-/// Timeout of a signal that the card delays: longer than any interval that was set before.
+/// Timeout of a signal that the card delays: longer than any interval that a check has set before.
 const LATE: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_micros(100);
 /// Number of frames for which a masked vector must not signal.
 const MASKED_FRAMES: usize = 64;
-/// Register of the receive vector's interval between two signals.
+/// Offset of the register with the minimum interval between two signals of the receive vector.
 const RECEIVE_INTERVAL: u32 = vf::VTEITR + 4 * RECEIVE_VECTOR as u32;
-/// Receive interval, time of observation, and the additional signals at its ends.
+/// Minimum interval between receive signals that the check of moderation sets.
 const INTERVAL: Duration = Duration::from_millis(8);
+/// Time for which the check of moderation counts signals.
 const MODERATED: Duration = Duration::from_millis(400);
+/// Permitted additional signals at the ends of the time of observation.
 const SLACK: u64 = 2;
 /// Maximum number of frames in flight: fewer than the ring holds.
 const MOST_PENDING: usize = 64;
 const LENGTH: usize = 100;
 
 impl<B: CheckSubject> CheckedVf<B> {
-    /// Handles all pending interrupts, and unmasks every vector.
+    /// Handles all pending interrupts of the VF, and unmasks every vector.
     fn settle(&mut self) {
         self.drain();
         for vector in [TRANSMIT_VECTOR, MAILBOX_VECTOR] {
@@ -62,8 +64,8 @@ impl<B: CheckSubject> CheckedVf<B> {
     }
 }
 
-/// Checks that sending signals transmit, arriving frames signal receive, and the PF's answer to a request signals
-/// the mailbox.
+/// Checks that a sent frame signals the transmit vector, an arriving frame the receive vector, and the PF's answer to a
+/// request the mailbox vector.
 pub(super) fn each_vector<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     a.settle();
@@ -87,8 +89,8 @@ pub(super) fn each_vector<B: CheckSubject>(world: &mut CheckContext<B>) -> Check
     }
 }
 
-/// Checks that a vector that has signalled stays masked. It counts frames, not time: a card that does not mask
-/// signals for one of many.
+/// Checks that a vector that has signalled stays masked. Counts frames, not time: a card that does not mask the vector
+/// signals for one of many frames.
 pub(super) fn masking<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     a.settle();
@@ -111,8 +113,8 @@ pub(super) fn masking<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResu
     passes(format!("the masked vector did not signal for {MASKED_FRAMES} frames"))
 }
 
-/// Sends frames from `a` to `b`, each after the arrival of the one before: so the card had the chance to signal for
-/// that one.
+/// Sends frames from `a` to `b`, each after the arrival of the one before, so that the card has the chance to signal
+/// for each.
 fn one_by_one<B: CheckSubject>(a: &mut CheckedVf<B>, b: &mut CheckedVf<B>) -> Result<(), CheckError> {
     for _ in 0..MASKED_FRAMES {
         b.catch_up(a)?;
@@ -120,7 +122,7 @@ fn one_by_one<B: CheckSubject>(a: &mut CheckedVf<B>, b: &mut CheckedVf<B>) -> Re
     Ok(())
 }
 
-/// Checks that the card signals at most once per interval, on any speed of this machine.
+/// Checks that the card signals at most once per interval, whatever the speed of this machine.
 pub(super) fn moderation<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     b.settle();

@@ -56,21 +56,21 @@ use task::{CheckTask, with_world};
 const PF_PATIENCE: Duration = Duration::from_secs(5);
 const RETRY: Duration = Duration::from_millis(20);
 
-/// Functions and network of a run of the checks.
+/// Plan of a run of the checks: the functions to drive, and a station on the wire.
 #[derive(Debug, Clone)]
 pub struct CheckPlan {
-    /// Functions that the run drives.
+    /// Functions that the run of the checks drives.
     pub functions: FunctionSelection,
     /// Station on the wire that the run pings, if any.
     pub wire: Option<WireStation>,
 }
 
-/// Station on the wire that answers pings, and the VFs' addresses for it.
+/// Station on the wire that answers pings, and the IP addresses that the VFs take for it.
 #[derive(Debug, Clone, Copy)]
 pub struct WireStation {
     /// IP address of the station.
     pub peer: Ipv4Addr,
-    /// IP address of the first VF, in the same /24. The second has the next.
+    /// IP address of the first VF, in the station's /24. The second VF has the next address.
     pub own: Ipv4Addr,
 }
 
@@ -90,8 +90,8 @@ pub enum FunctionSelection {
     Sockets(Vec<PathBuf>),
 }
 
-/// Opens the functions, makes every check, and returns the functions to Linux. The checks of TCP/IP use the stack
-/// `G`. `report` is called after each check and returns whether to continue.
+/// Opens the functions of a plan, performs every check, and returns the functions to Linux. The checks of TCP/IP use
+/// the stack `G`. `report` is called after each check and returns whether to continue.
 ///
 /// # Errors
 /// [`DirectError`]: the drivers cannot be started.
@@ -103,7 +103,7 @@ pub fn run<G: GuestStack>(
     with_world(pci, plan, CheckTask::<G, _> { report, stack: PhantomData })
 }
 
-/// Row of the table of checks: name, expectation and function.
+/// Row of the table of checks: a check's name, the behaviour that it expects of the card, and its function.
 struct CardCheck<W> {
     name: &'static str,
     expected: &'static str,
@@ -212,7 +212,7 @@ impl<W> CardCheck<W> {
     }
 }
 
-/// Outcome of a check of the card.
+/// Outcome of a check of the card: the verdict, and the observed behaviour.
 struct CardCheckOutcome {
     result: CheckVerdict,
     saw: String,
@@ -270,14 +270,15 @@ fn unexpected<T>(saw: impl Into<String>) -> Result<T, CheckError> {
     Err(CheckError::Unexpected(saw.into()))
 }
 
-/// Functions that the checks drive, and their state. VFs come first: they are returned before their PF.
+/// Context of the checks: the started VFs and PF, and the station on the wire. VFs come first, since they are returned
+/// before their PF.
 struct CheckContext<B: CheckSubject> {
     stations: Vec<CheckedVf<B>>,
     port: Option<DrivenPf>,
     wire: Option<WireStation>,
 }
 
-/// VF with its driver, as a check uses it.
+/// VF under check, with its driver.
 struct CheckedVf<B> {
     hal: B,
     vf: Vf,
@@ -300,7 +301,7 @@ impl<B: CheckSubject> CheckContext<B> {
         pf.chain(self.stations.iter().map(vf)).collect()
     }
 
-    /// Returns the first two VFs, if the run has them.
+    /// Returns the first two VFs, or an error that skips the check if the run has fewer.
     fn pair(&mut self) -> Result<(&mut CheckedVf<B>, &mut CheckedVf<B>), CheckError> {
         match self.stations.as_mut_slice() {
             [a, b, ..] => Ok((a, b)),
@@ -308,12 +309,12 @@ impl<B: CheckSubject> CheckContext<B> {
         }
     }
 
-    /// Returns the PF, if our driver drives it.
+    /// Returns the PF, or an error that skips the check if another program's driver drives the PF.
     fn port(&self) -> Result<&DrivenPf, CheckError> {
         self.port.as_ref().ok_or(CheckError::NotHere("the check needs the PF driver of this program"))
     }
 
-    /// Discards late frames of the previous check.
+    /// Discards frames of the previous check that arrive late at any VF.
     fn drain(&mut self) {
         for station in &mut self.stations {
             station.drain();
@@ -321,7 +322,7 @@ impl<B: CheckSubject> CheckContext<B> {
     }
 }
 
-/// Stops the VFs that no guest took over, so that they are idle as before the run. Guests stop theirs.
+/// Stops the VFs that no guest took over, so that they are idle as before the run. Guests stop their VFs themselves.
 impl<B: CheckSubject> Drop for CheckContext<B> {
     fn drop(&mut self) {
         for station in &mut self.stations {

@@ -8,11 +8,11 @@ use driver::vf::{ChecksumStatus, TxOffload};
 
 const SUMS: TxOffload = TxOffload { ip_checksum: true, l4_checksum: true, tso: None, vlan: None };
 const TCP_IPV4: PacketKind = PacketKind { ipv6: false, tcp: true };
-/// Length of the payload before segmentation, and of a segment, in bytes.
+/// Length of the payload before segmentation, and of the payload of each segment, in bytes.
 const LONG: usize = 20_000;
 const MSS: u16 = 1_448;
 
-/// Odd lengths and even ones, below and above the shortest frame, in bytes.
+/// Lengths of payloads in bytes: odd ones and even ones, below and above the shortest frame.
 const PAYLOADS: [usize; 4] = [1, 2, 101, 1_000];
 
 fn payload(length: usize) -> Vec<u8> {
@@ -48,14 +48,14 @@ pub(super) fn checksum<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckRes
     passes(format!("{} packets arrived with right checksums", KINDS.len() * PAYLOADS.len()))
 }
 
-/// Returns the first difference of a frame, which may be padded, from the wanted one.
+/// Returns a description of the first byte in which `found`, which may be padded, differs from `wanted`.
 fn first_change(wanted: &[u8], found: &[u8]) -> Option<String> {
     let pairs = wanted.iter().zip(found.iter().map(Some).chain(std::iter::repeat(None)));
     let (at, (wanted, found)) = pairs.enumerate().find(|(_, (wanted, found))| Some(*wanted) != *found)?;
     Some(format!("byte {at} is {found:02x?} instead of {wanted:02x}"))
 }
 
-/// Checks wrong checksums of frames between VFs, which the card verifies like those from the wire.
+/// Checks that the card reports wrong checksums of frames between VFs, as of those from the wire.
 pub(super) fn bad_checksum<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     for kind in KINDS {

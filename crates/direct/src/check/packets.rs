@@ -1,5 +1,5 @@
-//! Builds IP packets with TCP or UDP, and verifies them without the card's help. They have no options and are not
-//! fragmented.
+//! Builds IP packets with TCP or UDP, and verifies their checksums without the card's help. The packets have no options
+//! and are not fragmented.
 
 use i82576::MacAddress;
 
@@ -11,7 +11,7 @@ const PORT: u16 = 9;
 /// TCP flags of the sent packets: acknowledgement and push.
 const FLAGS: u8 = 0x18;
 
-/// Kind of a sent packet: IP version and transport protocol.
+/// Kind of a packet of the checks: IP version and transport protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PacketKind {
     pub(super) ipv6: bool,
@@ -35,7 +35,7 @@ impl PacketKind {
         if self.tcp { 20 } else { 8 }
     }
 
-    /// Returns the number of bytes of all headers of the packet.
+    /// Returns the length of the packet's headers in bytes, Ethernet included.
     pub(super) fn headers(self) -> usize {
         ETHERNET + self.ip_header() + self.transport_header()
     }
@@ -44,13 +44,13 @@ impl PacketKind {
         if self.tcp { TCP } else { UDP }
     }
 
-    /// Returns the offset of the transport's checksum.
+    /// Returns the offset of the TCP or UDP checksum in the frame.
     fn checksum_at(self) -> usize {
         ETHERNET + self.ip_header() + if self.tcp { 16 } else { 6 }
     }
 }
 
-/// Builds a frame with a packet of that kind, in which every checksum is wrong.
+/// Builds a frame with a packet of this kind, in which every checksum is wrong.
 pub(super) fn packet(kind: PacketKind, to: MacAddress, from: MacAddress, payload: &[u8]) -> Vec<u8> {
     let transport = (kind.transport_header() + payload.len()) as u16;
     let mut frame = Vec::with_capacity(kind.headers() + payload.len());
@@ -81,7 +81,7 @@ pub(super) fn packet(kind: PacketKind, to: MacAddress, from: MacAddress, payload
     frame
 }
 
-/// Fills in the checksums of the frame's IPv4 header and of the transport.
+/// Fills in the checksums of a frame's IPv4 header and of its TCP or UDP packet.
 pub(super) fn complete(kind: PacketKind, mut frame: Vec<u8>) -> Vec<u8> {
     if !kind.ipv6 {
         frame[ETHERNET + 10..ETHERNET + 12].fill(0);
@@ -97,13 +97,13 @@ pub(super) fn complete(kind: PacketKind, mut frame: Vec<u8>) -> Vec<u8> {
     frame
 }
 
-/// Returns true if the checksums of a packet of that kind are right.
+/// Returns true if all checksums of a frame with a packet of this kind are correct.
 pub(super) fn is_right(kind: PacketKind, frame: &[u8]) -> bool {
     let header = kind.ipv6 || fold(words(&frame[ETHERNET..ETHERNET + 20])) == 0xffff;
     header && fold(transport_words(kind, frame)) == 0xffff
 }
 
-/// Returns true if a frame is a packet of that kind that a check sent.
+/// Returns true if a frame has a packet of this kind that a check sent.
 pub(super) fn is_ours(kind: PacketKind, frame: &[u8]) -> bool {
     let ethertype: [u8; 2] = if kind.ipv6 { [0x86, 0xdd] } else { [0x08, 0x00] };
     let protocol = ETHERNET + if kind.ipv6 { 6 } else { 9 };
@@ -123,7 +123,7 @@ pub(super) struct TcpSegment {
     pub(super) push: bool,
 }
 
-/// Reads a frame that [`is_ours`], of TCP over IPv4.
+/// Returns the fields of a TCP segment over IPv4 in a frame for which [`is_ours`] returns true.
 pub(super) fn segment(frame: &[u8]) -> TcpSegment {
     let word = |at: usize| u16::from_be_bytes([frame[ETHERNET + at], frame[ETHERNET + at + 1]]);
     TcpSegment {
@@ -138,7 +138,7 @@ fn words(bytes: &[u8]) -> u32 {
     bytes.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word.get(1).copied().unwrap_or(0))).sum()
 }
 
-/// Sums up the transport's bytes with its pseudo-header. Frames may be padded, so the length comes from the IP
+/// Returns the sum of a TCP or UDP packet with its pseudo-header. Frames may be padded, so the length comes from the IP
 /// header.
 fn transport_words(kind: PacketKind, frame: &[u8]) -> u32 {
     let ip = &frame[ETHERNET..];

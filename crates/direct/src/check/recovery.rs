@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(5);
 const LENGTH: usize = 100;
 
-/// Returns true if the VF driver notices that its function was reset.
+/// Waits until the VF driver notices that its function was reset. Returns false after the timeout.
 fn notices<B: CheckSubject>(station: &mut CheckedVf<B>) -> bool {
     let end = MonotonicClock.now_ns() + PATIENCE.as_nanos() as u64;
     while station.vf.check_link(&mut station.hal) != LinkCheck::ResetNeeded {

@@ -1,4 +1,4 @@
-//! Report of the checks: line by line for people, as JSON for programs.
+//! Report of a run of the checks: line by line for people, as JSON for programs.
 
 use serde::Serialize;
 use std::fmt;
@@ -28,7 +28,7 @@ impl CheckVerdict {
     }
 }
 
-/// Report of a check: the expected behaviour, and the observed one.
+/// Report of one check: the expected behaviour, and the observed one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckReport {
     /// Name of the check.
@@ -48,7 +48,7 @@ impl fmt::Display for CheckReport {
     }
 }
 
-/// Function that took part in the run.
+/// Function that took part in a run of the checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FunctionReport {
     /// PCI address or socket of the function.

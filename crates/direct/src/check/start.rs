@@ -13,7 +13,7 @@ const HANDSHAKES: usize = 3;
 const LINK_PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Checks that each VF can be stopped and started again, which takes a VF_RESET and every request.
+/// Checks that each VF can be restarted, which takes a VF_RESET and every request to the PF.
 pub(super) fn handshake<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     for station in &mut world.stations {
         for _ in 0..HANDSHAKES {
@@ -23,7 +23,8 @@ pub(super) fn handshake<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckRe
     passes(format!("{HANDSHAKES} handshakes by each of {} VFs", world.stations.len()))
 }
 
-/// Checks the VFs' addresses: those that our PF set; under another's PF any valid ones that differ from each other.
+/// Checks the VFs' Ethernet addresses: those that our PF driver set; under another's, any valid ones that differ from
+/// each other.
 pub(super) fn address<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let addresses: Vec<_> = world.stations.iter().map(|station| station.vf.mac()).collect();
     let as_set = VfIndex::all().zip(&addresses).all(|(vf, mac)| *mac == vf_mac(vf));
@@ -59,8 +60,8 @@ pub(super) fn wait_for_link<B: CheckSubject>(station: &mut CheckedVf<B>) -> Resu
     }
 }
 
-/// Describes the possible causes of a link that is down. The driver cannot see whether the port has none or the PF
-/// has taken it from this VF.
+/// Returns a description of the possible causes of a link that is down. The driver cannot distinguish a port without a
+/// link from a VF that the PF has disabled.
 fn without_link(state: LinkCheck) -> &'static str {
     match state {
         LinkCheck::Up(_) => "up",

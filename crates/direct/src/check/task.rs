@@ -1,4 +1,4 @@
-//! Opens the functions of a plan and starts their drivers for a task: the checks, or an audit.
+//! Opens the functions of a plan and starts their drivers for a task: the checks or an audit.
 
 use super::{CheckContext, CheckPlan, CheckReport, CheckRunReport, FunctionSelection, GuestStack};
 use crate::DirectError;
@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use vfio_client::VfioUserHal;
 
-/// Opens the functions, starts the drivers, runs the task, and returns the functions to Linux.
+/// Opens the functions of a plan, starts their drivers, runs the task, and returns the functions to Linux.
 pub(super) fn with_world<T: DriverTask>(
     pci: &PciSysfs,
     plan: &CheckPlan,
@@ -37,7 +37,7 @@ pub(super) fn with_world<T: DriverTask>(
     }
 }
 
-/// Attaches to a VF behind a socket.
+/// Attaches to an 82576 VF behind a vfio-user socket.
 fn attach(socket: &Path) -> Result<VfioUserHal, DirectError> {
     let hal = VfioUserHal::attach(socket, MEMORY)?;
     if hal.family() == DeviceFamily::I82576 {
@@ -47,7 +47,7 @@ fn attach(socket: &Path) -> Result<VfioUserHal, DirectError> {
     }
 }
 
-/// Opens the functions, starts the drivers, and lists the registers whose value is a sensitive resource.
+/// Opens the functions, starts their drivers, and returns the registers whose value is a sensitive resource.
 ///
 /// # Errors
 /// [`DirectError`]: the drivers cannot be started.
@@ -56,7 +56,7 @@ pub fn audit(pci: &PciSysfs, functions: &FunctionSelection) -> Result<AuditRepor
     with_world(pci, &plan, AuditTask)
 }
 
-/// Task for the drivers that were started.
+/// Task to run with started drivers: the checks or an audit.
 pub(super) trait DriverTask {
     type Report;
 
@@ -83,7 +83,7 @@ impl DriverTask for AuditTask {
     }
 }
 
-/// Runs the checks, those of TCP/IP with a guest's stack `G`, and reports each.
+/// Task that performs the checks, those of TCP/IP with the stack `G`, and reports each.
 pub(super) struct CheckTask<G, T> {
     pub(super) report: T,
     pub(super) stack: PhantomData<G>,

@@ -7,14 +7,16 @@ use driver::vf::{AccumulatedStatistics, TxOffload};
 use i82576::MacAddress;
 use i82576::ids::FCS;
 
-/// Lengths from the shortest frame on the wire to the longest ordinary one, in bytes.
+/// Lengths of frames in bytes, from the shortest on the wire to the longest ordinary frame.
 const LENGTHS: [usize; 7] = [60, 61, 64, 128, 576, 1513, 1514];
-/// Longest frame that is requested, and lengths that fill buffers of 2 KB to the last byte, or nearly, in bytes.
+/// Longest frame that a VF requests, in bytes.
 const JUMBO: usize = 9_000;
+/// Lengths of long frames in bytes, some of which fill buffers of 2 KB to the last byte, or nearly.
 const LONG_LENGTHS: [usize; 6] = [1_515, 2_047, 2_048, 2_049, 4_096, JUMBO];
 const ORDINARY: usize = 1_514;
-/// Number of frames that fill the rings four times, in doorbells of 32.
+/// Number of frames that fill the rings four times.
 const BURST: u32 = 1_024;
+/// Number of frames sent per doorbell.
 const BATCH: usize = 32;
 
 pub(super) fn unicast<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
@@ -90,7 +92,7 @@ pub(super) fn jumbo<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult
     }
 }
 
-/// Returns the counters of both VFs before and after a number of frames.
+/// Sends `count` frames from the first VF to the second. Returns the counters of both VFs before and after.
 fn counted<B: CheckSubject>(
     world: &mut CheckContext<B>,
     length: usize,
@@ -106,8 +108,8 @@ fn counted<B: CheckSubject>(
     Ok([(before[0], after[0]), (before[1], after[1])])
 }
 
-/// Checks the counters of the VFs. Others may send to the receiver meanwhile, so it must count at least the frames
-/// sent.
+/// Checks the card's counters of both VFs. Others may send to the receiver meanwhile, so it must count at least the
+/// frames sent.
 pub(super) fn statistics<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     const LENGTH: usize = 300;
     const COUNT: u32 = 50;

@@ -12,22 +12,23 @@ use i82576::register as r;
 
 /// Device id of the 82574, which QEMU calls e1000e.
 const DEVICE_82574: u16 = 0x10d3;
-/// Registers of queue 0 at the offsets of all these cards; on an 82576 these are aliases.
+/// Offsets of the registers of receive queue 0 in all these cards; on an 82576 these are aliases.
 const RDBAL: u32 = 0x2800;
 const RDBAH: u32 = 0x2804;
 const RDLEN: u32 = 0x2808;
 const RDT: u32 = 0x2818;
 const RXDCTL: u32 = 0x2828;
 
-/// Bit of `CTRL` that sets the link up. `RCTL`: enable, and every address; buffers of 2 KiB.
+/// Bit of `CTRL` that sets the link up.
 const SET_LINK_UP: u32 = 1 << 6;
+/// Bits of `RCTL` that enable the receiver, for every address and with buffers of 2 KiB.
 const EVERYTHING: u32 = 1 << 1 | 1 << 3 | 1 << 4 | 1 << 15;
-/// `MDIC`: starts the PHY's negotiation, which some PHYs need.
+/// Value of `MDIC` that starts the PHY's autonegotiation, which some PHYs need.
 const NEGOTIATE: u32 = mdic::WRITE
     | phy::ADDRESS << mdic::PHY_SHIFT
     | (phy::CONTROL as u32) << mdic::REGISTER_SHIFT
     | (phy::control::NEGOTIATE | phy::control::RESTART) as u32;
-/// Bit of `RXDCTL` that enables the queue. Reserved on the 82574.
+/// Bit of `RXDCTL` that enables the receive queue; reserved on the 82574.
 const QUEUE_ENABLE: u32 = 1 << 25;
 
 /// Returns the registers of a card whose receiver this module can program; `None` for any other device.
@@ -39,7 +40,7 @@ pub(super) fn registers(
     if ids.vendor == VENDOR && known { Ok(Some(function.registers(0)?)) } else { Ok(None) }
 }
 
-/// Makes the card receive frames into the pages.
+/// Programs the card's receiver to write every frame into its owner's pages.
 pub(super) fn receive(registers: &MappedRegisters, ids: PciIds) {
     registers.write(r::CTRL, registers.read(r::CTRL) | SET_LINK_UP);
     if registers.read(r::STATUS) & status::LU == 0 {

@@ -26,19 +26,20 @@ use pcie::ladder::{ResetAction, ResetCapabilities, plan};
 use std::time::Duration;
 use steps::FunctionTransfer;
 
-/// Timeout until the device writes for its old owner, and the time for which the new one's pages are watched.
+/// Timeout until the device writes for its old owner.
 const BUSY_PATIENCE: Duration = Duration::from_secs(4);
+/// Time for which the new owner's pages are watched.
 const WATCH: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Plan of a function's reset before a new owner.
+/// Plan of a reset between two owners of a function.
 #[derive(Debug, Clone)]
 pub struct ResetPlan {
-    /// Address of the function.
+    /// PCI address of the function to reset.
     pub function: PciAddress,
     /// Reset methods to ignore, so that the next method is used.
     pub hidden: IgnoredResetMethods,
-    /// True to skip the reset and perform every other step, which shows the effect of the reset.
+    /// True to skip the reset and perform every other step, to show the effect of the missing reset.
     pub without_reset: bool,
 }
 
@@ -63,8 +64,8 @@ impl IgnoredResetMethods {
     }
 }
 
-/// Takes the function, makes it busy, resets it and watches the new owner's pages. A device without a rung is not
-/// changed.
+/// Takes the function from Linux, makes it write to its old owner's pages, resets it, and watches the new owner's
+/// pages. A device without a reset method is not changed.
 ///
 /// # Errors
 /// [`DirectError`]: the function cannot be opened, or a step fails.
@@ -100,7 +101,7 @@ pub fn run(pci: &PciSysfs, todo: &ResetPlan) -> Result<ResetReport, DirectError>
     Ok(report)
 }
 
-/// Waits until the device changes a page, and returns the number of changed pages.
+/// Waits until the device changes a page, or the timeout passes, and returns the number of changed pages.
 fn until_changed(pages: &OwnerPages) -> u32 {
     let end = MonotonicClock.now_ns() + BUSY_PATIENCE.as_nanos() as u64;
     loop {

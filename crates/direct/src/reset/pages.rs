@@ -4,9 +4,9 @@
 
 use host::shared::{SharedMemory, SharedMemoryError};
 
-/// Device address of the pages that the card receives into.
+/// Device address of the owner's pages, into which the card receives.
 pub(super) const IOVA: u64 = 1 << 32;
-/// Number of descriptors: legacy ones of 16 bytes, which every network card of Intel's has.
+/// Number of descriptors in the receive ring: legacy ones of 16 bytes, which every network card of Intel's has.
 pub(super) const DESCRIPTORS: u32 = 256;
 pub(super) const RING_BYTES: u32 = DESCRIPTORS * 16;
 const BUFFER: u64 = 2048;
@@ -16,7 +16,7 @@ const PATTERN: u8 = 0xc5;
 #[derive(Debug)]
 pub(super) struct OwnerPages {
     memory: SharedMemory,
-    /// Contents of pages that the device has not changed.
+    /// Contents of the pages as the owner has written them.
     image: Vec<u8>,
 }
 

@@ -1,16 +1,16 @@
-//! Report of a reset, for people and for programs.
+//! Report of a reset between two owners, for people and for programs.
 
 use host::vfio::{PciAddress, PciIds};
 use pcie::ladder::{DeviceResetMethod, ResetAction, ResetCapabilities};
 use serde::Serialize;
 use std::fmt;
 
-/// Result of a reset before a new owner.
+/// Report of a reset between two owners of a function.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ResetReport {
     /// PCI address of the reset function.
     pub function: String,
-    /// Vendor and device id of the function.
+    /// Vendor and device id of the reset function.
     pub ids: String,
     /// True if the function has function-level reset.
     pub flr: bool,
@@ -22,9 +22,9 @@ pub struct ResetReport {
     pub rung: &'static str,
     /// True if the function has no usable reset method, stays with its owner and was not changed.
     pub refused: bool,
-    /// Pages changed for the old owner; `None` if no way is known to make the device write.
+    /// Number of the old owner's pages that the device changed; `None` if no way is known to make the device write.
     pub busy_pages: Option<u32>,
-    /// Pages of the new owner that the device changed.
+    /// Number of the new owner's pages that the device changed.
     pub late_pages: u32,
     /// Steps of the reset, in the order of their execution.
     pub steps: Vec<ResetStepReport>,

@@ -10,17 +10,17 @@ use pcie::ladder::{DeviceResetMethod, ResetAction};
 use pcie::walk;
 use std::time::Duration;
 
-/// Transactions pending, in the Device Status register of PCI Express.
+/// Bit of the PCI Express Device Status register: transactions pending.
 const PENDING: u16 = 1 << 5;
 /// Timeout of pending transactions (PCI Express base specification).
 const PENDING_PATIENCE: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_micros(100);
-/// Time that a device has for a change of its power state.
+/// Waiting time after a change of the device's power state.
 const POWER_TIME: Duration = Duration::from_millis(10);
 const D0: u16 = 0;
 const D3HOT: u16 = 0b11;
 
-/// PCI function between two owners.
+/// PCI function on its way from its old owner to a new one.
 #[derive(Debug)]
 pub(super) struct FunctionTransfer<'a> {
     function: VfioFunction,
@@ -30,7 +30,7 @@ pub(super) struct FunctionTransfer<'a> {
     new: Option<OwnerPages>,
 }
 
-/// Returns a dword of configuration space; all ones if there is no answer.
+/// Returns a dword of the function's configuration space; all ones if the read fails.
 pub(super) fn dword(function: &VfioFunction, at: u16) -> u32 {
     let mut bytes = [0xff; 4];
     // Without an answer the bytes stay all ones.
@@ -43,7 +43,7 @@ fn word(function: &VfioFunction, at: u16) -> u16 {
 }
 
 impl<'a> FunctionTransfer<'a> {
-    /// Starts with the old owner: the function reaches his pages.
+    /// Enables the function with the old owner's pages mapped for it.
     pub(super) fn begin(function: VfioFunction, old: &'a OwnerPages) -> Result<Self, DirectError> {
         let command = word(&function, COMMAND);
         function.share(old.memory(), IOVA)?;
@@ -55,7 +55,7 @@ impl<'a> FunctionTransfer<'a> {
         &self.function
     }
 
-    /// Returns the new owner's pages, once that owner has the function.
+    /// Returns the new owner's pages, or `None` before that owner has the function.
     pub(super) fn new_pages(&self) -> Option<&OwnerPages> {
         self.new.as_ref()
     }
@@ -111,7 +111,7 @@ impl<'a> FunctionTransfer<'a> {
         Ok(())
     }
 
-    /// Restores the configuration of boot time, with bus mastering and messages disabled.
+    /// Restores the command register that Linux left, with bus mastering, MSI and MSI-X disabled.
     fn restore(&self) -> Result<(), DirectError> {
         let off =
             [(msi::ID, msi::CONTROL, msi::CONTROL_ENABLE), (msix::ID, msix::CONTROL, msix::CONTROL_ENABLE)];

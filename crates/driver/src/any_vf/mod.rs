@@ -41,7 +41,7 @@ impl DeviceFamily {
         }
     }
 
-    /// Returns the driver's name for reports.
+    /// Returns the name of the family's VF driver for reports.
     #[must_use]
     pub fn driver(self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ impl DeviceFamily {
         }
     }
 
-    /// Returns the minimum MSI-X vectors of a function, and the maximum that the driver uses.
+    /// Returns the minimum number of MSI-X vectors of a VF of this family, and the maximum that the driver uses.
     #[must_use]
     pub fn vectors(self) -> (usize, usize) {
         match self {
@@ -69,7 +69,7 @@ impl DeviceFamily {
     }
 }
 
-/// Configuration of a VF, for each family.
+/// Configuration of a VF for either family; the one of its own family is used.
 #[derive(Debug, Clone, Copy)]
 pub struct AnyVfConfig {
     /// Configuration of an 82576's VF. Its seed generates the address of a VF of either family if the PF assigns
@@ -116,7 +116,8 @@ pub enum AnyVfError {
 }
 
 impl AnyVfError {
-    /// Returns true if the PF's driver is absent or does not reply, so that a later attempt may succeed.
+    /// Returns true if the error says that the PF's driver is absent or does not reply, so that a later attempt may
+    /// succeed.
     #[must_use]
     pub fn is_pf_unavailable(&self) -> bool {
         matches!(
@@ -138,7 +139,7 @@ pub enum AnyVfLinkCheck {
     ResetNeeded,
 }
 
-/// Counters of a pair of rings, kept across resets.
+/// Driver's counters of a pair of rings, kept across resets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueuePairCounters {
     /// Counters of the pair's receive ring.

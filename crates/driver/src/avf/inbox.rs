@@ -17,7 +17,7 @@ pub struct InboxLimits {
     pub resets_every: u32,
 }
 
-/// Saved state of the PF's inbox of VF messages, between two visits.
+/// Saved state of the PF's inbox of VF messages, between two visits of the PF.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "InboxState")]
 pub struct VfMessageInboxState {
@@ -28,23 +28,23 @@ pub struct VfMessageInboxState {
     strange: u64,
 }
 
-/// Messages of VFs that the PF has not served. A reset of a VF voids that VF's messages.
+/// Messages of VFs that the PF has not taken from its receive queue. A reset of a VF voids that VF's messages.
 #[derive(Debug, Clone)]
 pub struct VfMessageInbox {
     queue: AdminReceiveQueue,
     limits: InboxLimits,
-    /// Number of visits since the last check for resets.
+    /// Number of visits of the PF since the last check for resets.
     visits: u32,
-    /// Number of descriptors taken before this visit.
+    /// Number of descriptors taken from the queue before this visit.
     before: u64,
-    /// For each VF, the last message before its reset, counted over all VFs.
+    /// For each VF, the number of the last message before its reset, counted over all VFs.
     cancelled: Vec<u64>,
     dropped: u64,
     strange: u64,
 }
 
 impl VfMessageInbox {
-    /// Creates an inbox of a queue, for as many VFs as the queue has numbers.
+    /// Creates an inbox that takes messages from a queue, for VFs 0..`vfs`.
     #[must_use]
     pub fn new(queue: AdminReceiveQueue, limits: InboxLimits, vfs: u16) -> Self {
         let cancelled = vec![0; vfs.into()];
@@ -84,7 +84,7 @@ impl VfMessageInbox {
         sound
     }
 
-    /// Returns the slots of pending descriptors, in order.
+    /// Returns the slots of pending messages in the queue, in order.
     pub fn waiting<M: AdminRingMemory + ?Sized>(&self, ring: &M) -> impl Iterator<Item = u16> {
         self.queue.waiting(ring)
     }
@@ -106,7 +106,7 @@ impl VfMessageInbox {
         }
     }
 
-    /// Returns the next valid message, within the visit's limit.
+    /// Takes the next valid message from the queue, within the visit's limit.
     pub fn next<M: AdminRingMemory + ?Sized>(&mut self, ring: &mut M) -> Option<MessageFromVf> {
         while self.queue.taken() - self.before < u64::from(self.limits.messages) {
             match self.queue.take(ring)? {
@@ -136,7 +136,7 @@ impl VfMessageInbox {
         self.dropped
     }
 
-    /// Returns the number of descriptors that were not messages of VFs.
+    /// Returns the number of descriptors that held no message of a VF, or an error.
     #[must_use]
     pub fn strange(&self) -> u64 {
         self.strange
@@ -166,8 +166,8 @@ mod tests {
         (ring, VfMessageInbox::new(queue, limits, VFS))
     }
 
-    /// Three descriptors taken, of which one was dropped and one strange; two pending, one of them voided by its
-    /// VF's reset.
+    /// Creates an inbox that has taken three descriptors, of which one was dropped and one was invalid. Two are
+    /// pending, one of them voided by its VF's reset.
     fn midway() -> (Vec<u8>, VfMessageInbox) {
         let (mut ring, mut inbox) = new(InboxLimits { messages: 3, ..LIMITS });
         let strange = AdminQueueDescriptor { flags: sent(0, 3).flags | flag::ERR, ..sent(0, 3) };

@@ -103,7 +103,7 @@ impl AdminReceiveQueue {
         AdminReceiveQueueState { next: self.next, taken: self.taken, waiting }
     }
 
-    /// Restores a saved state into a new queue. Returns false if the state is invalid for its size.
+    /// Restores a saved state into a new queue. Returns false if the state is invalid for a queue of this size.
     #[must_use]
     pub fn resume<M: AdminRingMemory + ?Sized>(
         &mut self,
@@ -165,13 +165,13 @@ impl AdminReceiveQueue {
         (0..self.slots).take_while(done).count() as u16
     }
 
-    /// Returns the tail register's value: the card owns every slot but the one before the next.
+    /// Returns the value for the tail register: the card owns every slot except the one before the next to be taken.
     #[must_use]
     pub fn tail(&self) -> u16 {
         (self.next + self.slots - 1) % self.slots
     }
 
-    /// Returns the ring slot that lies `step` slots after the next one.
+    /// Returns the ring slot that lies `step` slots after the next one to be taken.
     fn slot(&self, step: u16) -> u16 {
         (self.next + step) % self.slots
     }

@@ -27,8 +27,7 @@ impl Default for AdaptiveModeration {
     }
 }
 
-/// Returns the interrupts per second for `packets_per_second`: IF = max(pps * r / bufs, lif), rounded to the
-/// nearest.
+/// Returns the interrupts per second for a packet rate: IF = max(pps * r / bufs, lif), rounded to the nearest.
 #[must_use]
 pub fn interrupt_frequency(packets_per_second: u64, adaptive: &AdaptiveModeration) -> u64 {
     let divisor = u64::from(adaptive.buffers.max(1)) * 10;

@@ -10,11 +10,11 @@ use i82576::Time;
 
 /// Intervals in microseconds (`net_dim`'s profiles for receive with an event-started timer).
 const INTERVALS_US: [u32; 5] = [1, 8, 64, 128, 256];
-/// Index of the initial interrupt interval in the list of intervals.
+/// Index of the initial interrupt interval in [`INTERVALS_US`].
 const FIRST: usize = 1;
 /// Number of interrupts in one measurement.
 const EVENTS: u64 = 64;
-/// Number of interval changes without rest after which the search pauses, and measurements of the pause.
+/// Number of interval changes without rest after which the search pauses, and of measurements that the pause lasts.
 const PAUSE_AFTER: u32 = 2 * INTERVALS_US.len() as u32;
 /// Smallest difference of two rates that counts, in percent.
 const SIGNIFICANT_PCT: u64 = 10;
@@ -44,7 +44,7 @@ struct TrafficRates {
     events: u64,
 }
 
-/// Result of comparing the rates of two measurements.
+/// Result of comparing the rates of a measurement with those of the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RateChange {
     Same,
@@ -57,12 +57,12 @@ enum RateChange {
 pub struct DynamicModeration {
     profile: usize,
     stance: IntervalSearchState,
-    /// Number of changes to longer and shorter intervals since the last turn.
+    /// Number of changes to longer and to shorter intervals since the search last turned.
     longer: u32,
     shorter: u32,
     tired: u32,
     before: TrafficRates,
-    /// Interrupts of the current measurement, and its start.
+    /// Number of interrupts in the current measurement, and the measurement's start.
     events: u64,
     began: Option<(Time, ReceivedTotals)>,
 }
@@ -157,7 +157,7 @@ impl DynamicModeration {
         way
     }
 
-    /// Returns true after one step back that followed several in a row: that interval is the best.
+    /// Returns true if the search took one step back after several in a row: it is at the best interval now.
     fn has_passed_the_best(&self, way: IntervalDirection) -> bool {
         match way {
             IntervalDirection::Longer => self.shorter > 1 && self.longer == 1,
@@ -207,7 +207,7 @@ impl TrafficRates {
     }
 }
 
-/// Compares a value of which more is better.
+/// Compares a rate with the rate before, of which more is better.
 fn compare(now: u64, before: u64) -> RateChange {
     if before == 0 {
         return if now > 0 { RateChange::Better } else { RateChange::Same };
@@ -226,7 +226,8 @@ mod tests {
     use crate::moderation::ReceivedTotals;
     use i82576::Time;
 
-    /// Simulates interrupts at the maximum rate for the interval, with packets of 1,500 bytes at a rate.
+    /// Has the moderation handle interrupts, as many as its interval allows, for some measurements of a stream of
+    /// packets of 1,500 bytes.
     fn run(
         dynamic: &mut DynamicModeration,
         at: &mut (u64, ReceivedTotals),

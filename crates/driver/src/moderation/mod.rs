@@ -25,7 +25,7 @@ use i82576::bits::eitr;
 /// Longest interval of EITR in microseconds (82576 datasheet 8.8.14).
 pub const MAX_INTERVAL_US: u32 = eitr::INTERVAL_MASK >> eitr::INTERVAL_SHIFT;
 
-/// Totals that a queue has received.
+/// Totals that a receive queue has counted so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReceivedTotals {
     /// Number of filled buffers: packets, except those longer than a buffer.
@@ -61,7 +61,7 @@ pub fn interval_us(hertz: u64) -> u32 {
     u32::try_from(micros).unwrap_or(u32::MAX).min(MAX_INTERVAL_US)
 }
 
-/// Returns the EITR value of an interval in microseconds.
+/// Returns the EITR value that sets an interval in microseconds.
 #[must_use]
 pub const fn register_value(interval_us: u32) -> u32 {
     let micros = if interval_us > MAX_INTERVAL_US { MAX_INTERVAL_US } else { interval_us };
@@ -82,7 +82,7 @@ enum ModerationState {
 pub struct InterruptModerator(ModerationState);
 
 impl InterruptModerator {
-    /// Creates an interrupt moderator without samples.
+    /// Creates the moderation of a vector, which has seen no packets yet.
     #[must_use]
     pub fn new(policy: ModerationPolicy) -> Self {
         Self(match policy {

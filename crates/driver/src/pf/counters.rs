@@ -193,7 +193,7 @@ impl MailboxCounters {
         self.messages.iter().sum::<u64>() + self.dropped
     }
 
-    /// Returns every counter of a VF's requests and refusals.
+    /// Returns the values of all counters of a VF's messages, resets and notices.
     pub(super) fn all(&self) -> impl Iterator<Item = u64> {
         let Self { messages, refused, granted, unanswered, dropped, resets, notices, spoofed } = *self;
         let others = [granted, unanswered, dropped, resets, notices, spoofed];

@@ -12,7 +12,7 @@ use i82576::{MacAddress, Time};
 use policy::{InterruptBounds, PortVlan, VfLinkPolicy, VlanSet};
 use serde::Deserialize;
 
-/// Policy of a VF, as earlier versions wrote it.
+/// Policy of a VF in saved states of earlier versions.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct EarlierVfPolicy {
     mac: Option<MacAddress>,

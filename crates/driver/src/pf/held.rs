@@ -10,9 +10,9 @@ use i82576::VfIndex;
 use policy::{Offence, OffenceAction};
 
 impl Pf {
-    /// Compares a VF's counts with its limits, and acts on the gravest excess. Ignores the count of mailbox requests
-    /// and resets in `totals`: the PF has its own. Call it at least once a second: limits are rates per second.
-    /// Afterwards pass [`Pf::link_override`] to the card.
+    /// Compares a VF's counts of offences with its limits, and takes the measure for the gravest excess. Ignores the
+    /// count of mailbox requests and resets in `totals`: the PF has its own. Call it at least once a second: limits are
+    /// rates per second. Afterwards pass [`Pf::link_override`] to the card.
     pub fn watch<H: Hal>(
         &mut self,
         hal: &mut H,
@@ -51,7 +51,7 @@ impl Pf {
         }
     }
 
-    /// Returns the record of a VF's conduct.
+    /// Returns the record of a VF's conduct: its offences, and the measures taken.
     #[must_use]
     pub fn conduct(&self, vf: VfIndex) -> &ConductMonitor {
         &self.state(vf).monitor

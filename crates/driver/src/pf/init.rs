@@ -51,7 +51,7 @@ impl Pf {
         update(hal, r::CTRL_EXT, 0, ctrl_ext::PFRSTD);
     }
 
-    /// Removes queues, addresses, VLANs and groups of a VF.
+    /// Disables the queues of a VF, and removes its addresses, VLANs and multicast groups from the switch.
     pub(super) fn forget_vf<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         let state = self.state_mut(vf);
         state.clear_to_send = false;

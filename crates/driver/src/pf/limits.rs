@@ -5,7 +5,7 @@ use core::ops::RangeInclusive;
 use i82576::ids::{FCS, LINK_SPEED, MAX_FRAME, MAX_VFS};
 use policy::FamilyLimits;
 
-/// Settings of a policy that the 82576 supports.
+/// Policy limits of the 82576's VFs.
 pub const LIMITS: FamilyLimits = FamilyLimits {
     family: "82576",
     vfs: MAX_VFS,

@@ -21,7 +21,7 @@ const NACK_INTERVAL: Duration = Duration::from_secs(2);
 /// Time for which a reply is protected from notices if the VF does not acknowledge it. igbvf never reads some
 /// replies, and an emulated guest may be slow.
 const REPLY_TIME: Duration = Duration::from_secs(1);
-/// Visits for which a VF may keep the buffer locked while it waits for a reply.
+/// Number of visits of the PF for which a VF may keep the buffer locked while it waits for a reply.
 pub(super) const LOCK_PATIENCE: u8 = 10;
 
 /// Result of an attempt to take a VF's request from the mailbox.
@@ -100,7 +100,7 @@ impl Pf {
         self.state_mut(vf).reply_until = Some(hal.now() + REPLY_TIME);
     }
 
-    /// Handles a VF's acknowledgement of a mailbox message. A VF that has not sent VF_RESET gets a NACK.
+    /// Handles a VF's acknowledgement of the PF's last message. A VF that has not sent VF_RESET gets a NACK.
     pub(super) fn acknowledged<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         hal.write(r::MBVFICR, vf.bit() << mbvficr::VFACK_SHIFT);
         self.state_mut(vf).reply_until = None;
@@ -125,8 +125,8 @@ impl Pf {
         may
     }
 
-    /// Counts a visit at which the VF held the buffer although it waits for a reply. Finally takes the buffer and
-    /// the request from it.
+    /// Counts a visit of the PF at which a VF that waits for a reply held the buffer. After too many, takes buffer and
+    /// request from the VF.
     fn count_locked<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         let state = self.state_mut(vf);
         state.locked += 1;

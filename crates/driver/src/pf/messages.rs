@@ -12,7 +12,7 @@ use i82576::ids::MAX_FRAME;
 use i82576::mailbox::{INFO_MASK, INFO_SHIFT, MAX_MULTICAST, MULTICAST_OVERFLOW, WORDS, mac_filter, promisc};
 use i82576::{MacAddress, VfIndex};
 
-/// Decision on a request, and the part of the request that the reply repeats.
+/// Reply to a mailbox request: the decision, and the part of the request that the reply repeats.
 pub(super) struct MailboxReply {
     pub(super) echo: u32,
     pub(super) outcome: Result<(), MailboxRefusal>,

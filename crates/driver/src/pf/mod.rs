@@ -75,13 +75,13 @@ struct VfState {
     policy: VfPolicy,
     /// Current address: the policy's, or the VF's choice.
     mac: Option<MacAddress>,
-    /// True once VF_RESET was served, until the next reset: other requests are served too.
+    /// True once VF_RESET was served, until the next reset: only then are the VF's other requests served.
     clear_to_send: bool,
-    /// Time of the last refusal of a VF that must send VF_RESET, or of that VF's reset.
+    /// Time of the last NACK to a VF that must send VF_RESET, or of that VF's reset.
     last_nack: Option<Time>,
     hashes: [u16; MAX_MULTICAST],
     groups: usize,
-    /// True if the VF has more groups than a message holds.
+    /// True if the VF has reported more multicast groups than a message holds.
     overflow: bool,
     all_multicast: bool,
     /// Longest frame that the VF requested, in bytes.
@@ -90,7 +90,7 @@ struct VfState {
     notice: Option<Time>,
     /// Time until when an unacknowledged reply in the buffer must not be overwritten.
     reply_until: Option<Time>,
-    /// Consecutive visits at which the VF held the mailbox buffer.
+    /// Number of consecutive visits of the PF at which the VF held the mailbox buffer.
     locked: u8,
     counters: MailboxCounters,
     monitor: ConductMonitor,
@@ -121,7 +121,7 @@ impl VfState {
         }
     }
 
-    /// Returns true if the list of groups fills the message. Linux's igbvf silently cuts a longer one.
+    /// Returns true if the VF's list of multicast groups fills the message. Linux's igbvf silently cuts a longer one.
     const fn has_full_list(&self) -> bool {
         self.groups == MAX_MULTICAST
     }
@@ -142,7 +142,7 @@ pub struct Pf {
     enabled: u8,
     vfs: [VfState; MAX_VFS],
     port_policy: SavedPortPolicy,
-    /// Number of storms that have begun.
+    /// Number of broadcast and multicast storms that have begun.
     storms: u64,
     filters: ReceiveAddressTable,
     vlans: VlanFilterTable,

@@ -25,12 +25,12 @@ const LOWEST_HZ: u32 = 1_000;
 /// Bytes of a receive descriptor.
 const DESCRIPTOR: u32 = i82576::descriptor::SIZE as u32;
 
-/// Packet rate of a VF, and the interval for it.
+/// Samples of a VF's packet rate, and the interrupt interval for that rate.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename = "Sampler")]
 pub(super) struct VfRateSampler {
     meter: PacketRateMeter,
-    /// Number of packets received so far; the lower half is the card's counter.
+    /// Number of packets that the VF has received so far; the lower half is the card's counter.
     packets: u64,
     interval_us: Option<u32>,
 }
@@ -80,7 +80,7 @@ impl Pf {
         }
     }
 
-    /// Returns the interval for the VF's packet rate, sampled again after a period.
+    /// Returns the interrupt interval for the VF's packet rate, which is sampled again after a period.
     fn adapted_interval<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, bounds: InterruptBounds) -> Option<u32> {
         let now = hal.now();
         if !self.state(vf).sampler.meter.is_due(now) {
@@ -99,8 +99,8 @@ impl Pf {
     }
 }
 
-/// Returns an EITR value with another interval. The guest's write has set the counter too: if its interval was
-/// shorter, the counter is restarted, or frequent writes would evade the bound.
+/// Returns the EITR value that a guest has written, with another interval. The guest's write has set the counter too:
+/// if its interval was shorter, the counter is restarted, or frequent writes would evade the bound.
 fn corrected(written: u32, interval: u32) -> u32 {
     let counter = if interval > eitr::interval_us(written) {
         (interval / eitr::COUNTER_STEP_US).min(eitr::COUNTER_END) << eitr::COUNTER_SHIFT

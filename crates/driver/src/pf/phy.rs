@@ -8,7 +8,7 @@ use i82576::bits::{mdic, status};
 use i82576::phy::{self, control};
 use i82576::register as r;
 
-/// Polls of MDIC for an access, which takes about 64 us.
+/// Maximum number of polls of MDIC until an access to the PHY ends, which takes about 64 us.
 const POLLS: u32 = 100;
 const POLL: Duration = Duration::from_micros(20);
 
@@ -23,7 +23,7 @@ pub(super) fn wake<H: Hal>(hal: &mut H) {
     let _ = access(hal, mdic::WRITE, now & !asleep | control::NEGOTIATE | control::RESTART);
 }
 
-/// Reads or writes the PHY's control register. Returns `None` without a PHY.
+/// Reads or writes the PHY's control register, by the MDIC operation. Returns `None` without a PHY.
 fn access<H: Hal>(hal: &mut H, operation: u32, word: u16) -> Option<u16> {
     let register = (phy::CONTROL as u32) << mdic::REGISTER_SHIFT;
     hal.write(r::MDIC, operation | phy::ADDRESS << mdic::PHY_SHIFT | register | u32::from(word));

@@ -46,7 +46,7 @@ impl Pf {
         Ok(())
     }
 
-    /// Sets a policy that has been checked and admitted.
+    /// Sets the policy of a VF, which has been checked and admitted before.
     pub(super) fn apply_policy<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, policy: VfPolicy) {
         let old = self.state(vf).policy;
         self.state_mut(vf).policy = policy;
@@ -80,7 +80,7 @@ impl Pf {
         self.follow_vlans(hal);
     }
 
-    /// Checks that a VF can have a policy now, while VFs for which `leaves` is true give up their address.
+    /// Checks that a VF can have a policy now, while the VFs for which `leaves` is true give up their address.
     pub(super) fn admit(
         &self,
         vf: VfIndex,
@@ -132,7 +132,7 @@ impl Pf {
         if trust || free() { Ok(()) } else { Err(MailboxRefusal::AddressInUse) }
     }
 
-    /// Removes the VF's own VLANs, and joins its port VLAN, or VLAN 0 for untagged frames.
+    /// Removes the VF from its own VLANs, and adds it to its port VLAN, or to VLAN 0 for untagged frames.
     pub(super) fn apply_vlan<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         let vlan = self.state(vf).policy.vlan;
         self.vlans.leave_all(hal, vf);
@@ -143,7 +143,8 @@ impl Pf {
         self.apply_pool(hal, vf, vlan);
     }
 
-    /// Sets the longest frame: the requested length, limited by the policy, or else Ethernet's standard.
+    /// Sets the longest frame that a VF receives: the requested length, limited by the policy, or else Ethernet's
+    /// standard.
     pub(super) fn apply_length<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, asked: Option<u32>) {
         let state = self.state_mut(vf);
         state.asked_length = asked;
@@ -183,12 +184,12 @@ impl Pf {
     }
 }
 
-/// Returns RTTBCNRM, which all VFs share, for the fastest limit in Mb/s.
+/// Returns the value of RTTBCNRM, which all VFs share, for the fastest rate limit of a VF in Mb/s.
 fn rate_window(mbps: u32) -> u32 {
     (mbps * LATENESS_MS * 1_000 / 8).div_ceil(1_024).clamp(LEAST_RATE_WINDOW, MOST_RATE_WINDOW)
 }
 
-/// Returns RTTBCNRC for a limit in Mb/s: the link's speed divided by it, with 14 binary places.
+/// Returns the value of RTTBCNRC for a rate limit in Mb/s: the link's speed divided by it, with 14 binary places.
 fn rate_factor(mbps: u32) -> u32 {
     match (LINK_SPEED << rttbcnrc::INTEGER_SHIFT).checked_div(mbps) {
         Some(factor) => rttbcnrc::RS_ENA | factor & rttbcnrc::FACTOR,

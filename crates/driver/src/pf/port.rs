@@ -116,7 +116,7 @@ impl Pf {
         self.name_vlans(hal);
     }
 
-    /// Updates the VLAN rules to the current filter entries.
+    /// Updates the mirror rules for VLANs to the current entries of the VLAN filter.
     pub(super) fn follow_vlans<H: Hal>(&mut self, hal: &mut H) {
         if self.vlans.take_changed() {
             self.name_vlans(hal);
@@ -141,7 +141,7 @@ impl Pf {
         hal.write(r::SCCRL, sccrl::BDICW | sccrl::MDICW | window);
     }
 
-    /// Counts a storm that has begun.
+    /// Counts a broadcast or multicast storm if the causes report that one has begun.
     pub(super) fn count_storm<H: Hal>(&mut self, hal: &mut H, causes: u32) {
         if causes & icr::SCE != 0 && hal.read(r::SCSTS) != 0 {
             self.storms += 1;

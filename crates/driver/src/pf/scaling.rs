@@ -25,7 +25,7 @@ const KEY: [u8; 40] = [
 ];
 /// Registers of the redirection table, four entries each (82576 datasheet 8.10.18).
 const TABLE_WORDS: u32 = 32;
-/// Four table entries: the first queue and the second in turn.
+/// Value of a table register with four entries: the first queue and the second in turn.
 const IN_TURN: u32 = 0x0100_0100;
 /// MRQC hash types while a VF uses receive-side scaling.
 const TYPES: u32 = mrqc::TCP_IPV4 | mrqc::IPV4 | mrqc::TCP_IPV6 | mrqc::TCP_IPV6_EX | mrqc::IPV6;

@@ -78,7 +78,7 @@ impl Pf {
         Ok(())
     }
 
-    /// Removes a VF's address if the address is to change.
+    /// Removes a VF's address if the address of its policy is to change to `next`.
     fn give_up_mac<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, next: Option<MacAddress>) {
         if self.state(vf).policy.mac == next {
             return;

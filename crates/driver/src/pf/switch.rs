@@ -1,4 +1,4 @@
-//! The switch's tables, each with the driver's copy: receive addresses, VLAN filters, multicast hashes. Only
+//! Tables of the card's switch, each with the driver's copy: receive addresses, VLAN filters, multicast hashes. Only
 //! changes are written.
 //!
 //! Entry 0 of the receive addresses is the port's own, 1 to 3 are reserved for it, VF n's is 23 - n, and the
@@ -17,7 +17,7 @@ use policy::{PortVlan, VlanSet};
 use serde::{Deserialize, Serialize};
 use units::LAST_VLAN;
 
-/// First entry of the receive addresses that VFs share.
+/// First entry of the receive-address table that may hold addresses which VFs add.
 const SHARED_FROM: usize = 4;
 
 /// Receive-address table except the port's own entry.
@@ -53,7 +53,7 @@ impl ReceiveAddressTable {
         }
     }
 
-    /// Sets or clears the VF's main address.
+    /// Sets or clears the VF's main address in its own entry of the table.
     pub(super) fn set_main<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, mac: Option<MacAddress>) {
         self.set(hal, Self::main_entry(vf), mac.map(|mac| (vf, mac)));
     }
@@ -75,8 +75,8 @@ impl ReceiveAddressTable {
         Ok(())
     }
 
-    /// Frees the entries that VFs `before`..`after` need for their own addresses. Returns false if there is no room
-    /// for the addresses in them.
+    /// Frees the entries that VFs `before`..`after` need for their main addresses. Returns false if there is no other
+    /// entry for an address in them.
     pub(super) fn make_room<H: Hal>(&mut self, hal: &mut H, before: u8, after: u8) -> bool {
         let (first, end) = (RECEIVE_ADDRESSES - usize::from(after), RECEIVE_ADDRESSES - usize::from(before));
         for taken in first..end {
@@ -134,7 +134,7 @@ impl VlanFilterTable {
         used.or_else(|| (1..VLAN_FILTERS).find(|i| self.entries[*i].1 == 0))
     }
 
-    /// Returns true if the VF could change to a VLAN id.
+    /// Returns true if the VF could change to a VLAN id: an entry has the id, is free, or is held by this VF alone.
     pub(super) fn has_room(&self, vf: VfIndex, vlan: u16) -> bool {
         // An entry that the VF holds alone becomes free.
         self.place(vlan).is_some() || self.entries[1..].iter().any(|(_, pools)| *pools == vf.bit())
@@ -276,8 +276,8 @@ impl Pf {
         update(hal, r::vmolr(vf.pool()), vmolr::ROMPE | vmolr::ROPE | vmolr::MPME, choice);
     }
 
-    /// Sets the default options of a VF's pool. With a port VLAN tags are stripped, and the VF receives untagged frames
-    /// only if its tags carry a priority only (`igb_enable_port_vlan`).
+    /// Sets the default options for VLAN tags of a VF's pool. With a port VLAN tags are stripped, and the VF receives
+    /// untagged frames only if its tags carry a priority only (`igb_enable_port_vlan`).
     pub(super) fn apply_pool<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, port_vlan: Option<PortVlan>) {
         let tags = match port_vlan {
             None => vmolr::AUPE,

@@ -18,17 +18,17 @@ use i82576::register as r;
 use i82576::{MacAddress, Time, VfIndex};
 use policy::{AddressOwner, Offence, OffenceAction, PolicyError, PortVlan, VfLinkPolicy, VfPolicy, VlanSet};
 
-/// Registers that store values; CTRL.RST clears itself unless `stuck`, and bits of MBVFICR are cleared by writing
-/// ones.
+/// Registers of the PF that store values; CTRL.RST clears itself unless `stuck`, and bits of MBVFICR are cleared by
+/// writing ones.
 #[derive(Default)]
 struct StoredRegisters {
     values: BTreeMap<u32, u32>,
     now: Time,
     stuck: bool,
     gone: bool,
-    /// True if VF 0 is reset, and its request cleared, when the PF takes the buffer.
+    /// True if VF 0's events vanish from MBVFICR when the PF takes the buffer, as by a reset of the VF.
     race: bool,
-    /// True if VF 0 keeps the buffer.
+    /// True if VF 0 holds the mailbox buffer, so that the PF cannot lock it.
     held: bool,
     /// Offsets of the registers written, in order.
     log: Vec<u32>,

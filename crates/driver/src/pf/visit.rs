@@ -22,7 +22,7 @@ pub struct PfVisit {
     pub spoofed: u8,
     /// True if the port's link has changed: pass [`Pf::link_override`] of every VF to the card again.
     pub link_changed: bool,
-    /// Latest time of the next visit without new reports.
+    /// Latest time of the next visit if the card reports nothing before.
     pub deadline: Option<Time>,
 }
 

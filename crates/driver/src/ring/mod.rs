@@ -28,7 +28,7 @@ const AHEAD: u32 = 4;
 /// Length in bytes from which on a frame is long.
 const LONG: usize = 256;
 
-/// Returns the number of slots from one slot of a ring of `count` to another.
+/// Returns the number of slots from slot `from` of a ring of `count` slots forward to slot `to`.
 fn distance(from: u32, to: u32, count: u32) -> u32 {
     if to >= from { to - from } else { to + count - from }
 }

@@ -17,7 +17,7 @@ pub const RECEIVE_VECTOR: u16 = 1;
 pub const MAILBOX_VECTOR: u16 = 2;
 const ALL_VECTORS: u32 = 0b111;
 
-/// Cause of a VF's interrupt, and the owner's task.
+/// Cause of a VF's interrupt, which determines the owner's next call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VfInterrupt {
     /// Frames were sent, and this many transmit descriptors reclaimed. No task remains.
@@ -56,8 +56,8 @@ impl Vf {
         self.unmask(hal, RECEIVE_VECTOR);
     }
 
-    /// Adjusts the interval between receive interrupts to the packet rate, if the policy requires it. The rate is
-    /// that of buffers, which overflow; a long frame takes several.
+    /// Adjusts the interval between receive interrupts to the packet rate, if the policy requires it. The rate counts
+    /// filled buffers, since buffers overflow; a long frame takes several.
     pub(super) fn moderate<H: Hal>(&mut self, hal: &mut H) {
         let RxCounters { buffers, bytes, .. } = self.rx.counters();
         if let Some(interval) = self.throttle.sample(hal.now(), ReceivedTotals { buffers, bytes }) {

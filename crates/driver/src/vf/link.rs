@@ -45,9 +45,9 @@ pub enum LinkCheck {
 /// State of the VF's link checks.
 #[derive(Debug, Default)]
 pub(super) struct LinkCheckState {
-    /// True if the link was up at the last check and no trigger came since.
+    /// True if the link was up at the last check and no event has required another check since.
     settled: bool,
-    /// True if another party has reset the function.
+    /// True if another party than this driver has reset the function.
     lost: bool,
 }
 

@@ -10,7 +10,7 @@ use i82576::bits::v2p;
 use i82576::mailbox::{CTS, ID_MASK, NACK, id};
 use i82576::register::vf;
 
-/// Polls of a reply at the quick interval, and of the lock.
+/// Number of polls of a reply at the quick interval, and of the lock.
 const QUICK_POLLS: u32 = 50;
 const QUICK: Duration = Duration::from_micros(20);
 /// Polls of a reply at igbvf's interval: together a second.
@@ -166,7 +166,7 @@ impl VfMailbox {
         error
     }
 
-    /// Returns true if any bit of `mask` is or was set, and forgets that bit.
+    /// Returns true if a register bit of `mask` is or was set since it was last taken, and forgets that bit.
     fn take<H: Hal>(&mut self, hal: &mut H, mask: u32) -> Result<bool, MailboxError> {
         let status = self.status(hal)?;
         self.seen &= !mask;

@@ -102,7 +102,7 @@ impl VfReceivedFrame {
     }
 }
 
-/// Checks the number of a ring's descriptors.
+/// Checks that a ring may have `count` descriptors.
 pub(super) fn check_size(count: u16) -> Result<(), VfError> {
     if count.is_multiple_of(8) && (64..=4096).contains(&count) {
         Ok(())

@@ -13,7 +13,7 @@ use i82576::mailbox::{INFO_SHIFT, MAX_MULTICAST, WORDS, id, mac_filter, promisc}
 
 const VLAN_IDS: u16 = 4096;
 
-/// Requests of the VF that the PF has granted, beside the one for an address.
+/// Requests of the VF that the PF has granted, except those for addresses.
 #[derive(Debug)]
 pub(super) struct GrantedRequests {
     /// Joined VLANs, a bit per id.
@@ -61,7 +61,7 @@ impl Vf {
         Ok(())
     }
 
-    /// Requests to receive by `mac` too.
+    /// Requests that the PF let the VF receive by `mac` in addition to its main address.
     ///
     /// # Errors
     /// [`VfError::Mailbox`]: refused if all filters are in use, or as [`Vf::set_mac`].
@@ -107,7 +107,7 @@ impl Vf {
         Ok(self.mailbox.request(hal, &message)?)
     }
 
-    /// Requests every multicast frame, or the groups only.
+    /// Requests to receive every multicast frame, or only those of the requested groups.
     ///
     /// # Errors
     /// [`VfError::Mailbox`].
@@ -155,8 +155,8 @@ impl Vf {
         Ok(())
     }
 
-    /// Repeats the requests that the PF has forgotten with the reset. After a refusal the VF uses the values of
-    /// VF_RESET.
+    /// Repeats the granted requests, which the PF has forgotten with the reset. After a refusal the VF uses the values
+    /// of VF_RESET.
     pub(super) fn repeat_wishes<H: Hal>(&mut self, hal: &mut H) -> Result<(), VfError> {
         match self.set_mac(hal, self.mac) {
             Err(VfError::Mailbox(MailboxError::Refused(_))) => self.mac = self.permanent,

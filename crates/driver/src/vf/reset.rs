@@ -15,7 +15,7 @@ use i82576::register::vf;
 /// Maximum polls of RSTI and RSTD.
 const RESET_POLLS: u32 = 200;
 const RESET_POLL: Duration = Duration::from_micros(5);
-/// Time for pending DMA requests to finish.
+/// Time to wait until the card has finished its pending DMA requests.
 pub(super) const QUIESCE: Duration = Duration::from_millis(10);
 
 impl Vf {

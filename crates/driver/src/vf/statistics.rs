@@ -42,7 +42,7 @@ const REGISTERS: [u32; 9] = [
     vf::VFGOTLBC,
 ];
 
-/// Accumulates hardware counters that wrap.
+/// Sums of the card's counters of this VF, which are 32 bits wide and wrap.
 #[derive(Debug, Default)]
 pub(super) struct StatisticsAccumulator {
     last: [u32; REGISTERS.len()],
@@ -50,7 +50,7 @@ pub(super) struct StatisticsAccumulator {
 }
 
 impl StatisticsAccumulator {
-    /// Sets the current register values as the new zero.
+    /// Starts the next increments from the current values of the card's counters.
     pub(super) fn rebase<H: Hal>(&mut self, hal: &mut H) {
         for (last, offset) in self.last.iter_mut().zip(REGISTERS) {
             *last = hal.read(offset);
@@ -62,7 +62,7 @@ impl StatisticsAccumulator {
         self.sums[0]
     }
 
-    /// Adds the increments since the last call.
+    /// Adds the increments of the card's counters since the last call to the sums.
     pub(super) fn update<H: Hal>(&mut self, hal: &mut H) {
         for ((sum, last), offset) in self.sums.iter_mut().zip(&mut self.last).zip(REGISTERS) {
             let value = hal.read(offset);

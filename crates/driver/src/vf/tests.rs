@@ -26,7 +26,7 @@ impl TestHal {
         raw
     }
 
-    /// Plays the card: writes a frame's piece to a receive slot.
+    /// Completes a receive slot as the card: writes a piece of a frame, its length and status bits.
     fn fill(&mut self, slot: u64, bytes: &[u8], length: u16, bits: u32) {
         let base = self.read(vf::RX_BLOCK + rx::RDBAL);
         let posted = PostedRxDescriptor::parse(&self.raw(vf::RX_BLOCK + rx::RDBAL, slot));
@@ -35,7 +35,7 @@ impl TestHal {
         self.dma_write(BASE + u64::from(base) + slot * 16, &back.emit());
     }
 
-    /// Plays the card: sets DD in a transmit slot with a requested report.
+    /// Sets DD in a transmit slot that requests a report, as the card.
     fn report(&mut self, slot: u64) {
         let base = BASE + u64::from(self.read(vf::TX_BLOCK + tx::TDBAL));
         self.dma_write(base + slot * 16 + 12, &1u32.to_le_bytes());

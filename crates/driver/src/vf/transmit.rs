@@ -91,7 +91,7 @@ impl VfTxRing {
 
 impl FamilyTxQueue for VfTxRing {
     type Piece = descriptor::AdvancedDataDescriptor;
-    /// A context may precede a frame.
+    /// Number of slots for a context descriptor, which may precede a frame.
     const RESERVE: usize = 1;
 
     #[inline(always)]

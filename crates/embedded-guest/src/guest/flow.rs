@@ -11,7 +11,7 @@ use std::time::Duration;
 const SEND_BUFFER: usize = 512 << 10;
 /// Size of the receive buffer in bytes: it holds a verdict.
 const RECEIVE_BUFFER: usize = 1 << 10;
-/// Timeout of a receiver that does not answer.
+/// Timeout of the connection to a receiver that does not answer.
 const CONNECT_TIMEOUT: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(10);
 /// Timeout of a connected receiver that acknowledges no byte. A stack waits 2, 4, 8 and 16 seconds between
 /// retransmissions, so a flow outlives four of them that get lost, for example in four resets of the card.
@@ -75,7 +75,7 @@ pub(super) struct FlowSender {
 }
 
 impl FlowSender {
-    /// Opens the TCP connection of a flow. `None` if the address is invalid.
+    /// Opens the TCP connection of a flow of `bytes` bytes. Returns `None` if the address is invalid.
     pub(super) fn connect(
         context: &mut Context,
         sockets: &mut SocketSet<'static>,
@@ -103,7 +103,7 @@ impl FlowSender {
         self.handle
     }
 
-    /// Sends the bytes that fit into the buffer; returns the flow's result at the end. The socket is then closing.
+    /// Sends the bytes that fit into the buffer. Returns the flow's result at its end; the socket is then closing.
     pub(super) fn step(
         &mut self,
         sockets: &mut SocketSet<'static>,

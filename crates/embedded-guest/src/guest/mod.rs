@@ -33,11 +33,13 @@ use std::sync::mpsc;
 use std::time::Duration;
 use vfio_client::VfBus;
 
-/// Maximum numbers of frames taken from the driver, and of packets made by the stack, in one round.
+/// Maximum number of frames that a round takes from the driver.
 const INGRESS: usize = 128;
+/// Maximum number of packets that the stack sends in a round.
 const EGRESS: usize = 512;
-/// Period of the driver's watchdog, and period of checks while the link is down, in nanoseconds.
+/// Period of the driver's watchdog while the link is up, in nanoseconds.
 const WATCHDOG_NS: u64 = 2_000_000_000;
+/// Period of the driver's watchdog while the link is down, in nanoseconds.
 const LINK_DOWN_NS: u64 = 50_000_000;
 /// Longest sleep while only the full transmit ring delays frames, in case its interrupt was lost.
 const RING_FULL: Duration = Duration::from_millis(1);
@@ -45,11 +47,13 @@ const RING_FULL: Duration = Duration::from_millis(1);
 /// timeout.
 const CLOSING_NS: u64 = 100_000_000;
 const PREFIX: u8 = 24;
-/// First local port, and number of local ports.
+/// First local port of test flows.
 const EPHEMERAL: u16 = 49_152;
+/// Number of local ports of test flows.
 const PORTS: u16 = u16::MAX - EPHEMERAL;
 
-/// Tokens of the poller; vectors come first, with their number, which is a bit of a word.
+/// Number of the poller's tokens that stand for interrupt vectors. A vector's token is its number, which is a bit of a
+/// word.
 const VECTORS: u64 = u64::BITS as u64;
 const WAKER: u64 = VECTORS;
 const LIFELINE: u64 = VECTORS + 1;
@@ -72,7 +76,7 @@ enum UnfinishedAction {
     Send(FlowSender, mpsc::Sender<Result<FlowResult, FlowError>>),
 }
 
-/// State of an embedded guest's thread.
+/// Guest on a VF: its stack, sockets and unfinished actions, all used by the guest's thread alone.
 pub(crate) struct GuestThread<B> {
     port: VfDevice<B>,
     interface: Interface,
@@ -85,10 +89,10 @@ pub(crate) struct GuestThread<B> {
     poller: Poller,
     waker: ThreadWaker,
     link: Arc<AtomicBool>,
-    /// Bit mask of the vectors that have signalled.
+    /// Bit mask of the interrupt vectors that have signalled and are not handled yet.
     signalled: u64,
     interrupts: u64,
-    /// True while the receive vector is masked; the vector is unmasked when the ring is empty.
+    /// True while the receive vector is masked; the vector is unmasked when the receive ring is empty.
     receiving: bool,
     /// Time of the watchdog's next run, in nanoseconds.
     watchdog: u64,
@@ -162,7 +166,8 @@ impl<B: VfBus> GuestThread<B> {
         self.port.vf.stop(&mut self.port.hal);
     }
 
-    /// Performs one round of work and waits; returns false if the card is gone.
+    /// Handles interrupts, moves frames, runs the watchdog when due, and waits for further work. Returns false if the
+    /// card is gone.
     fn round(&mut self) -> bool {
         let now_ns = MonotonicClock.now_ns();
         self.take_interrupts();
@@ -173,7 +178,7 @@ impl<B: VfBus> GuestThread<B> {
         self.sleep() && !self.port.hal.is_gone()
     }
 
-    /// Starts the commands of the owner; returns false for a stop.
+    /// Starts the commands that the owner has sent. Returns false for a stop command.
     fn execute_commands(&mut self) -> bool {
         loop {
             match self.commands.try_recv() {
@@ -211,7 +216,7 @@ impl<B: VfBus> GuestThread<B> {
         }
     }
 
-    /// Returns the number of the next action, which distinguishes concurrent ones.
+    /// Returns the number of the next action, which distinguishes concurrent actions.
     fn next_serial(&mut self) -> u16 {
         self.serial = (self.serial + 1) % PORTS;
         self.serial
@@ -242,7 +247,8 @@ impl<B: VfBus> GuestThread<B> {
         }
     }
 
-    /// Moves frames in, serves the sockets, moves frames out, and rings the doorbell at the end.
+    /// Passes received frames to the stack, serves the sockets, sends the stack's frames, and rings the doorbell at the
+    /// end.
     fn move_frames(&mut self, now_ns: u64) {
         let now = instant(now_ns);
         let Self { port, interface, sockets, .. } = self;
@@ -313,7 +319,7 @@ impl<B: VfBus> GuestThread<B> {
         });
     }
 
-    /// Runs the watchdog of the VF's driver, restarts a VF that was reset, and stores the state of the link.
+    /// Runs the watchdog of the VF's driver, restarts a VF that was reset, and stores whether the link is up.
     fn watch(&mut self, now_ns: u64) {
         let VfDevice { hal, vf, .. } = &mut self.port;
         let mut link = vf.watchdog(hal);
@@ -329,7 +335,7 @@ impl<B: VfBus> GuestThread<B> {
         self.watchdog = now_ns + if up { WATCHDOG_NS } else { LINK_DOWN_NS };
     }
 
-    /// Waits for an interrupt, a command or a deadline; returns false if the card is gone.
+    /// Waits for an interrupt, a command or a deadline. Returns false if the card is gone.
     fn sleep(&mut self) -> bool {
         let timeout = self.timeout();
         let Ok(events) = self.poller.wait(Some(timeout)) else { return false };

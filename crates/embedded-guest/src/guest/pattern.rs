@@ -1,10 +1,10 @@
 //! The bytes of a test flow: every position has its own value, so that the receiver detects lost, duplicated,
 //! swapped or changed bytes.
 
-/// Number of bytes of the test pattern computed at a time.
+/// Number of bytes of the test pattern that are computed at a time.
 const WORD: usize = 8;
 
-/// Position in an endless stream of bytes that a seed determines.
+/// Position in the test pattern: an endless stream of bytes that a seed determines.
 #[derive(Debug, Clone)]
 pub(super) struct BytePattern {
     seed: u64,
@@ -32,8 +32,8 @@ impl BytePattern {
         self.fill_within_word(words.into_remainder());
     }
 
-    /// Compares `bytes` with the next bytes of the stream; returns the position of the first difference. Advances
-    /// past them in any case.
+    /// Compares `bytes` with the next bytes of the test pattern. Returns the position of the first difference. Advances
+    /// past `bytes` in any case.
     pub(super) fn check(&mut self, bytes: &[u8]) -> Option<u64> {
         let (head, rest) = bytes.split_at(self.to_boundary().min(bytes.len()));
         let mut wrong = self.check_within_word(head);
@@ -61,12 +61,12 @@ impl BytePattern {
         differs.map(|at| first + at as u64)
     }
 
-    /// Returns the offset of the stream's position in its word.
+    /// Returns the offset of the pattern's position in its word.
     fn offset_in_word(&self) -> usize {
         (self.position % WORD as u64) as usize
     }
 
-    /// Returns the number of bytes to the next word; 0 at the beginning of one.
+    /// Returns the number of bytes to the pattern's next word; 0 at the beginning of a word.
     fn to_boundary(&self) -> usize {
         (WORD - self.offset_in_word()) % WORD
     }

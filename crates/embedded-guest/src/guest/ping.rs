@@ -1,4 +1,4 @@
-//! Sends echo requests, one at a time, and times each. The stack answers those of others.
+//! Sends echo requests, one at a time, and measures the round trip of each. The stack answers the requests of others.
 
 use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::phy::ChecksumCapabilities;
@@ -38,7 +38,7 @@ impl PingStatistics {
     }
 }
 
-/// Unfinished series of pings.
+/// Sender of an unfinished series of pings.
 #[derive(Debug)]
 pub(super) struct PingSender {
     handle: SocketHandle,
@@ -51,7 +51,7 @@ pub(super) struct PingSender {
 }
 
 impl PingSender {
-    /// Creates a series of pings. `None` if the socket cannot be bound.
+    /// Creates a series of `count` pings to `to`. Returns `None` if the socket cannot be bound.
     pub(super) fn new(
         sockets: &mut SocketSet<'static>,
         to: Ipv4Addr,
@@ -74,8 +74,8 @@ impl PingSender {
         self.waiting.map(|sent| sent + PATIENCE_NS)
     }
 
-    /// Takes an answer, checks for a timeout, and sends the next request; returns the result of the series after the
-    /// last one.
+    /// Takes an answer, checks for a timeout, and sends the next request. Returns the result of the series after the
+    /// last ping.
     pub(super) fn step(&mut self, sockets: &mut SocketSet<'static>, now_ns: u64) -> Option<PingStatistics> {
         let socket = sockets.get_mut::<icmp::Socket<'static>>(self.handle);
         while let Ok((message, from)) = socket.recv() {

@@ -13,10 +13,10 @@ use std::time::Duration;
 use host::poll::MonotonicClock;
 
 const MESSAGE: usize = 16;
-/// Number of requests and answers that the queues between sender and stack hold.
+/// Number of messages that the queue of requests and the queue of answers between sender and stack hold each.
 const QUEUE: usize = 8;
 
-/// Measurement of a path's interruptions, which runs until this is dropped.
+/// Measurement of a path's interruptions by echo requests, which runs until this value is dropped.
 #[derive(Debug, Clone)]
 pub struct InterruptionMeasurement(Arc<EchoReplyTimes>);
 
@@ -59,7 +59,7 @@ impl InterruptionMeasurement {
     }
 }
 
-/// Sender of echo requests at a steady rate, which times the gaps.
+/// Sender of echo requests at a steady rate, which measures the times between answers.
 #[derive(Debug)]
 pub(super) struct SteadyEchoSender {
     handle: SocketHandle,
@@ -73,7 +73,7 @@ pub(super) struct SteadyEchoSender {
 }
 
 impl SteadyEchoSender {
-    /// Creates a sender of echo requests. `None` if the socket cannot be bound.
+    /// Creates a sender of an echo request to `to` every `every`. Returns `None` if the socket cannot be bound.
     pub(super) fn new(
         sockets: &mut SocketSet<'static>,
         to: Ipv4Addr,
@@ -98,7 +98,7 @@ impl SteadyEchoSender {
         self.next
     }
 
-    /// Takes answers and sends a due request; returns false once the [`InterruptionMeasurement`] was dropped.
+    /// Takes answers and sends a due request. Returns false once the owner has dropped the [`InterruptionMeasurement`].
     pub(super) fn step(&mut self, sockets: &mut SocketSet<'static>, now_ns: u64) -> bool {
         let socket = sockets.get_mut::<icmp::Socket<'static>>(self.handle);
         while let Ok((message, from)) = socket.recv() {

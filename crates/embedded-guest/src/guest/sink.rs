@@ -20,7 +20,7 @@ const FLOWS: usize = 4;
 const WINDOW: usize = 256 << 10;
 /// Size of the send buffer in bytes: it holds a verdict.
 const ANSWERS: usize = 1 << 10;
-/// Timeout of a flow's sender that does not respond.
+/// Timeout of a test flow's sender that does not respond.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Period of keep-alive probes to a silent peer.
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
@@ -30,7 +30,7 @@ pub(super) const HEADER: usize = 24;
 pub(super) const VERDICT: usize = 16;
 const NOTHING_WRONG: u64 = u64::MAX;
 
-/// Header that precedes the bytes of a test flow.
+/// Header of a test flow, which precedes the flow's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FlowHeader {
     pub(super) length: u64,
@@ -51,7 +51,8 @@ impl FlowHeader {
     }
 }
 
-/// Verdict that the server sends at the end of a test flow.
+/// Verdict of the server at the end of a test flow: the number of received bytes, and the position of the first wrong
+/// one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FlowVerdict {
     pub(super) received: u64,
@@ -87,7 +88,8 @@ enum FlowPhase {
 impl FlowPhase {
     const START: Self = Self::Header { bytes: [0; HEADER], received: 0 };
 
-    /// Takes bytes of the flow off the front of `data`; returns their number.
+    /// Processes received bytes from the front of `data`: header, flow or surplus. Returns the number of processed
+    /// bytes.
     fn take(&mut self, data: &[u8]) -> usize {
         match self {
             Self::Header { bytes, received } => {
@@ -120,7 +122,8 @@ impl FlowPhase {
         }
     }
 
-    /// Returns the verdict on the flow once all bytes have arrived, or no more will.
+    /// Returns the verdict on the flow once all its bytes have arrived, or once the sender has closed the connection
+    /// (`over`).
     fn verdict(&self, over: bool) -> Option<FlowVerdict> {
         match self {
             Self::Body { length, pattern, first_wrong } if over || pattern.position() >= *length => {
@@ -131,7 +134,7 @@ impl FlowPhase {
     }
 }
 
-/// Listening sockets of the server for test flows.
+/// Server for test flows: its sockets, and the phase of the flow on each.
 #[derive(Debug)]
 pub(super) struct FlowServer {
     connections: Vec<(SocketHandle, FlowPhase)>,
@@ -148,7 +151,7 @@ impl FlowServer {
         Self { connections: (0..FLOWS).map(|_| (sockets.add(socket()), FlowPhase::START)).collect() }
     }
 
-    /// Takes the received bytes of all connections, and answers complete flows.
+    /// Processes the received bytes of all connections, and sends verdicts on flows that are complete.
     pub(super) fn step(&mut self, sockets: &mut SocketSet<'static>) {
         for (handle, phase) in &mut self.connections {
             serve(sockets.get_mut(*handle), phase);
@@ -198,7 +201,7 @@ mod tests {
         bytes
     }
 
-    /// Passes a test flow's bytes to a receiver in pieces of 7.
+    /// Passes a test flow's bytes to the server's side in pieces of 7, and returns the phase at the end.
     fn receive(bytes: &[u8]) -> FlowPhase {
         let mut phase = FlowPhase::START;
         for mut piece in bytes.chunks(7) {

@@ -18,7 +18,7 @@ pub(super) enum InterruptPhase {
     Done,
 }
 
-/// Change of a tickless kernel's tick.
+/// Start or stop of a tickless kernel's tick.
 #[derive(Debug, Clone, Copy)]
 enum TickChange {
     Start,
@@ -26,7 +26,7 @@ enum TickChange {
 }
 
 impl<D> KernelModel<D> {
-    /// Takes one hard interrupt, or resumes a blocked one. Returns `None` if none is pending.
+    /// Handles the next hard interrupt, or resumes one whose handling had blocked. Returns `None` if none is pending.
     pub(super) fn interrupt<P: KernelPlatform>(&mut self, platform: &mut P) -> Option<VcpuStepOutcome>
     where
         D: NetworkDevice<P>,
@@ -60,7 +60,8 @@ impl<D> KernelModel<D> {
         Some(VcpuStepOutcome::Continue)
     }
 
-    /// Runs the driver's handler, which schedules a poll or handles the event at once.
+    /// Runs the network driver's interrupt handler: schedules a poll for received frames, and sends more after
+    /// transmitted ones.
     fn handle<P: KernelPlatform>(&mut self, platform: &mut P, vector: u16)
     where
         D: NetworkDevice<P>,
@@ -109,8 +110,9 @@ impl<D> KernelModel<D> {
         }
     }
 
-    /// Reprograms the timer for a share of the changes, a constant of the cost table. The kernel leaves a
-    /// tick alone that is due at once, and may restart a stopped one for the time it was already set to.
+    /// Reprograms the timer for a share of the tick's starts and stops; the share is a constant of the cost table. The
+    /// kernel leaves a tick alone that is due at once, and may restart a stopped one for the time it was already set
+    /// to.
     fn program<P: KernelPlatform>(
         &mut self,
         platform: &mut P,

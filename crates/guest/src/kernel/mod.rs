@@ -26,7 +26,7 @@ use i82576::MacAddress;
 use interrupt::InterruptPhase;
 use sim::VirtualInstant;
 
-/// Bytes of the longest frame a device delivers; a front end's may still be unsegmented.
+/// Bytes of the longest frame that a device delivers: a front end may deliver an unsegmented one.
 const FRAME: usize = split::MAX_FRAME;
 
 /// Kernel with its network device `D`, its socket and its program.
@@ -45,7 +45,7 @@ pub struct KernelModel<D> {
     idle: bool,
     /// Time for which the kernel last programmed the timer.
     timer: Option<VirtualInstant>,
-    /// Thousandths of a timer write owed for starting and for stopping the tick.
+    /// Timer writes still to be made for starts and for stops of the tick, in thousandths of a write.
     timer_debts: [u64; 2],
     stream: poll::ReceiveStream,
     /// MAC address of the sender of the last frame delivered to the program.
@@ -94,7 +94,7 @@ pub struct KernelCounters {
 }
 
 impl<D> KernelModel<D> {
-    /// Creates a kernel for a started device.
+    /// Creates a kernel for a network device whose driver is started.
     #[must_use]
     pub fn new(spec: KernelConfig, device: D) -> Self {
         Self {

@@ -91,7 +91,8 @@ impl<D> KernelModel<D> {
         }
     }
 
-    /// Counts a datagram that arrived after a later one. Sequence numbers are modulo 2^32.
+    /// Counts a datagram as reordered if one with a higher sequence number arrived before. Sequence numbers are modulo
+    /// 2^32.
     fn note_order(&mut self, datagram: &[u8], payload: usize) {
         let Some(number) = packet::number(datagram, payload) else { return };
         let ahead = self.newest.map_or(0, |newest| number.wrapping_sub(newest));
@@ -107,7 +108,8 @@ impl<D> KernelModel<D> {
         self.peer = frame.get(6..).and_then(MacAddress::from_slice).unwrap_or_default();
     }
 
-    /// Accepts an in-order segment if there is room; acknowledges the expected byte otherwise.
+    /// Stores a TCP segment if it is in order and the socket has room. Acknowledges every second segment, stored or
+    /// not.
     fn receive_segment<P: KernelPlatform>(&mut self, platform: &mut P, sequence: u32, payload: usize)
     where
         D: NetworkDevice<P>,

@@ -44,7 +44,7 @@ pub enum ProgramWorkload {
 }
 
 impl KernelConfig {
-    /// Returns the socket's capacity in packets of this load.
+    /// Returns the capacity of the program's socket, in packets of its kind of traffic.
     #[must_use]
     pub fn buffers(&self) -> u32 {
         match self.load {
@@ -53,21 +53,22 @@ impl KernelConfig {
         }
     }
 
-    /// Returns Linux 2.6.18 as in RHEL 5: masks at run time, ticks at 1,000 Hz.
+    /// Returns the configuration of Linux 2.6.18 as in RHEL 5, which masks vectors at run time and ticks at 1,000 Hz.
     #[must_use]
     pub fn linux_2_6_18(load: ProgramWorkload) -> Self {
         let tick = TickMode::Periodic(VirtualDuration::from_millis(1));
         Self { masks: true, accounts: false, tick, socket_packets: 64, stream_segments: 83, budget: 64, load }
     }
 
-    /// Returns Linux 2.6.18 as a paravirtualized guest. It ticks at 250 Hz unless idle, and masks event
-    /// channels in memory shared with the hypervisor.
+    /// Returns the configuration of Linux 2.6.18 as a paravirtualized guest. It ticks at 250 Hz unless idle, and masks
+    /// event channels in memory shared with the hypervisor.
     #[must_use]
     pub fn xenlinux_2_6_18(load: ProgramWorkload) -> Self {
         Self { tick: TickMode::Tickless(VirtualDuration::from_millis(4)), ..Self::linux_2_6_18(load) }
     }
 
-    /// Returns Linux 2.6.28: does not mask at run time, ticks at 1,000 Hz unless idle.
+    /// Returns the configuration of Linux 2.6.28, which does not mask vectors at run time and ticks at 1,000 Hz unless
+    /// idle.
     #[must_use]
     pub fn linux_2_6_28(load: ProgramWorkload) -> Self {
         Self {

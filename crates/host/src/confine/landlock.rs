@@ -13,7 +13,7 @@ use landlock::{
 
 use super::SandboxError;
 
-/// Newest Landlock ABI that this program uses: the first that restricts ioctls of devices.
+/// Newest Landlock ABI that this program uses: ABI 5, the first that restricts ioctls of devices.
 const KNOWN: ABI = ABI::V5;
 
 /// Folders, files and TCP ports that the process needs.
@@ -21,7 +21,7 @@ const KNOWN: ABI = ABI::V5;
 pub struct LandlockRules {
     /// Folders in which sockets, folders and files are created, changed and removed.
     pub work: Vec<PathBuf>,
-    /// Folders and files that the process reads.
+    /// Folders and files that the process may read.
     pub read: Vec<PathBuf>,
     /// Device files that the process opens for reading, writing and ioctls.
     pub devices: Vec<PathBuf>,
@@ -91,7 +91,7 @@ fn allow(
         .try_fold(rules, |rules, (path, fd)| rules.add_rule(PathBeneath::new(fd, rights_for(&path, access))))
 }
 
-/// Returns the access rights that apply to a path: a file takes no rights of folders.
+/// Returns those of the rights `access` that apply to a path: rights of folders do not apply to a file.
 fn rights_for(path: &Path, access: BitFlags<AccessFs>) -> BitFlags<AccessFs> {
     if path.is_dir() { access } else { access & AccessFs::from_file(KNOWN) }
 }

@@ -1,4 +1,4 @@
-//! Gives up the rights that a process no longer needs: its user, its capabilities, most system calls, most files.
+//! Gives up the rights that a process no longer needs: its user, its capabilities, most system calls and most files.
 //!
 //! An attacker who takes over a thread through a defect of this program gets as few rights as possible.
 //! [`become_user`] and [`restrict_files`] are for the first thread, before it starts others; each thread then
@@ -48,7 +48,7 @@ pub enum SandboxError {
     Thread(io::Error),
 }
 
-/// Rights that threads give up, by their roles.
+/// Restrictions that the host's threads apply to themselves, by their roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadSandbox {
     /// Action on system calls that the thread's role does not permit.
@@ -100,7 +100,8 @@ impl PreparedSandbox {
         self.start(name, body)?.wait()
     }
 
-    /// Starts a thread as [`PreparedSandbox::spawn`] does, without waiting for its restriction.
+    /// Starts a thread that restricts itself as [`PreparedSandbox::spawn`] does, without waiting until it is
+    /// restricted.
     ///
     /// # Errors
     /// [`SandboxError::Thread`].

@@ -15,7 +15,7 @@ use rustix::thread::{
 use super::SandboxError;
 use crate::user::ProcessUser;
 
-/// Capabilities that starting a host takes: chown of sockets, replacement of a dead host's sockets of any owner,
+/// Linux capabilities that a host needs to start: chown of sockets, replacement of a dead host's sockets of any owner,
 /// taps, packet sockets, programs of interfaces.
 const START: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
@@ -30,9 +30,9 @@ pub enum ThreadCapabilities {
     Unchanged,
     /// The thread keeps at most the given capabilities.
     Only {
-        /// True if the thread keeps CAP_NET_ADMIN: a tap may have to be created again.
+        /// True if the thread keeps CAP_NET_ADMIN, in case a tap has to be created again.
         net_admin: bool,
-        /// True if the thread keeps CAP_NET_RAW: a packet socket may have to be opened again.
+        /// True if the thread keeps CAP_NET_RAW, in case a packet socket has to be opened again.
         net_raw: bool,
     },
 }
@@ -84,7 +84,7 @@ fn limit_bounding_set(held: CapabilitySet) -> io::Result<()> {
 }
 
 impl ThreadCapabilities {
-    /// Reduces the calling thread's capabilities to the ones that it keeps.
+    /// Reduces the calling thread's capabilities to those that this setting keeps.
     pub(super) fn apply(self) -> io::Result<()> {
         match self {
             Self::Unchanged => Ok(()),
@@ -98,7 +98,7 @@ impl ThreadCapabilities {
     }
 }
 
-/// Reduces the thread's capabilities to `wanted`, passes none on, and forbids started programs to gain any.
+/// Reduces the thread's capabilities to `wanted`, passes no capability on, and forbids started programs to gain any.
 fn keep(wanted: CapabilitySet) -> io::Result<()> {
     let kept = capabilities(None)?.permitted & wanted;
     clear_ambient_capability_set()?;

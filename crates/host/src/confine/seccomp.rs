@@ -1,4 +1,4 @@
-//! Restricts a thread's system calls to its rows of the table, by seccomp.
+//! Restricts a thread's system calls, by seccomp, to those that the table permits for the thread's role.
 //!
 //! A call outside the list ends the host: either the table lacks a row, or an attacker has taken the thread over
 //! and nothing that it does can be trusted. `trap` reports the call; `table` lists the permitted ones.
@@ -81,7 +81,8 @@ impl SeccompFilters {
         programs.into_iter().map(compile).collect::<Result<_, _>>().map(Self).map_err(backend)
     }
 
-    /// Restricts the calling thread, and threads that it starts, to the table. The restriction cannot be undone.
+    /// Restricts the calling thread, and threads that it starts, to the system calls of the compiled filters. The
+    /// restriction cannot be undone.
     pub(super) fn apply(&self) -> Result<(), SandboxError> {
         self.0.iter().try_for_each(|program| seccompiler::apply_filter(program).map_err(refused))
     }

@@ -1,4 +1,5 @@
-//! System calls that each kind of thread may make. A call in no row of its thread ends the host, which reports it.
+//! System calls that each kind of thread may make. A system call that the table does not permit ends the host, which
+//! reports the call.
 //!
 //! To add a call: put it into the row list of the threads that need it, with a condition where only some of its
 //! uses are needed. To find a missing call: the last line of the host's log has thread and number of the call
@@ -18,11 +19,11 @@ pub enum ThreadRole {
     Main,
     /// Thread that carries out commands of the control socket.
     Control,
-    /// Serves clients of the control interface, and reads their requests.
+    /// Thread that serves clients of the control interface, and reads their requests.
     Api,
     /// Thread that runs a card, and reads data of guests and clients.
     Port,
-    /// Does slow work: unmapping memory, closing files, writing the log.
+    /// Thread for slow work: unmapping memory, closing files, writing the log.
     Helper,
     /// Process that keeps descriptors for a host.
     Keeper,
@@ -47,7 +48,8 @@ use ArgumentCondition::{Always, Has, Is, IsNot, IsThisProcess};
 
 pub(super) type PermittedSystemCall = (c_long, ArgumentCondition);
 
-/// System calls of every thread: memory, time, locks, the end of a thread, signals, and messages on standard error.
+/// System calls permitted to every thread: memory, time, locks, the end of a thread, signals, and messages on standard
+/// error.
 const EVERY: &[PermittedSystemCall] = &[
     (libc::SYS_brk, Always),
     (libc::SYS_clock_gettime, Always),
@@ -83,7 +85,7 @@ const EVERY: &[PermittedSystemCall] = &[
 /// `PR_SET_VMA` (linux/prctl.h): the C library's allocator names its memory.
 const PR_SET_VMA: u32 = 0x5356_4d41;
 
-/// System calls of a port's thread: clients, interrupts, the uplink, guest memory.
+/// System calls that a port's thread needs: clients, interrupts, the uplink, guest memory.
 const CARD: &[PermittedSystemCall] = &[
     (libc::SYS_accept4, Always),
     (libc::SYS_epoll_create1, Always),
@@ -126,7 +128,8 @@ const CARD: &[PermittedSystemCall] = &[
     (libc::SYS_unlinkat, Always),
 ];
 
-/// System calls that may block: memory and files that clients share, which are examined before they are mapped.
+/// System calls that may block, for threads that do slow work: memory and files that clients share, which are examined
+/// before they are mapped.
 const SLOW: &[PermittedSystemCall] = &[
     (libc::SYS_fstat, Always),
     (libc::SYS_fstatfs, Always),
@@ -257,7 +260,7 @@ const IOCTLS: &[u32] = &[
     libc::SIOCGIFNAME as u32,
 ];
 
-/// Older system calls of the same effect on x86-64, which libraries use.
+/// Older system calls with the same effect, which libraries use on x86-64.
 #[cfg(target_arch = "x86_64")]
 const OLDER_EVERY: &[PermittedSystemCall] = &[(libc::SYS_poll, Always)];
 #[cfg(target_arch = "x86_64")]
@@ -297,15 +300,16 @@ const OLDER_MANAGE: &[PermittedSystemCall] = &[];
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER_NO_FILES: &[PermittedSystemCall] = &[];
 
-/// Executable memory, refused with ENOSYS because libraries do without: a user database would load code.
+/// System calls that make memory executable, refused with ENOSYS because libraries do without: a user database would
+/// load code.
 const NO_CODE: &[PermittedSystemCall] =
     &[(libc::SYS_mmap, Has(2, libc::PROT_EXEC as u32)), (libc::SYS_mprotect, Has(2, libc::PROT_EXEC as u32))];
 /// System calls that load BPF programs. They fail with ENOSYS, and their callers work without BPF.
 const NO_PROGRAM: &[PermittedSystemCall] = &[(libc::SYS_bpf, IsNot(0, crate::xdp::LATER))];
-/// Opening files, refused with ENOSYS: a panic looks up the names of functions.
+/// System calls that open files, refused with ENOSYS: a panic looks up the names of functions.
 const NO_FILES: &[PermittedSystemCall] = &[(libc::SYS_openat, Always), (libc::SYS_getcwd, Always)];
-/// Processes and network sockets, refused with ENOSYS: `clone3` hides its flags from filters, and libraries then
-/// use `clone`; a user database may be behind the network.
+/// System calls that start processes or open network sockets, refused with ENOSYS: `clone3` hides its flags from
+/// filters, and libraries then use `clone`; a user database may be behind the network.
 const NO_PROCESS: &[PermittedSystemCall] =
     &[(libc::SYS_clone3, Always), (libc::SYS_socket, IsNot(0, FAMILIES))];
 
@@ -321,7 +325,7 @@ impl ThreadRole {
         }
     }
 
-    /// Returns the lists of system calls that fail with ENOSYS for the role. They take precedence over allowed rows.
+    /// Returns the lists of system calls that fail with ENOSYS for the role. They take precedence over allowed calls.
     pub(super) fn refused(self) -> &'static [&'static [PermittedSystemCall]] {
         match self {
             Self::Port | Self::Helper | Self::Api | Self::Keeper => &[NO_CODE, NO_FILES, OLDER_NO_FILES],

@@ -1,4 +1,5 @@
-//! Each test tries forbidden operations, which must fail, and permitted ones, which must work.
+//! Tests forbidden operations of each thread role, which must fail, and permitted operations, which must
+//! work.
 
 #![expect(unsafe_code, reason = "a thread that was taken over makes system calls as it likes")]
 
@@ -37,7 +38,8 @@ fn confined<T: Send>(role: ThreadRole, body: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Calls that a role may not make, and that are harmless with invalid arguments if they are carried out.
+/// System calls that a role may not make. Carried out, they are harmless, since the test passes invalid
+/// arguments.
 const FORBIDDEN: &[(ThreadRole, &[libc::c_long])] = &[
     (
         ThreadRole::Port,

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 /// ended.
 pub const EXIT_STATUS: i32 = 128 + libc::SIGSYS;
 
-/// The part of `siginfo_t` that a SIGSYS fills in.
+/// Part of `siginfo_t` that the kernel fills in for a SIGSYS.
 #[repr(C)]
 struct SigSysInfo {
     number: libc::c_int,

@@ -51,7 +51,7 @@ impl DmaDirection {
     }
 }
 
-/// The part of an access that lies in one region.
+/// Part of a device's access to guest memory that lies in one DMA region.
 struct RegionAccess<'table> {
     memory: &'table MemoryView,
     offset: u64,
@@ -59,7 +59,7 @@ struct RegionAccess<'table> {
 }
 
 impl DmaTable {
-    /// Reads `buffer.len()` bytes of guest memory at `iova`.
+    /// Reads `buffer.len()` bytes of guest memory at the I/O virtual address `iova`.
     ///
     /// # Errors
     /// [`DmaFault`]; `buffer` is then unchanged.
@@ -106,8 +106,8 @@ impl DmaTable {
         }
     }
 
-    /// Returns memory and offset of an address if it lies in or after the last accessed region and the region
-    /// permits the access. The memory checks the offset against its end.
+    /// Returns memory and offset of an I/O virtual address if it lies in or after the last accessed region and the
+    /// region permits the access. The memory checks the offset against its end.
     #[inline]
     fn last_hit(&self, iova: u64, direction: DmaDirection) -> Option<(&MemoryView, u64)> {
         let region = self.regions.get(self.last_hit.get())?;
@@ -137,7 +137,8 @@ impl DmaTable {
         }
     }
 
-    /// Writes descriptors one by one. A descriptor that crosses regions is written word by word.
+    /// Writes descriptors one by one, from a region that was not accessed last or across regions. A descriptor that
+    /// crosses regions is written word by word.
     #[cold]
     #[inline(never)]
     fn write_descriptors_elsewhere(&self, iova: u64, bytes: &[u8], size: usize) -> Result<(), DmaFault> {
@@ -157,7 +158,7 @@ impl DmaTable {
         Ok(())
     }
 
-    /// Returns memory and offset of an address, and makes its region the last accessed one.
+    /// Returns memory and offset of an I/O virtual address, and makes its DMA region the last accessed one.
     fn hit(&self, iova: u64, direction: DmaDirection) -> Option<(&MemoryView, u64)> {
         self.region_at(iova)?;
         self.last_hit(iova, direction)

@@ -11,7 +11,7 @@ use crate::memory::frames::{
     PayloadCopies, RegionSelector,
 };
 
-/// Look-up of many guest addresses that mostly lie in one region.
+/// Look-up of many guest addresses, most of them in one DMA region.
 struct RegionCursor<'table, 'hint, const WRITES: bool> {
     table: &'table DmaTable,
     hint: &'hint mut u32,
@@ -26,8 +26,8 @@ impl<'table, 'hint, const WRITES: bool> RegionCursor<'table, 'hint, WRITES> {
         cursor
     }
 
-    /// Selects the region that the hint names; selects none if the hint is out of date or the region does not permit
-    /// the access.
+    /// Selects the region that the hint names; selects no region if the hint is out of date or the region does not
+    /// permit the access.
     fn enter(&mut self) {
         let direction = if WRITES { DmaDirection::Write } else { DmaDirection::Read };
         let region = self.table.regions.get(*self.hint as usize);
@@ -90,8 +90,8 @@ impl DmaTable {
         written.len()
     }
 
-    /// Copies up to 32 payloads from this table's memory to buffers of another. Returns how many it copied; it stops at the first
-    /// one that is not permitted, or not in one region.
+    /// Copies up to 32 payloads from this table's memory to buffers of another. Stops at the first payload that is not
+    /// permitted, or not in one region. Returns the number of copied payloads.
     pub fn copy(&self, hint: &mut u32, to: &Self, to_hint: &mut u32, payloads: PayloadCopies<'_>) -> usize {
         let PayloadCopies { sources, lengths, targets, sums } = payloads;
         let (mut from, mut into) = (RegionCursor::new(self, hint), RegionCursor::new(to, to_hint));
@@ -103,8 +103,8 @@ impl DmaTable {
         written.len()
     }
 
-    /// Writes the first `length` bytes of up to 32 headers to their targets. Returns how many it wrote; it stops at the first one
-    /// that is not permitted, or not in one region.
+    /// Writes the first `length` bytes of up to 32 headers to their targets. Stops at the first target that is not
+    /// permitted, or not in one region. Returns the number of written headers.
     pub fn scatter<const N: usize>(
         &self,
         hint: &mut u32,
@@ -119,7 +119,7 @@ impl DmaTable {
         written.len()
     }
 
-    /// Reads descriptors, found by the hint of their ring (the region used last).
+    /// Reads descriptors of a ring by the ring's hint: the index of the region that the ring used last.
     ///
     /// # Errors
     /// [`DmaFault`]; `buffer` is then unchanged.
@@ -128,7 +128,7 @@ impl DmaTable {
         self.read(iova, buffer)
     }
 
-    /// Writes descriptors, found by the hint of their ring, as [`DmaTable::write_descriptors`] does.
+    /// Writes descriptors of a ring as [`DmaTable::write_descriptors`] does, by the ring's hint.
     ///
     /// # Errors
     /// As for [`DmaTable::write_descriptors`].

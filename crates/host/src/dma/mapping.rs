@@ -74,7 +74,8 @@ impl ClientMappings {
     }
 }
 
-/// Returns the file of an existing mapping, or a new one: all mappings of a file share one descriptor.
+/// Returns the file of an existing mapping of the same memory, or a new one: all mappings of a file share one
+/// descriptor.
 fn keep(
     fd: OwnedFd,
     identity: FileIdentity,
@@ -101,7 +102,7 @@ fn block(size: u64) -> u64 {
     (size / BLOCKS).checked_next_power_of_two().unwrap_or(LEAST_BLOCK).max(LEAST_BLOCK)
 }
 
-/// Region that a table has admitted; its memory is not mapped yet.
+/// DMA region that a table has admitted, and whose memory is not mapped yet.
 #[derive(Debug)]
 pub struct PendingRegion {
     pub(super) first: u64,
@@ -130,7 +131,7 @@ impl PendingRegion {
     }
 }
 
-/// Region with mapped memory, for the table that has admitted it. Dropping it may block.
+/// DMA region with mapped memory, to be inserted into the table that has admitted it. Dropping it may block.
 #[derive(Debug)]
 #[must_use]
 pub struct MappedRegion(pub(super) DmaTableEntry);

@@ -42,17 +42,17 @@ pub const PAGE_SIZE: u64 = 4096;
 const LOW_SAMPLES: u64 = 256;
 const SPREAD_SAMPLES: u64 = 256;
 
-/// Bounds on this process's resources for one client.
+/// Limits on the regions, mappings, files and bytes that this process holds for one client's DMA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DmaLimits {
-    /// Largest number of regions, with or without memory (`max_dma_maps`).
+    /// Maximum number of a client's DMA regions, with or without memory (`max_dma_maps`).
     pub regions: usize,
-    /// Largest number of memory mappings of one client. Regions of one file share them; see also
+    /// Maximum number of memory mappings of one client. Regions of one file share them; see also
     /// [`MappingReservation`](crate::memory::MappingReservation).
     pub mappings: usize,
-    /// Largest number of different memory files of one client. Their descriptors are kept for a successor.
+    /// Maximum number of different memory files of one client. Their descriptors are kept for a successor.
     pub files: usize,
-    /// Largest number of bytes in one client's DMA regions with memory.
+    /// Maximum number of bytes in one client's DMA regions with memory.
     pub bytes: u64,
 }
 
@@ -82,10 +82,10 @@ pub enum MapRegionError {
         iova: u64,
         /// Size of the refused region in bytes.
         size: u64,
-        /// First I/O virtual address of the region that exists there.
+        /// First I/O virtual address of the existing region that the refused one overlaps.
         existing: u64,
     },
-    /// [`DmaLimits::regions`], [`DmaLimits::mappings`] or [`DmaLimits::files`] is reached.
+    /// The client's [`DmaLimits::regions`], [`DmaLimits::mappings`] or [`DmaLimits::files`] is reached.
     #[error("the client has reached its limit of DMA regions, mappings or files")]
     LimitReached,
     /// The client would have more bytes mapped than [`DmaLimits::bytes`].
@@ -95,7 +95,7 @@ pub enum MapRegionError {
         size: u64,
         /// Bytes that the client has mapped already.
         mapped: u64,
-        /// Bytes that the client may map.
+        /// Maximum number of bytes that the client may map.
         limit: u64,
     },
     /// The descriptor that the client sent cannot be mapped.
@@ -118,7 +118,7 @@ impl MapRegionError {
     }
 }
 
-/// Address range to unmap that holds no DMA region, or cuts one.
+/// Error: the address range to unmap holds no DMA region, or cuts one.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("cannot unmap {iova:#x}+{size:#x}: the range must cover whole DMA regions")]
 pub struct UnmapRegionError {
@@ -136,7 +136,7 @@ impl UnmapRegionError {
     }
 }
 
-/// Regions of one client, in order of address, without overlaps.
+/// DMA regions of one client, in order of address, without overlaps.
 #[derive(Debug, Default)]
 pub struct DmaTable {
     regions: Vec<DmaTableEntry>,
@@ -147,7 +147,7 @@ pub struct DmaTable {
     mappings: ClientMappings,
     /// Index of the last accessed region: rings and buffers of one guest mostly lie in one region.
     last_hit: Cell<usize>,
-    /// [`poison_events`] at the last check of the regions, and its result.
+    /// Value of [`poison_events`] at the last check for shrunken memory, and the check's result.
     looked_over: Cell<(u64, bool)>,
 }
 

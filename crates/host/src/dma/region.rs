@@ -1,4 +1,4 @@
-//! Region of a table: its addresses, the device's permissions, and its memory.
+//! DMA region of a client: its addresses, the device's permissions, and its memory.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::mapping::ClientMemoryMapping;
 use crate::memory::{MemoryView, RegionWindow};
 
-/// Device's permissions in a region (vfio-user DMA_MAP flags).
+/// Permissions of the device in a DMA region (vfio-user DMA_MAP flags).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DmaPermissions {
     /// True if the device may read the DMA region.
@@ -51,8 +51,8 @@ pub(super) struct RegionMemory {
 }
 
 impl RegionMemory {
-    /// Creates the memory of `len` bytes at `skip` in a mapping. Returns `None` if the mapping is too short, or
-    /// read-only and the device may write.
+    /// Creates the memory of a DMA region: `len` bytes at offset `skip` of a mapping. Returns `None` if the mapping is
+    /// too short, or read-only and the device may write.
     pub(super) fn new(
         mapping: Arc<ClientMemoryMapping>,
         skip: u64,

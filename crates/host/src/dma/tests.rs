@@ -1,4 +1,4 @@
-//! Tests of the table with honest and hostile clients and devices. Tests of mappings are in [`sharing`].
+//! Tests DMA tables with honest and hostile clients and devices. Tests of mappings are in [`sharing`].
 
 mod burst;
 mod payloads;
@@ -15,13 +15,13 @@ use super::*;
 
 const PAGE: u64 = PAGE_SIZE;
 
-/// Returns the sum of 16-bit little-endian words.
+/// Returns the sum of the 16-bit little-endian words of `bytes`.
 fn sum_of(bytes: &[u8]) -> u64 {
     bytes.chunks(2).map(|word| u64::from(word[0]) | u64::from(*word.get(1).unwrap_or(&0)) << 8).sum()
 }
 
 impl DmaTable {
-    /// Admits, maps and inserts a DMA region.
+    /// Adds a DMA region to the table: admits it, maps its memory if there is any, and inserts it.
     fn map(
         &mut self,
         iova: u64,
@@ -48,7 +48,7 @@ fn fault<T>(iova: u64, kind: DmaFaultKind) -> Result<T, DmaFault> {
     Err(DmaFault { iova, kind })
 }
 
-/// Creates a table of regions (first page, pages), each with a file of its own.
+/// Creates a table of readable and writable regions, each (first page, pages) with a memory file of its own.
 fn table(regions: &[(u64, u64)]) -> DmaTable {
     let mut table = DmaTable::default();
     for (page, pages) in regions {
@@ -317,7 +317,7 @@ fn dma_regions_report_file_and_offset_for_the_next_process() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Compares the table with a page-by-page array: equal bytes, and a fault exactly where the model has a hole.
+    /// Compares a DMA table with a flat array of bytes: equal bytes, and a fault exactly where the array has a hole.
     #[test]
     fn dma_accesses_match_a_model_with_a_flat_array(
         pages in vec(0u64..12, 1..8),

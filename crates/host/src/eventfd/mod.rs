@@ -42,7 +42,7 @@ impl EventFdError {
         }
     }
 
-    /// Returns what the administrator or user can do against the error.
+    /// Returns the action by which the administrator or user can remove the error.
     #[must_use]
     pub fn remedy(&self) -> &'static str {
         match self {
@@ -96,7 +96,7 @@ impl EventFd {
         Ok(event)
     }
 
-    /// Sets `O_NONBLOCK` again if another owner of the open file has cleared it.
+    /// Sets `O_NONBLOCK` on the eventfd again if another owner of the open file has cleared it.
     #[inline]
     fn keep_from_blocking(&self) -> Result<(), Errno> {
         let flags = fcntl_getfl(&self.0)?;

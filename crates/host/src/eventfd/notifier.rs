@@ -19,7 +19,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::EventFd;
 
-/// Completions that are collected at once: half of the context's capacity.
+/// Maximum number of AIO completions that are collected at once: half of the context's capacity.
 const BATCH: u32 = 64;
 /// AIO command of a read (`IOCB_CMD_PREAD`, linux/aio_abi.h).
 const PREAD: u16 = 0;
@@ -44,7 +44,7 @@ struct Iocb {
     result_fd: u32,
 }
 
-/// Completion of a request, `struct io_event` of linux/aio_abi.h.
+/// Completion of an asynchronous I/O request, `struct io_event` of linux/aio_abi.h.
 #[derive(Debug, Default, Clone, Copy)]
 #[repr(C)]
 struct IoEvent {
@@ -54,7 +54,7 @@ struct IoEvent {
     result2: i64,
 }
 
-/// Signals eventfds of clients from one thread, without blocking.
+/// Notifier that signals eventfds of clients from one thread, without blocking.
 #[derive(Debug)]
 pub struct EventFdNotifier(Option<AioContext>);
 

@@ -10,11 +10,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use super::message::{KeeperMessage, KeptDescriptors, is_name, value};
 
-/// Separator between the names under which one open file is kept. No name of a shelf contains it.
+/// Separator between the names under which one open file is kept. No name of a kept descriptor contains it.
 const AND: char = '+';
 
-/// Applies a message to a shelf and sends the changes to systemd through `tell`. Returns a descriptor that is no
-/// longer needed, as [`KeptDescriptors::apply`] does.
+/// Applies a message to a keeper's shelf of descriptors, and sends the changes to systemd through `tell`. Returns a
+/// descriptor that is no longer needed, as [`KeptDescriptors::apply`] does.
 #[must_use]
 pub(super) fn apply(
     shelf: &mut KeptDescriptors,
@@ -46,7 +46,7 @@ pub(super) fn apply(
     done
 }
 
-/// Returns the names of one open file from systemd's joined name.
+/// Splits systemd's name of a stored descriptor into the names under which the open file is kept.
 pub(super) fn split(name: &str) -> impl Iterator<Item = &str> {
     name.split(AND)
 }

@@ -22,15 +22,16 @@ use super::backing;
 use super::message::{self, KeptDescriptors, value};
 use super::store::{KeeperConnection, PATIENCE};
 
-/// Environment variable that says that standard input is the socket for kept descriptors, and names the sender.
+/// Environment variable that names the sender of kept descriptors, and states that standard input is the socket for
+/// receiving them.
 const HERITAGE: &str = "SOFTIOV_HERITAGE";
 pub(super) const KEEPER: &str = "keeper";
 pub(super) const PREDECESSOR: &str = "predecessor";
-/// First descriptor that systemd passes (`SD_LISTEN_FDS_START`).
+/// Number of the first descriptor that systemd passes (`SD_LISTEN_FDS_START`).
 const FIRST: RawFd = 3;
-/// Message of the next process, with its process id, before it takes the kept descriptors.
+/// Message by which the next process announces itself, with its process id, before it takes the kept descriptors.
 pub const STARTED: &str = "STARTED";
-/// Message of a process that has sent all kept descriptors.
+/// Message that ends a transfer: the sender has sent all kept descriptors.
 const END: &str = "END=1";
 
 /// Reason why a process could not receive the descriptors kept for it.
@@ -60,7 +61,7 @@ pub enum DescriptorSender {
     Predecessor(HandOverChannel),
 }
 
-/// Kept descriptors and their sender.
+/// Descriptors that were kept for this process, and their sender.
 #[derive(Debug)]
 pub struct InheritedDescriptors {
     /// Kept descriptors by their names.
@@ -70,7 +71,7 @@ pub struct InheritedDescriptors {
 }
 
 impl InheritedDescriptors {
-    /// Returns true if a keeper or this process's predecessor started it.
+    /// Returns true if a keeper or this process's predecessor started this process.
     #[must_use]
     pub fn is_left_by_ours() -> bool {
         env::var_os(HERITAGE).is_some()
@@ -171,7 +172,7 @@ impl HandOverChannel {
         message::send(&self.0, END, None)
     }
 
-    /// Sends one message over the channel to the other process.
+    /// Sends one message over the channel to the process at its other end.
     ///
     /// # Errors
     /// The peer is gone, or reads nothing for two seconds.
@@ -179,7 +180,8 @@ impl HandOverChannel {
         message::send(&self.0, word, None)
     }
 
-    /// Waits for one message of the other process, at most for `patience`. Returns `None` if the peer is gone.
+    /// Waits at most `patience` for one message from the process at the other end. Returns `None` if that process is
+    /// gone.
     ///
     /// # Errors
     /// `WouldBlock` after `patience`.
@@ -195,7 +197,7 @@ impl AsFd for HandOverChannel {
     }
 }
 
-/// Returns the number in a message's line `KEY=n`.
+/// Returns the number in the line `KEY=n` of a message, for the key `key`.
 #[must_use]
 pub fn number(text: &str, key: &str) -> Option<i32> {
     value(text, key)?.trim().parse().ok()

@@ -43,15 +43,15 @@ use crate::worker::BlockingWorker;
 pub const RESTART: u8 = 75;
 /// Exit status of a Rust program that panicked (Rust runtime).
 const PANIC: i32 = 101;
-/// Deaths within the period from which on the next start is delayed. Each delay is twice the last one, up to the
-/// longest. QEMU gives its device up after five seconds without a reply, so the longest delay leaves time for the
-/// start itself.
+/// Number of hosts' deaths within `PERIOD` from which on the next start is delayed. Each delay is twice the last one,
+/// up to the longest. QEMU gives its device up after five seconds without a reply, so the longest delay leaves time for
+/// the start itself.
 const DEATHS: usize = 5;
 const PERIOD: Duration = Duration::from_secs(60);
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// Maximum number of the keeper's messages that wait for a disk that stalls.
+/// Maximum number of the keeper's messages that wait to be written, while a disk stalls.
 const MESSAGES: usize = 100;
 
 const SOCKET: u64 = 0;
@@ -247,7 +247,7 @@ impl KeeperState {
         ));
     }
 
-    /// Kills the host's replacement if it has not taken over.
+    /// Kills the started replacement of the host if it has not taken over.
     fn abandon(&mut self) {
         if let Some(successor) = self.successor.take() {
             successor.signal(Kill::KILL);
@@ -255,7 +255,7 @@ impl KeeperState {
         }
     }
 
-    /// Queues a message of the keeper, unless too many wait already.
+    /// Queues a message of the keeper for writing, unless too many messages wait already.
     fn say(&self, text: String) {
         if self.writer.backlog() < MESSAGES {
             self.writer.run(move || say(&text));
@@ -338,7 +338,7 @@ fn is_readable(fd: impl AsFd) -> bool {
     ready(fd, PollFlags::IN)
 }
 
-/// Writes a message to standard error, unless that would block: the keeper waits for no reader.
+/// Writes a message of the keeper to standard error, unless that would block: the keeper waits for no reader.
 pub(super) fn say(text: &str) {
     if ready(io::stderr(), PollFlags::OUT) {
         let _ = writeln!(io::stderr(), "softiov keeper: {text}");

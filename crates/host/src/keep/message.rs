@@ -1,4 +1,5 @@
-//! Messages with at most one descriptor each, and the shelf of named descriptors that they change.
+//! Messages between keeper and host with at most one descriptor each, and the shelf of named descriptors that they
+//! change.
 
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -15,7 +16,7 @@ use rustix::net::{
 /// Longest message in bytes, and longest name (systemd's limit).
 const MAX_MESSAGE: usize = 1024;
 const MAX_NAME: usize = 255;
-/// Descriptors on a shelf: above the clients on 64 VFs of each of three ports, 85 each.
+/// Maximum number of descriptors that a keeper holds: above the clients on 64 VFs of each of three ports, 85 each.
 const MAX_KEPT: usize = 16_384;
 
 /// Message with at most one descriptor between a keeper and its host.

@@ -14,7 +14,7 @@ pub(super) enum ProcessEnd {
     Signal(i32),
 }
 
-/// Descriptor (pidfd) of a child process. Its pidfd becomes readable when it has ended.
+/// Descriptor (pidfd) of a child process. The pidfd becomes readable when the process has ended.
 #[derive(Debug)]
 pub(super) struct ChildProcess(OwnedFd);
 
@@ -29,7 +29,7 @@ impl ChildProcess {
         let _ = pidfd_send_signal(&self.0, signal);
     }
 
-    /// Returns how the child process ended, or `None` while it runs. Call it until it returns an end: that call reaps
+    /// Returns the end of the child process, or `None` while it runs. Call it until it returns an end: that call reaps
     /// the process.
     pub(super) fn death(&self) -> io::Result<Option<ProcessEnd>> {
         let status = waitid(WaitId::PidFd(self.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG)?;

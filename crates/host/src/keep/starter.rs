@@ -1,4 +1,5 @@
-//! The starter: a process that starts hosts for the keeper, whose seccomp filter forbids it.
+//! The starter: a process that starts hosts for the keeper, since the keeper's seccomp filter forbids it to start
+//! processes.
 //!
 //! ```text
 //!   keeper ---- forks, before it gives anything up ----> starter
@@ -41,7 +42,7 @@ const NAME: &CStr = c"softiov-starter";
 /// Replies of the starter: with the host's pidfd, or with an errno.
 const STARTED: &str = "STARTED=1";
 const FAILED: &str = "FAILED";
-/// Time limit of a starter's reply, generous for a machine that swaps: after it no host can be started any more.
+/// Timeout of the starter's reply, generous for a machine that swaps: after a timeout no host can be started any more.
 const ANSWER: Duration = Duration::from_secs(10);
 /// Exit status of a host whose program cannot be run (as in shells).
 const NO_PROGRAM: i32 = 127;
@@ -98,7 +99,7 @@ impl StarterConnection {
         }
     }
 
-    /// Returns the starter process, to wait for its end.
+    /// Returns the starter process, so that the keeper can wait for its end.
     pub(super) fn process(&self) -> &ChildProcess {
         &self.process
     }

@@ -17,7 +17,7 @@ use super::message;
 /// Timeout for sending a message to a keeper.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Messages to a keeper of this program, which systemd does not know.
+/// Messages to a keeper that is this program; systemd does not know them.
 pub(super) const SUCCEED: &str = "SUCCEED=1";
 pub(super) const ABANDON: &str = "ABANDON=1";
 
@@ -54,7 +54,7 @@ impl KeeperConnection {
         Self::over(socket).map(Some)
     }
 
-    /// Creates a connection to a keeper over a socket that preserves message boundaries.
+    /// Creates a connection to a keeper over `socket`, which must preserve message boundaries.
     ///
     /// # Errors
     /// The descriptor is not a socket.
@@ -104,7 +104,7 @@ impl KeeperConnection {
         message::send(&self.socket, ABANDON, None)
     }
 
-    /// Sends this process's state: `READY=1`, `STOPPING=1`, `MAINPID=`, `STATUS=`.
+    /// Reports the state of this process to the keeper: `READY=1`, `STOPPING=1`, `MAINPID=`, `STATUS=`.
     ///
     /// # Errors
     /// As [`KeeperConnection::keep`].

@@ -18,7 +18,7 @@ fn pair() -> (KeeperConnection, OwnedFd) {
     (KeeperConnection::over(ours).unwrap(), theirs)
 }
 
-/// Stores the descriptors of received messages as a keeper does. Returns its names.
+/// Receives messages over the socket, and applies them to the shelf as a keeper does. Returns the names on the shelf.
 fn shelve(shelf: &mut KeptDescriptors, socket: &OwnedFd, messages: usize) -> Vec<String> {
     for _ in 0..messages {
         drop(shelf.apply(message::receive(socket).unwrap().unwrap()));
@@ -79,7 +79,8 @@ fn host_continues_after_its_keeper_socket_closes() {
     assert!(store.say("READY=1").is_err());
 }
 
-/// Models systemd's store after these messages: an open file once, under the first name that came with it.
+/// Applies a message to the shelf, and the resulting messages to a model of systemd's store, which holds each open file
+/// once, under the first name that came with it.
 fn backed(shelf: &mut KeptDescriptors, store: &mut Vec<(String, OwnedFd)>, text: &str, fd: Option<&EventFd>) {
     let fd = fd.map(|fd| fd.as_fd().try_clone_to_owned().unwrap());
     let told = std::cell::RefCell::new(Vec::new());

@@ -1,5 +1,5 @@
-//! rtnetlink messages about one interface: a request by name, and three attributes of replies and notifications.
-//! Other attributes may have any format.
+//! rtnetlink messages about one interface: a request by name, and the three attributes that are read from replies and
+//! notifications. Other attributes may have any format.
 //!
 //! All other kinds of message are skipped; dumps of all interfaces are not requested.
 
@@ -54,7 +54,7 @@ pub(super) fn question(name: &str) -> Vec<u8> {
     bytes
 }
 
-/// Parses the kernel's reply about an interface. Returns `None` if it is malformed.
+/// Parses the kernel's reply to a request for an interface. Returns `None` if the reply is malformed.
 pub(super) fn answer(bytes: &[u8]) -> Option<NetlinkReply> {
     let message = NetlinkBuffer::new_checked(bytes).ok()?;
     match message.message_type() {
@@ -67,7 +67,7 @@ pub(super) fn answer(bytes: &[u8]) -> Option<NetlinkReply> {
     }
 }
 
-/// Returns index and name of each interface that notifications name.
+/// Returns index and name of each interface that the notifications in `bytes` are about.
 pub(super) fn changes(bytes: &[u8]) -> impl Iterator<Item = (u32, &str)> {
     let mut rest = bytes;
     std::iter::from_fn(move || {

@@ -24,7 +24,7 @@ pub use message::NetworkLink;
 /// Size in bytes of the buffer for netlink messages. The kernel's messages about one interface stay below 8 KiB
 /// (NLMSG_GOODSIZE).
 const BUFFER: usize = 32 << 10;
-/// Notifications read per visit; later ones keep the descriptor readable.
+/// Maximum number of notifications read in one call of [`LinkMonitor::hear`]; later ones keep the descriptor readable.
 const READS: usize = 64;
 /// Multicast group of interface notifications, as a bit (RTMGRP_LINK).
 const NEWS: u32 = libc::RTMGRP_LINK as u32;
@@ -40,7 +40,7 @@ pub enum LinkNotifications {
     Lost,
 }
 
-/// Netlink socket that reports the interfaces of a network namespace. Readable when there is a notification.
+/// Netlink socket that reports the interfaces of a network namespace. Readable when a notification is pending.
 #[derive(Debug)]
 pub struct LinkMonitor {
     news: OwnedFd,
@@ -83,8 +83,8 @@ impl LinkMonitor {
         Ok(heard)
     }
 
-    /// Requests the current state of an interface by its name. Returns `None` if there is none. May wait for the
-    /// kernel's lock on interfaces.
+    /// Requests the current state of an interface by its name. Returns `None` if no interface has the name. May wait
+    /// for the kernel's lock on interfaces.
     ///
     /// # Errors
     /// The kernel's error.

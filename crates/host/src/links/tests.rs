@@ -13,7 +13,7 @@ use crate::poll::{PollInterest, Poller};
 use crate::tap::Tap;
 use crate::test_support::{in_network_namespace, skipped};
 
-/// Runs a test in a namespace with a tap of that name.
+/// Runs a test in a network namespace with the tap `watched0`.
 fn with_tap(what: &str, body: impl FnOnce(Tap) + Send) {
     in_network_namespace(what, || match Tap::open(&"watched0".parse().unwrap()) {
         Ok(tap) if ip("link show lo") => body(tap),
@@ -26,7 +26,7 @@ fn ip(arguments: &str) -> bool {
     Command::new("ip").args(arguments.split(' ')).output().is_ok_and(|output| output.status.success())
 }
 
-/// Collects notifications of the tap's name until none has come for a while.
+/// Reads the notifications about `watched0` for about 100 ms. Returns the most serious result.
 fn hear(links: &mut LinkMonitor) -> LinkNotifications {
     let mut heard = LinkNotifications::Unrelated;
     for _ in 0..100 {

@@ -38,7 +38,7 @@ pub(super) fn eventfd_write() -> Result<ProbeResult, ProbeError> {
     each(|| write(&event))
 }
 
-/// Reads a semaphore with a large count: every read takes one and none blocks.
+/// Measures reads of an eventfd that is a semaphore with a large count: every read takes one, and none blocks.
 pub(super) fn eventfd_read() -> Result<ProbeResult, ProbeError> {
     let event =
         eventfd(u32::MAX, EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE).map_err(io::Error::from)?;

@@ -13,12 +13,13 @@ const FRAME: usize = 1_514;
 /// Factor from nanoseconds a frame to nanoseconds for 1,000 bytes.
 const PER_KILOBYTE: f64 = 1_000.0 / FRAME as f64;
 
-/// Measures copies of few enough frames for the smallest cache.
+/// Measures copies of cached frames: their number is small enough for the smallest cache.
 pub(super) fn warm() -> Result<ProbeResult, ProbeError> {
     in_turn(4)
 }
 
-/// Measures copies of 12 MB of frames: above a core's own caches, and within a server's last-level cache.
+/// Measures copies of 12 MB of frames: more than a core's own caches hold, and less than a server's
+/// last-level cache.
 pub(super) fn shared() -> Result<ProbeResult, ProbeError> {
     in_turn(8_192)
 }
@@ -67,7 +68,7 @@ pub(super) fn cold() -> Result<ProbeResult, ProbeError> {
     Err(ProbeError::Architecture)
 }
 
-/// Evicts the bytes from all processor caches.
+/// Evicts `bytes` from all processor caches.
 #[cfg(target_arch = "x86_64")]
 fn flush(bytes: &[u8]) {
     use core::arch::x86_64::{_mm_clflush, _mm_mfence};

@@ -43,7 +43,7 @@ pub fn features() -> [VirtualizationFeature; 3] {
     ]
 }
 
-/// Returns true if the first processor has a flag, or `None` without a list of flags.
+/// Returns true if the first processor in `text` (of `/proc/cpuinfo`) has a flag, or `None` without a list of flags.
 fn has_flag(text: &str, flag: &str) -> Option<bool> {
     let flags = text.lines().find(|line| line.starts_with("flags"))?;
     Some(flags.split_ascii_whitespace().any(|known| known == flag))

@@ -1,4 +1,4 @@
-//! Measures exits of a virtual machine with one processor in real mode and a program of a few bytes.
+//! Measures exits of a virtual machine: one processor in real mode, and a program of a few bytes.
 
 mod machine;
 mod watchdog;
@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use super::{ProbeError, ProbeResult};
 
-/// Guest program: instructions that cause a VM exit, and their registers.
+/// Guest program whose VM exits are measured: its instructions, and the registers that it starts with.
 struct MeasuredProgram {
     /// Real-mode instructions; they may change any register but SI.
     instructions: &'static [u8],
-    /// Base address of the segment ES for the guest program.
+    /// Base address of the segment ES while the guest program runs.
     es: u64,
     /// Repetitions before the machine stops; `None` if each repetition stops it.
     repeated: Option<u16>,
 }
 
-/// Repetitions that hide the cost of the final stop and are rarely interrupted.
+/// Repetitions in a measured program: they hide the cost of the final stop and are rarely interrupted.
 const OFTEN: Option<u16> = Some(200);
 
-/// Time limit: where KVM itself runs in a virtual machine, some instructions never return.
+/// Timeout of a measurement: where KVM itself runs in a virtual machine, some instructions never return.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 pub(super) fn cpuid() -> Result<ProbeResult, ProbeError> {

@@ -26,20 +26,20 @@ pub struct DurationProbe {
     pub name: &'static str,
     /// Unit of the measured figure.
     pub unit: &'static str,
-    /// Description of the measurement in a few words.
+    /// Description of the measured operation in a few words.
     pub what: &'static str,
     /// Function that takes the measurement.
     pub run: fn() -> Result<ProbeResult, ProbeError>,
 }
 
-/// Result of repeated measurements, in the probe's unit.
+/// Result of repeated measurements of a duration, in the probe's unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProbeResult {
     /// Median of the repeated measurements.
     pub median: f64,
-    /// Smallest of the repeated measurements.
+    /// Smallest value of the repeated measurements.
     pub least: f64,
-    /// Largest of the repeated measurements.
+    /// Largest value of the repeated measurements.
     pub most: f64,
 }
 
@@ -80,7 +80,7 @@ const fn probe(
     DurationProbe { name, unit, what, run }
 }
 
-/// All measurements of this machine's costs. VM exits are measured on x86-64 only.
+/// All measurements of durations on this machine. VM exits are measured on x86-64 only.
 pub const PROBES: &[DurationProbe] = &[
     probe("clock", "Hz", "the clock, from a chain of dependent instructions", calls::clock),
     probe("system_call", "ns", "a system call that does nothing", calls::system_call),

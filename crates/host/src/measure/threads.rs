@@ -12,7 +12,7 @@ use super::calls::{read, write};
 use super::repeat::{per_operation, timed};
 use super::{ProbeError, ProbeResult};
 
-/// Measures half of a round trip: from a write until the other thread has read it.
+/// Measures the wake-up of a thread as half of a round trip: from a write until the other thread has read it.
 pub(super) fn wake() -> Result<ProbeResult, ProbeError> {
     let processors = two_processors()?;
     per_operation(|count| Ok(ping_pong(processors, count)?.round_trips / 2))
@@ -47,7 +47,7 @@ pub(super) fn cache_line() -> Result<ProbeResult, ProbeError> {
     Ok(per_operation(bounce)?.times(0.5))
 }
 
-/// Durations of messages between two threads and back, in nanoseconds.
+/// Durations of messages to another thread and their replies, in nanoseconds.
 struct PingPongTimes {
     round_trips: u64,
     /// Time that the first thread spent in its writes, in nanoseconds.

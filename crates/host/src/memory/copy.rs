@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Longest copy in bytes whose word order is guaranteed: a cache line of descriptors, 16 bytes each.
 const ORDERED_LIMIT: usize = 64;
 const WORD: usize = size_of::<u64>();
-/// Bytes that hold the headers of most frames.
+/// Bytes at the start of a frame, which hold the headers of most frames.
 const HEAD: usize = 64;
 /// Bytes of a short (16-byte) receive or transmit descriptor.
 pub(super) const SHORT: usize = 16;
@@ -95,7 +95,7 @@ unsafe fn any_into_guest(bytes: &[u8], target: *mut u8) {
     }
 }
 
-/// Copies whole words into guest memory, in rising order.
+/// Copies whole 8-byte words into guest memory, in order of address.
 ///
 /// # Safety
 /// `bytes.len()` bytes from `target` on must be mapped for writing, and `target` must be aligned to a word.
@@ -126,7 +126,7 @@ pub(super) unsafe fn descriptors_into_guest(bytes: &[u8], size: usize, target: *
     }
 }
 
-/// Stores consecutive descriptors of `N` words, the words of each in `order`.
+/// Stores consecutive descriptors of `N` 8-byte words, the words of each descriptor in `order`.
 ///
 /// # Safety
 /// All words from `target` on must be mapped for writing, and `target` must be aligned.
@@ -162,8 +162,8 @@ pub(super) unsafe fn completed_out_of_guest(
     if size == SHORT { unsafe { load::<2>(words, into) } } else { unsafe { load::<4>(words, into) } }
 }
 
-/// Loads descriptors of `N` words up to the first without bit 0 in its second word, which is loaded first. Returns
-/// their number.
+/// Loads descriptors of `N` 8-byte words up to the first without bit 0 in its second word, which is loaded first.
+/// Returns the number of loaded descriptors.
 ///
 /// # Safety
 /// As many descriptors as `into` has elements must be mapped from `source` on, and `source` must be aligned.

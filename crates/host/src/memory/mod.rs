@@ -30,7 +30,7 @@ pub use source::{FileIdentity, is_memory};
 pub use view::prefetch;
 pub(crate) use view::{MemoryView, RegionWindow};
 
-/// Bytes of the longest descriptor.
+/// Size of the longest descriptor in bytes.
 pub const DESCRIPTOR: usize = copy::LONG;
 
 /// Access to mapped memory that the mapping permits this process.
@@ -58,7 +58,7 @@ pub enum FileMapError {
     /// The file offset to map is not a multiple of the page size.
     #[error("file offset {offset:#x} of a mapping is not page aligned")]
     Unaligned {
-        /// Requested file offset in bytes.
+        /// File offset in bytes of the refused mapping.
         offset: u64,
     },
     /// The file is too short for the range to map.
@@ -66,15 +66,15 @@ pub enum FileMapError {
     OutsideFile {
         /// File offset of the first requested byte.
         offset: u64,
-        /// Number of requested bytes.
+        /// Number of bytes that were to be mapped.
         len: u64,
-        /// Size of the file in bytes.
+        /// Size in bytes of the file that is too short.
         size: u64,
     },
     /// The process-wide table of mappings is full.
     #[error("the mapping table of this process is full")]
     TooManyMappings,
-    /// The kernel refused the mapping.
+    /// The kernel refused to map the descriptor.
     #[error("the kernel refused the mapping: {0}")]
     System(Errno),
 }
@@ -98,7 +98,7 @@ impl FileMapError {
 /// Reason why an access to mapped memory was refused. No byte was moved.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MemoryAccessError {
-    /// Part of the accessed range lies outside the mapping.
+    /// Part of the accessed range lies outside the mapped memory.
     #[error("access to {offset:#x}+{len:#x} lies outside the memory mapping")]
     OutOfRange {
         /// First byte of the access, from the start of the mapping.
@@ -114,7 +114,7 @@ pub enum MemoryAccessError {
 /// Part of a guest's memory file, mapped shared. Dropping a large one may block: leave it to a
 /// [`BlockingWorker`](crate::worker::BlockingWorker).
 pub struct MappedFile {
-    /// Requested bytes, inside `span`: with huge pages the kernel maps more.
+    /// Bytes that were requested, inside the mapping `span`: with huge pages the kernel maps more.
     view: MemoryView,
     span: sigbus::MappingSpan,
     registration: sigbus::MappingRegistration,
@@ -140,7 +140,7 @@ impl MappedFile {
         Self::map_extent(fd, &source::check(fd, (offset, len), protection, None)?, protection)
     }
 
-    /// Checks a descriptor for a mapping of the range, without mapping it.
+    /// Checks that the range of a descriptor's file may be mapped, without mapping it.
     pub(crate) fn check(
         fd: impl AsFd,
         offset: u64,

@@ -1,4 +1,4 @@
-//! Survives shrinking memory: a client may truncate its memfd while the card is copying from it.
+//! Handles SIGBUS from shrinking memory: a client may truncate its memfd while the card is copying from it.
 //!
 //! The kernel then sends SIGBUS, which by default ends the process and disconnects every guest. So every mapping is
 //! entered in a table of atomics, and a handler looks up the faulting address: if a mapping holds it, the whole
@@ -21,16 +21,16 @@ use rustix::io::Errno;
 /// Number of entries in this process's table of mappings. The kernel's limit for all of them is 65,530
 /// (vm.max_map_count).
 const CAPACITY: usize = 32_768;
-/// Table entries that no client's share holds, for memory of this process.
+/// Table entries that are never reserved for clients: they hold mappings of this process's own memory.
 const UNSHARED: usize = 4_096;
-/// Number of mappings reserved for one client: usual and minimum.
+/// Number of mappings reserved for one client: the usual number and the minimum.
 const SHARE: usize = 256;
 const LEAST_SHARE: usize = 32;
-/// A share of a size requires the free entries of this many shares, so that ports with 64 VFs have room beside each
-/// other.
+/// Number of reservations of one size that must fit into the free entries before the first is granted, so that ports
+/// with 64 VFs have room beside each other.
 const EQUALS: usize = 32;
 const FREE: usize = 0;
-/// Marker of a table entry in use, never a mapping's first address.
+/// Value of a table entry that is taken and whose mapping is not recorded yet; never a mapping's first address.
 const BUSY: usize = 1;
 const PAGE: usize = 4096;
 
@@ -43,7 +43,7 @@ pub(crate) struct MappingSpan {
 }
 
 struct MappingSlot {
-    /// Incremented each time the slot is taken, so that the handler detects a start and a length of different
+    /// Number of times that the entry was taken, so that the handler detects a start and a length of different
     /// mappings.
     generation: AtomicU32,
     start: AtomicUsize,
@@ -68,8 +68,8 @@ static POISON_EVENTS: AtomicU64 = AtomicU64::new(0);
 static PREVIOUS_HANDLER: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 static PREVIOUS_FLAGS: AtomicI32 = AtomicI32::new(0);
 
-/// Returns the number of mappings of this process that have lost their file. While it is unchanged, no mapping has
-/// been poisoned.
+/// Returns the number of mappings of this process that have lost their memory file. While it is unchanged, no mapping
+/// has been poisoned.
 #[must_use]
 pub fn poison_events() -> u64 {
     POISON_EVENTS.load(Ordering::Acquire)
@@ -80,7 +80,8 @@ pub fn poison_events() -> u64 {
 pub struct MappingReservation(usize);
 
 impl MappingReservation {
-    /// Reserves a share: 256 mappings, or fewer when most of the table is taken. Returns `None` when it is full.
+    /// Reserves 256 mappings for a client, or fewer when most of the table is taken. Returns `None` when the table is
+    /// full.
     #[must_use]
     pub fn reserve() -> Option<Self> {
         let sizes = std::iter::successors(Some(SHARE), |size| Some(size / 2));
@@ -178,7 +179,7 @@ extern "C" fn on_sigbus(signal: libc::c_int, info: *mut libc::siginfo_t, context
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// Replaces the mapping that holds `address` by zeros. Returns false if there is none or the kernel refuses.
+/// Replaces the mapping that holds `address` by zeros. Returns false if no mapping holds it, or the kernel refuses.
 fn poison(address: usize) -> bool {
     let Some((slot, span)) = SLOTS.iter().find_map(|slot| Some((slot, slot.holding(address)?))) else {
         return false;

@@ -21,9 +21,9 @@ pub(super) struct FileExtent {
     pub(super) offset: u64,
     /// Number of bytes to map.
     pub(super) len: usize,
-    /// Mapped bytes before the requested range.
+    /// Number of mapped bytes before the requested range.
     pub(super) lead: usize,
-    /// Number of requested bytes.
+    /// Number of bytes in the requested range.
     pub(super) visible: usize,
     /// Size of the mapped file's pages in bytes.
     pub(super) page: u64,
@@ -55,8 +55,9 @@ pub fn is_memory(fd: BorrowedFd<'_>) -> bool {
     fcntl_get_seals(fd).is_ok()
 }
 
-/// Computes the part to map for a range: only its pages, or, with `around`, the whole blocks that hold it, up to
-/// the file's end. Huge pages are mapped singly, since mapping more of them could reserve them.
+/// Checks a descriptor, and computes the part of its file to map for a range: only the range's pages, or, with
+/// `around`, the whole blocks that hold it, up to the file's end. Huge pages are mapped singly, since mapping more of
+/// them could reserve them.
 pub(super) fn check(
     fd: BorrowedFd<'_>,
     (offset, len): (u64, u64),
@@ -105,7 +106,7 @@ fn check_mode(flags: OFlags, protection: MemoryProtection) -> Result<(), FileMap
     if enough { Ok(()) } else { Err(FileMapError::Permission) }
 }
 
-/// Returns the page size of a memory file in bytes. Huge pages are mapped and unmapped whole.
+/// Returns the page size of a memory file in bytes. A huge page can only be mapped and unmapped whole.
 fn page_size_of(fd: BorrowedFd<'_>) -> Result<u64, FileMapError> {
     let filesystem = fstatfs(fd).map_err(FileMapError::System)?;
     let huge = u64::try_from(filesystem.f_type).is_ok_and(|magic| magic == HUGETLBFS_MAGIC);

@@ -9,7 +9,7 @@ use super::{MappedFile, MemoryAccessError, copy};
 
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
-/// Maximum bytes that are prefetched for a frame.
+/// Maximum bytes of a frame that are prefetched.
 pub(super) const PREFETCHED: usize = 32 * LINE;
 
 /// Mapped bytes of guest memory, offsets 0 to `len - 1`.
@@ -158,15 +158,15 @@ unsafe fn prefetch_lines(first: NonNull<u8>, length: usize, writes: bool) {
     }
 }
 
-/// Part of a file's mapping that belongs to one DMA region. Keeps the mapping alive.
+/// Part of a file's mapping that belongs to one DMA region. The window keeps the mapping alive.
 pub(crate) struct RegionWindow {
     view: MemoryView,
     _mapping: Arc<MappedFile>,
 }
 
 impl RegionWindow {
-    /// Creates a window of `len` bytes at `skip`, writable if `writable`. Returns `None` if the mapping is too
-    /// short or read-only.
+    /// Creates a window of `len` bytes at offset `skip` of the mapping, for stores too if `writable`. Returns `None` if
+    /// the mapping is too short or read-only.
     pub(crate) fn new(mapping: Arc<MappedFile>, skip: u64, len: u64, writable: bool) -> Option<Self> {
         let len = usize::try_from(len).ok()?;
         let whole = &mapping.view;

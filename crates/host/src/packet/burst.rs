@@ -13,9 +13,9 @@ use rustix::io::Errno;
 
 /// Number of frames in a burst of a packet socket.
 const FRAMES: usize = 32;
-/// Bytes of the buffer for one frame.
+/// Size in bytes of the buffer for one frame.
 const PLACE: usize = 16 * 1024;
-/// Longest frame in bytes, including the inserted VLAN tag.
+/// Longest frame in bytes that a burst holds, including the inserted VLAN tag.
 pub const LONGEST: usize = PLACE - TAG;
 /// Bytes of a VLAN tag, and its offset in a frame.
 const TAG: usize = 4;
@@ -27,13 +27,13 @@ const NEEDS_CHECKSUM: u8 = 1;
 const CHECKSUM: usize = 6;
 /// Control buffer of one socket message, aligned for the kernel.
 type ControlBuffer = [u64; 6];
-/// glibc and musl declare flags with different types.
+/// Flag that keeps socket calls from blocking (MSG_DONTWAIT). glibc and musl declare flags with different types.
 const DO_NOT_WAIT: libc::c_int = libc::MSG_DONTWAIT;
 
 /// Packet that the socket has received.
 #[derive(Debug, PartialEq, Eq)]
 pub enum PacketReceived<'a> {
-    /// Received frame with checksum and VLAN tag.
+    /// Received frame, with its checksum filled in and its VLAN tag inserted.
     Frame(&'a [u8]),
     /// Packet longer than any frame: the kernel has merged several, or not segmented it yet.
     TooLong,
@@ -56,7 +56,7 @@ impl Default for ReceiveBurst {
 }
 
 impl ReceiveBurst {
-    /// Returns the next received frame.
+    /// Returns the next received frame of the burst, or `None` if every frame was taken.
     pub fn pop(&mut self) -> Option<PacketReceived<'_>> {
         if self.next == self.count {
             return None;
@@ -76,7 +76,7 @@ impl ReceiveBurst {
         self.next == self.count
     }
 
-    /// Discards the remaining received frames.
+    /// Discards the remaining received frames of the burst.
     pub fn clear(&mut self) {
         (self.next, self.count) = (0, 0);
     }
@@ -120,8 +120,8 @@ impl ReceiveBurst {
     }
 }
 
-/// Completes a frame in a buffer that has room for a tag before it: fills in its checksum and inserts its tag.
-/// Returns its offset and length.
+/// Completes a received frame in a buffer that has room for a VLAN tag before it: fills in its checksum and inserts its
+/// tag. Returns its offset and length.
 fn finish(place: &mut [u8], length: usize, header: &[u8; HEADER], tag: Option<[u8; TAG]>) -> (usize, usize) {
     let frame = &mut place[TAG..TAG + length];
     if header[0] & NEEDS_CHECKSUM != 0 {
@@ -138,7 +138,7 @@ fn finish(place: &mut [u8], length: usize, header: &[u8; HEADER], tag: Option<[u
     }
 }
 
-/// Fills in the Internet checksum (RFC 1071) of all bytes from `start`. Its field holds the pseudo header's sum.
+/// Fills in a frame's Internet checksum (RFC 1071) of all bytes from `start`. Its field holds the pseudo header's sum.
 fn fill_checksum(frame: &mut [u8], start: usize, offset: usize) {
     let Some(covered) = frame.get_mut(start..) else { return };
     let words =
@@ -260,7 +260,7 @@ impl SendBurst {
         lost
     }
 
-    /// Sends the frames that the kernel accepts in one call, and returns their number (at least one).
+    /// Sends the frames `begin` to `end` that the kernel accepts in one call, and returns their number (at least one).
     fn send_from(&mut self, socket: impl AsFd, begin: usize, end: usize) -> Result<usize, Errno> {
         let mut header = [0_u8; HEADER];
         let header = header.as_mut_ptr();

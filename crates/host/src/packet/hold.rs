@@ -1,4 +1,4 @@
-//! Keeps an interface in promiscuous mode whose frames are received by AF_XDP.
+//! Keeps an interface in promiscuous mode while its frames are received by AF_XDP.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -8,8 +8,8 @@ use rustix::net::{AddressFamily, sockopt};
 use super::{FrameSelection, PacketSocketError, attach, request};
 use crate::tap::InterfaceName;
 
-/// Packet socket that keeps an interface in use and receives no frames. While it is open, the interface accepts
-/// frames for any address. Like a [`super::PacketSocket`] it stays with its interface on a rename, and detects its
+/// Packet socket that keeps an interface in use and receives no frames. While it is open, the interface accepts frames
+/// for any address. Like a [`super::PacketSocket`] it stays with its interface on a rename, and detects the interface's
 /// deletion.
 #[derive(Debug)]
 pub struct InterfaceHold {

@@ -36,7 +36,7 @@ use request::FrameSelection;
 /// Reason why a packet socket could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum PacketSocketError {
-    /// The process lacks CAP_NET_RAW.
+    /// The process lacks CAP_NET_RAW, which a packet socket requires.
     #[error(
         "attaching to interface {name} needs root or CAP_NET_RAW; a tap that root has created needs neither"
     )]
@@ -77,7 +77,7 @@ impl PacketSocketError {
     }
 }
 
-/// Receive buffer of the socket in bytes, for a port that reads late. The kernel may grant less.
+/// Receive buffer of the socket in bytes, for a port that is late to read frames. The kernel may grant less.
 const BACKLOG: libc::c_int = 4 << 20;
 
 /// Opens a packet socket on an interface, and returns it with the interface index. While it is open, the interface

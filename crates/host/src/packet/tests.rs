@@ -18,7 +18,7 @@ fn name(name: &str) -> InterfaceName {
     name.parse().unwrap()
 }
 
-/// Runs a test in a namespace with a pair of interfaces, `left0` and `right0`.
+/// Runs a test in a network namespace with a pair of connected interfaces, `left0` and `right0`.
 fn with_a_pair(what: &str, body: impl FnOnce() + Send) {
     in_network_namespace(what, || {
         let pair = "link add left0 type veth peer name right0".split(' ');
@@ -42,8 +42,9 @@ fn open(interface: &str) -> PacketSocket {
     PacketSocket::open(&name(interface)).unwrap()
 }
 
-/// Waits until frames pass from one interface to the other, and discards its probes. A pair whose carrier comes up
-/// gets its send queue a moment later (the kernel's linkwatch), and silently drops earlier frames.
+/// Waits until frames pass from one interface to the other, and discards the frames that it sends for that. A pair
+/// whose carrier comes up gets its send queue a moment later (the kernel's linkwatch), and silently drops earlier
+/// frames.
 #[track_caller]
 fn wait_until_carries(from: &PacketSocket, to: &PacketSocket) {
     let mut poller = Poller::new().unwrap();
@@ -56,14 +57,14 @@ fn wait_until_carries(from: &PacketSocket, to: &PacketSocket) {
     let _ = arrived(to, 0);
 }
 
-/// Builds a frame of an experimental protocol to a missing station.
+/// Builds a frame with an experimental Ethertype, numbered `number`, to an address that no station has.
 fn frame(number: u8, len: usize) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, 9, 0x88, 0xb5, number];
     frame.resize(len, 0x5a);
     frame
 }
 
-/// Receives at least `expected` frames, and more until none has come for a while. A busy kernel may delay the
+/// Receives at least `expected` frames, and continues until no frame has come for 200 ms. A busy kernel may delay the
 /// expected ones.
 fn arrived(socket: &PacketSocket, expected: usize) -> Vec<Vec<u8>> {
     let (mut poller, mut burst, mut frames) = (Poller::new().unwrap(), ReceiveBurst::default(), Vec::new());

@@ -1,4 +1,4 @@
-//! Waits for descriptors by epoll, and provides wakers, signals and the clock.
+//! Waits for descriptors by epoll; wakers, signals and the clock of the host.
 //!
 //! [`Poller`] reports ready descriptors; [`ThreadWaker`] wakes it from another thread; [`SignalHandlers`] makes
 //! termination signals readable; [`MonotonicClock`] is the only clock of the live host. There are no timers: a wait
@@ -34,7 +34,7 @@ const BATCH: usize = 64;
 pub struct PollInterest {
     /// True to wait for data to read, or a connection to accept.
     pub readable: bool,
-    /// True to wait for room to write.
+    /// True to wait for room to write data.
     pub writable: bool,
     /// True to report new events only, for readers that leave data unread on purpose.
     pub news: bool,
@@ -43,7 +43,7 @@ pub struct PollInterest {
 impl PollInterest {
     /// Interest in data to read.
     pub const READ: Self = Self { readable: true, writable: false, news: false };
-    /// Interest in room to write.
+    /// Interest in room to write data.
     pub const WRITE: Self = Self { readable: false, writable: true, news: false };
     /// Interest in data to read, or room to write.
     pub const BOTH: Self = Self { readable: true, writable: true, news: false };
@@ -120,7 +120,7 @@ impl Poller {
         Ok(epoll::modify(&self.epoll, fd, epoll::EventData::new_u64(token), interest.flags())?)
     }
 
-    /// Removes a descriptor from the set to wait for. Events already returned still name its token.
+    /// Removes a descriptor from the set to wait for. Events that were returned before still name its token.
     ///
     /// # Errors
     /// `NotFound` if it was not added.

@@ -1,4 +1,4 @@
-//! Makes SIGTERM, SIGINT, SIGHUP and SIGUSR2 readable.
+//! Makes the signals SIGTERM, SIGINT, SIGHUP and SIGUSR2 readable from a descriptor.
 //!
 //! A handler records the signal and writes to an eventfd. signalfd would need the signals blocked in every thread,
 //! and started programs would inherit them blocked.
@@ -39,7 +39,7 @@ impl ProcessSignal {
     }
 }
 
-/// Set of the signals that arrived since the last call, each once.
+/// Set of the signals that arrived since the last call of [`SignalHandlers::take`], each once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SignalSet(u32);
 
@@ -57,7 +57,7 @@ impl SignalSet {
     }
 }
 
-/// True while handlers are installed, once per process: the handlers can write to statics only.
+/// True while the signal handlers are installed, once per process: the handlers can write to statics only.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 static PENDING: AtomicU32 = AtomicU32::new(0);
 static EVENT: AtomicI32 = AtomicI32::new(-1);
@@ -94,7 +94,7 @@ impl SignalHandlers {
         Ok(signals)
     }
 
-    /// Returns and clears the signals that arrived.
+    /// Returns the signals that arrived since the last call, and clears them.
     #[must_use]
     pub fn take(&self) -> SignalSet {
         self.event.drain();

@@ -1,4 +1,4 @@
-//! Allocates pieces of a range: first fit, any power-of-two alignment, free neighbours merged.
+//! Allocates blocks of a range of bytes: first fit, any power-of-two alignment, free neighbours merged.
 //!
 //! Meant for rings and buffer pools, which are allocated once: simple rather than fast.
 

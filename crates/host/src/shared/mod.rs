@@ -54,7 +54,7 @@ impl SharedMemory {
         Ok(Self { fd, memory, pieces: SharedBlockAllocator::new(len) })
     }
 
-    /// Adopts shared memory that another process has created. All of it counts as free.
+    /// Adopts shared memory that another process has created. The allocator counts all of it as free.
     ///
     /// # Errors
     /// The descriptor is not memory, or empty.

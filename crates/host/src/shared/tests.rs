@@ -1,4 +1,4 @@
-//! Tests that shared memory is sealed, visible to both sides, and allocated without overlap.
+//! Tests that shared memory is sealed, visible to both of its users, and allocated without overlap.
 
 use proptest::collection::vec;
 use proptest::prelude::any;
@@ -69,7 +69,7 @@ fn end(piece: &SharedBlock) -> u64 {
 }
 
 proptest! {
-    /// In any order of allocations and frees, no two pieces overlap and no byte is lost.
+    /// Checks in any order of allocations and frees that no two blocks overlap and no byte is lost.
     #[test]
     fn shared_memory_blocks_never_overlap_and_no_byte_is_lost(
         steps in vec((1u64..600, 0u32..8, any::<bool>(), any::<Index>()), 1..200),

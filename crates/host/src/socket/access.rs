@@ -27,8 +27,8 @@ impl SocketAccess {
     /// Socket access for the user of this process only.
     pub const PRIVATE: Self = Self { owner: None, group: None, mode: 0o600 };
 
-    /// Returns the mode to create the socket file with. Whatever its owner meanwhile, it grants no user more than the
-    /// final one.
+    /// Returns the mode to create the socket file with, before its owner is set. It grants no user more than the
+    /// final mode.
     pub(super) fn first_mode(self) -> Mode {
         Mode::from_raw_mode(self.mode) & Mode::RWXU
     }
@@ -93,7 +93,7 @@ mod tests {
     const GROUP: u32 = 65_532;
     const STRANGER: u32 = 65_531;
 
-    /// Connects as a process of this user and group, without other groups.
+    /// Connects to the socket at `path` as a process of this user and group, without other groups.
     fn connect_as(uid: u32, gid: u32, path: &Path) -> Result<(), ErrorKind> {
         let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
         let attempt = || {
@@ -106,7 +106,7 @@ mod tests {
         thread::scope(|scope| scope.spawn(attempt).join().unwrap())
     }
 
-    /// Creates a folder that all users may pass through. Returns `None` without root.
+    /// Creates a temporary folder that all users may pass through. Returns `None` unless the test runs as root.
     fn folder(test: &str) -> Option<tempfile::TempDir> {
         if !geteuid().is_root() {
             skipped(test, "only root can give a socket away and become its owner");

@@ -20,7 +20,7 @@ use crate::folder::{self, SocketFolderError};
 
 /// Maximum path length in bytes: `sun_path` of `sockaddr_un` holds 108 bytes, the last of them a zero.
 const MAX_PATH: usize = 107;
-/// Clients that may wait to be accepted: one is served at a time, and the next one may wait.
+/// Maximum number of clients that wait to be accepted: one is served at a time, and the next one may wait.
 const BACKLOG: i32 = 8;
 
 /// Reason why a socket file could not be created.
@@ -35,7 +35,7 @@ pub enum SocketFileError {
     /// A running process listens on the socket's path.
     #[error("socket {} is in use by another process", path.display())]
     AddrInUse {
-        /// Path of the socket in use.
+        /// Path of the socket on which a running process listens.
         path: PathBuf,
     },
     /// The path holds a file that is not a socket, which stays.
@@ -50,7 +50,8 @@ pub enum SocketFileError {
     /// The folder is missing, or other users could replace its contents.
     #[error(transparent)]
     Folder(#[from] SocketFolderError),
-    /// Only root may give files away, and other users only to groups of their own.
+    /// The process may not give the socket file to its owner or group: only root may give files away, and other users
+    /// only to groups of their own.
     #[error(
         "socket {} could not be {doing}: start the host as root, or as a member of that group",
         path.display()
@@ -61,7 +62,7 @@ pub enum SocketFileError {
         /// Failed action on the socket file, as a past participle.
         doing: &'static str,
     },
-    /// Another process replaced the socket file at once.
+    /// Another process replaced the socket file while this process created it.
     #[error("socket {} was replaced by another process while it was created", path.display())]
     Replaced {
         /// Path of the socket file.
@@ -92,7 +93,7 @@ pub struct SocketListener {
     /// Spare descriptor, released when the process is out of descriptors, so that a client can be rejected instead
     /// of waking the port for ever.
     spare: Option<OwnedFd>,
-    /// True if dropping the listener leaves the file.
+    /// True if dropping the listener leaves the socket file in place.
     left: bool,
 }
 
@@ -124,8 +125,8 @@ impl SocketListener {
         Ok(listener)
     }
 
-    /// Adopts the previous process's listening socket, if the socket is bound to the file at `path`. The file stays on
-    /// drop until [`SocketListener::own`] is called: the predecessor may resume.
+    /// Adopts the previous process's listening socket, if it is bound to the file at `path`. The file stays on drop
+    /// until [`SocketListener::own`] is called: the predecessor may resume.
     #[must_use]
     pub fn adopt(fd: OwnedFd, path: &Path) -> Option<Self> {
         let address = SocketAddrUnix::try_from(getsockname(&fd).ok()?).ok()?;
@@ -137,7 +138,7 @@ impl SocketListener {
         Some(Self { fd, path: path.to_owned(), file, spare, left: true })
     }
 
-    /// Makes dropping the listener remove the file.
+    /// Makes dropping the listener remove the socket file.
     pub fn own(&mut self) {
         self.left = false;
     }
@@ -167,7 +168,8 @@ impl SocketListener {
         }
     }
 
-    /// Rejects a pending client. There may be none: the kernel allocates the descriptor before it looks.
+    /// Rejects a pending client, when the process is out of descriptors. There may be none: the kernel allocates the
+    /// descriptor before it looks.
     fn turn_away(&mut self, error: Errno) -> io::Result<Option<StreamSocket>> {
         drop(self.spare.take());
         let waiting = self.accept_once().map(drop);

@@ -1,4 +1,4 @@
-//! Socket option SO_PEEK_OFF, which rustix lacks.
+//! Socket option SO_PEEK_OFF (the offset of the next peek), which rustix lacks.
 
 #![expect(unsafe_code, reason = "setsockopt and getsockopt with an option that rustix lacks")]
 

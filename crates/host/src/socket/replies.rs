@@ -1,4 +1,4 @@
-//! Log of replies that the next process of the host can continue to send.
+//! Log of the replies to a client, which the next process of the host can continue to send.
 //!
 //! A process that dies between sending a reply and recording that leaves its successor in doubt whether to send it
 //! again, and a client tolerates neither a duplicate nor a missing reply. So replies are written to a file in
@@ -24,34 +24,35 @@ use rustix::io::{Errno, pread, pwrite};
 
 use super::{SocketSent, StreamSocket};
 
-/// Bytes of a page of the log. QEMU reads a header with one receive and fails on a part of one. Before Linux 6.5 the
-/// kernel sends page by page, so a reply that could cross the end of a page begins on the next one.
+/// Bytes of a page of the log. QEMU reads a reply's header with one receive, and fails on a part of a header. Before
+/// Linux 6.5 the kernel sends page by page, so a reply that could cross the end of a page begins on the next one.
 const PAGE: u64 = 4096;
-/// Sent bytes after which pages are released.
+/// Number of sent bytes after which the log's pages are released.
 const HOLE: u64 = 64 * 1024;
-/// Longest recorded range in bytes: twice what a client may leave unread, and above the longest message.
+/// Maximum length in bytes of a recorded range: twice what a client may leave unread, and above the longest message.
 const LONGEST: u64 = 4 << 20;
 
-/// Range of the log's file with replies that may be unsent. The owner records it for a successor.
+/// Range of the log's file that holds replies which may be unsent. The owner records the range for a successor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct UnsentReplies {
-    /// Position of the first reply that may be unsent.
+    /// Position in the log of the first reply that may be unsent.
     pub begin: u64,
-    /// Position of the next reply to be written.
+    /// Position in the log of the next reply to be written.
     pub end: u64,
 }
 
-/// Range of the log's file that holds a part of an incomplete message. The owner records it like [`UnsentReplies`].
+/// Range of the log's file that holds the received part of an incomplete message. The owner records the range like
+/// [`UnsentReplies`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HeldMessagePart {
-    /// Position of the held part's first byte.
+    /// Position in the log of the first received byte of the incomplete message.
     pub begin: u64,
-    /// Number of bytes; 0 if there is no such message.
+    /// Number of received bytes of the incomplete message; 0 if there is no such message.
     pub length: u64,
 }
 
 impl HeldMessagePart {
-    /// Returns the first page after the bytes.
+    /// Returns the position of the first page after the held bytes.
     fn end(self) -> u64 {
         (self.begin + self.length).next_multiple_of(PAGE)
     }
@@ -62,12 +63,12 @@ impl HeldMessagePart {
 pub struct ReplyLog {
     file: OwnedFd,
     extent: UnsentReplies,
-    /// Position of the first unsent byte.
+    /// Position in the log of the first unsent byte.
     sent: u64,
-    /// Position before which pages have been released.
+    /// Position in the log before which pages have been released.
     hole: u64,
     held: HeldMessagePart,
-    /// Lowest start of the next reply, after all held bytes.
+    /// Lowest position in the log for the next reply, after all held bytes.
     floor: u64,
 }
 
@@ -88,7 +89,7 @@ impl ReplyLog {
         })
     }
 
-    /// Adopts the previous process's file and its last records. Returns the log, the replies from
+    /// Adopts the log's file and the last records of the previous process. Returns the log, the replies from
     /// [`UnsentReplies::begin`] on, and the number of their sent bytes.
     ///
     /// # Errors
@@ -123,13 +124,13 @@ impl ReplyLog {
         Ok(())
     }
 
-    /// Returns the held bytes, to be recorded after [`ReplyLog::hold`].
+    /// Returns the range of the held bytes, to be recorded after [`ReplyLog::hold`].
     #[must_use]
     pub fn held(&self) -> HeldMessagePart {
         self.held
     }
 
-    /// Reads the held bytes.
+    /// Reads the held bytes of the incomplete message.
     ///
     /// # Errors
     /// The file is not a reply log.
@@ -137,7 +138,7 @@ impl ReplyLog {
         read(&self.file, self.held.begin, Some(self.held.length))
     }
 
-    /// Drops the held bytes. Call it after a record without held bytes.
+    /// Drops the held bytes. Call it after a record in which no bytes are held.
     ///
     /// # Errors
     /// The kernel's error.
@@ -158,7 +159,7 @@ impl ReplyLog {
 
     /// Prepares room for `bytes` of replies: on the next page if everything is sent and they would cross the end of
     /// this one, and after held bytes. If it returns true, call [`ReplyLog::settle`] once [`ReplyLog::extent`] is
-    /// recorded with the replies.
+    /// recorded together with the replies.
     #[must_use]
     pub fn make_room(&mut self, bytes: usize) -> bool {
         let end = self.extent.end;
@@ -172,7 +173,8 @@ impl ReplyLog {
         true
     }
 
-    /// Moves the file's position to the new page, after the replies there were recorded and before they are sent.
+    /// Moves the file's position to the page that [`ReplyLog::make_room`] has chosen, after the replies there were
+    /// recorded and before they are sent.
     ///
     /// # Errors
     /// The kernel's error.
@@ -181,7 +183,7 @@ impl ReplyLog {
         Ok(())
     }
 
-    /// Drops sent replies, which must end with a whole one: the next process does not need them any more.
+    /// Drops the sent replies from the log, which the next process no longer needs. They must end with a whole reply.
     ///
     /// # Errors
     /// The kernel's error.
@@ -196,7 +198,7 @@ impl ReplyLog {
         Ok(())
     }
 
-    /// Writes replies after the existing ones. They count once [`ReplyLog::extent`] is recorded.
+    /// Appends replies to the log. They count once [`ReplyLog::extent`] is recorded.
     ///
     /// # Errors
     /// The system is out of memory.
@@ -225,8 +227,9 @@ impl ReplyLog {
         }
     }
 
-    /// Sends the next recorded `bytes` with descriptors, without blocking. `sendfile` carries no descriptors, so
-    /// file and socket disagree for a moment: the successor of a process that dies in it sends the bytes again.
+    /// Sends the next `bytes` of the recorded replies with descriptors, without blocking. `sendfile` carries no
+    /// descriptors, so file and socket disagree for a moment: the successor of a process that dies in it sends the
+    /// bytes again.
     ///
     /// # Errors
     /// As for [`Self::send`].
@@ -253,7 +256,7 @@ fn write(file: &OwnedFd, mut at: u64, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads recorded bytes. Refuses an impossible length.
+/// Reads `length` bytes of the log's file from position `at`. Refuses an impossible length.
 fn read(file: &OwnedFd, mut at: u64, length: Option<u64>) -> io::Result<Vec<u8>> {
     let length = length.filter(|length| *length <= LONGEST).ok_or(io::ErrorKind::InvalidData)?;
     let mut bytes = vec![0; length as usize];

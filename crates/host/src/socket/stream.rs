@@ -23,11 +23,11 @@ use super::{MAX_FDS, ReceivedFds};
 /// Result of receiving from a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketReceived {
-    /// Number of received bytes, at least one.
+    /// Number of bytes received, at least one.
     Bytes(usize),
-    /// No bytes are pending.
+    /// No bytes are pending in the socket.
     WouldBlock,
-    /// The peer has closed.
+    /// The peer has closed the connection.
     Closed,
 }
 
@@ -38,7 +38,7 @@ pub enum SocketSent {
     Bytes(usize),
     /// The socket's buffer is full; nothing was sent, not even the descriptors.
     WouldBlock,
-    /// The peer has closed.
+    /// The peer has closed the connection.
     Closed,
 }
 
@@ -71,7 +71,7 @@ impl StreamSocket {
         Ok(Self(fd))
     }
 
-    /// Creates two ends of a connection without a file.
+    /// Creates both ends of a connection, without a socket file.
     ///
     /// # Errors
     /// The process is out of descriptors.
@@ -200,7 +200,7 @@ impl StreamSocket {
         Ok(if message.bytes == 0 { SocketReceived::Closed } else { SocketReceived::Bytes(message.bytes) })
     }
 
-    /// Sends as many bytes as the socket takes now, with at most [`MAX_FDS`] descriptors.
+    /// Sends as many of `bytes` as the socket takes now, with at most [`MAX_FDS`] descriptors.
     ///
     /// # Errors
     /// `InvalidInput` for no bytes (descriptors need one to travel with) or too many descriptors; else the kernel's
@@ -237,7 +237,7 @@ impl StreamSocket {
         poll(&mut asked, Some(&now)).is_ok_and(|ready| ready > 0)
     }
 
-    /// Returns true if received bytes are unread.
+    /// Returns true if the socket holds received bytes that are unread.
     #[must_use]
     pub fn has_unread(&self) -> bool {
         // An error is ignored: the next receive reports it.

@@ -1,4 +1,4 @@
-//! Macvtap: a tap whose other end is an interface, `eth1` for example, and not this machine's network stack. An
+//! Macvtap: a tap whose other end is an interface, `eth1` for example, instead of this machine's network stack. An
 //! administrator creates it, and the kernel gives it a device file, `/dev/tapN` with the interface index.
 //!
 //! A file of that name may be missing in a container, or belong to an interface of another network namespace with
@@ -12,7 +12,7 @@ use super::{InterfaceName, Tap, TapError, control, request, system};
 
 impl Tap {
     /// Attaches to the macvtap of this name. Returns `None` if the calling thread's network namespace has no such
-    /// interface. Takes no privilege but access to the device file.
+    /// interface. Needs no privilege but access to the device file.
     ///
     /// # Errors
     /// See [`TapError`].

@@ -27,13 +27,13 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use crate::vnet::VnetHeader;
 pub use name::{InterfaceName, InvalidInterfaceName};
 
-/// Reason why a tap could not be opened or set up.
+/// Reason why a tap or macvtap could not be opened or set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TapError {
     /// The kernel has no tap driver, or the container hides it.
     #[error("/dev/net/tun does not exist: load the tun module, or give the container the device")]
     NoDriver,
-    /// The device file may not be opened.
+    /// The device file of the tap driver may not be opened.
     #[error("cannot open /dev/net/tun: give this user read and write access to the device")]
     NoAccess,
     /// The user has neither the privilege nor an existing interface.
@@ -59,7 +59,7 @@ pub enum TapError {
         /// Name of the interface that is no tap.
         name: InterfaceName,
     },
-    /// There is no interface of this name.
+    /// No interface has this name.
     #[error(
         "interface {name} does not exist; create a macvtap: ip link add link eth1 name {name} type macvtap mode passthru"
     )]
@@ -76,7 +76,7 @@ pub enum TapError {
     NoDeviceFile {
         /// Name of the macvtap's interface.
         name: InterfaceName,
-        /// Path of the device file.
+        /// Path at which the macvtap's device file was expected.
         path: String,
     },
     /// The device file of a macvtap may not be opened.
@@ -85,7 +85,7 @@ pub enum TapError {
          only a file that existed when the host started"
     )]
     NoFileAccess {
-        /// Path of the device file.
+        /// Path of the device file that may not be opened.
         path: String,
     },
     /// The kernel refused to open or set up the tap.
@@ -106,7 +106,7 @@ pub enum TapError {
 pub enum TapReceived {
     /// Frame of this length in bytes, with its virtio-net header. The part that did not fit the buffer is lost.
     Frame(usize, VnetHeader),
-    /// No frame is pending.
+    /// No frame of the host is pending.
     Empty,
 }
 
@@ -121,7 +121,7 @@ pub enum TapSent {
     Down,
 }
 
-/// Interface that a tap is attached to, in its current state.
+/// Interface that a tap is attached to: its current name, and its lifetime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TapInterface {
     /// Name of the interface, in its current network namespace.
@@ -135,7 +135,7 @@ pub struct TapInterface {
 pub struct Tap {
     fd: OwnedFd,
     name: InterfaceName,
-    /// True if a header precedes each frame.
+    /// True if a virtio-net header precedes each frame of the tap.
     headers: bool,
 }
 
@@ -251,7 +251,7 @@ impl Tap {
         request::set_up(&control, &self.name, flags).map_err(system(&self.name, "setting up"))
     }
 
-    /// Returns the MTU: the largest payload of a frame in bytes, without its Ethernet header.
+    /// Returns the tap's MTU: the largest payload of a frame in bytes, without its Ethernet header.
     ///
     /// # Errors
     /// [`TapError::System`].
@@ -259,7 +259,7 @@ impl Tap {
         request::mtu(&self.control()?, &self.name).map_err(system(&self.name, "looking at"))
     }
 
-    /// Sets the MTU, 68 to 65,521 bytes. Needs no privilege if it has that value already.
+    /// Sets the tap's MTU, 68 to 65,521 bytes. Needs no privilege if the MTU is that already.
     ///
     /// # Errors
     /// [`TapError::NotPermitted`], [`TapError::System`].
@@ -287,7 +287,7 @@ impl Tap {
         }
     }
 
-    /// Sends a frame to the host.
+    /// Sends a frame over the tap to the host.
     ///
     /// # Errors
     /// `InvalidInput` for a frame shorter than its header; the interface was deleted; another error of the kernel.
@@ -295,7 +295,8 @@ impl Tap {
         self.send_with(&VnetHeader::default(), frame)
     }
 
-    /// Sends a frame with its header to the host. The header is omitted where the kernel does not support it.
+    /// Sends a frame with its virtio-net header to the host. The header is omitted where the kernel does not support
+    /// it.
     ///
     /// # Errors
     /// As [`Tap::send`]; `InvalidInput` too if the header contradicts the frame.
@@ -315,7 +316,7 @@ impl Tap {
     }
 }
 
-/// Opens a socket for requests about interfaces. It sees the network namespace of the calling thread.
+/// Opens a socket for requests about interfaces of the calling thread's network namespace.
 fn control(name: &InterfaceName) -> Result<OwnedFd, TapError> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
     socket.map_err(system(name, "looking at"))

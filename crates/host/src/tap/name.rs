@@ -3,14 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Longest name in bytes: the kernel's IFNAMSIZ is 16, with the terminating zero.
+/// Maximum length of an interface name in bytes: the kernel's IFNAMSIZ is 16, with the terminating zero.
 const MAX: usize = 15;
 
 /// Interface name that the kernel uses literally: 1 to 15 bytes, printable, without `/`, `:`, `%` or spaces.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct InterfaceName(String);
 
-/// Invalid interface name.
+/// Error: the text is no valid name of a network interface.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
     "{0:?} cannot name an interface: 1 to {MAX} printable ASCII characters, \
@@ -19,7 +19,7 @@ pub struct InterfaceName(String);
 pub struct InvalidInterfaceName(String);
 
 impl InterfaceName {
-    /// Returns the name.
+    /// Returns the interface name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -23,14 +23,14 @@ const SIOCGIFHWADDR: Opcode = libc::SIOCGIFHWADDR as Opcode;
 const SIOCGIFMTU: Opcode = libc::SIOCGIFMTU as Opcode;
 const SIOCSIFMTU: Opcode = libc::SIOCSIFMTU as Opcode;
 
-/// Flags of an interface, including those without use here.
+/// Flags of an interface (IFF_*), including those without use here.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InterfaceFlags {
     raw: libc::c_short,
     pub(super) up: bool,
 }
 
-/// Attaches to the interface, with or without a [`VnetHeader`] before each frame.
+/// Attaches a descriptor of the tun driver to the interface `name`, with or without a [`VnetHeader`] before each frame.
 ///
 /// [`VnetHeader`]: crate::vnet::VnetHeader
 pub(super) fn attach(tun: impl AsFd, name: &InterfaceName, headers: bool) -> Result<()> {
@@ -41,7 +41,7 @@ pub(super) fn attach(tun: impl AsFd, name: &InterfaceName, headers: bool) -> Res
     unsafe { ioctl(tun, Updater::<TUNSETIFF, _>::new(&mut request)) }
 }
 
-/// Sets the headers' size and byte order, which a previous process may have changed.
+/// Sets the size and byte order of a tap's virtio-net headers, which a previous process may have changed.
 pub(super) fn settle_headers(tun: impl AsFd) -> Result<()> {
     let size = crate::vnet::VnetHeader::SIZE as libc::c_int;
     // SAFETY: TUNSETVNETHDRSZ reads one `int`.
@@ -51,7 +51,7 @@ pub(super) fn settle_headers(tun: impl AsFd) -> Result<()> {
     unsafe { ioctl(&tun, Setter::<TUNSETVNETLE, _>::new(little)) }
 }
 
-/// Enables or disables all offloads: checksums and TCP segmentation.
+/// Enables or disables all offloads of a tap: checksums and TCP segmentation.
 pub(super) fn set_offloads(tun: impl AsFd, on: bool) -> Result<()> {
     let all = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6;
     let offloads = if on { all as usize } else { 0 };
@@ -59,15 +59,15 @@ pub(super) fn set_offloads(tun: impl AsFd, on: bool) -> Result<()> {
     unsafe { ioctl(tun, IntegerSetter::<TUNSETOFFLOAD>::new_usize(offloads)) }
 }
 
-/// Interface that a descriptor is attached to.
+/// Interface that a tap's descriptor is attached to.
 pub(super) struct AttachedInterface {
     pub(super) name: String,
     pub(super) persistent: bool,
-    /// True if a header precedes each frame.
+    /// True if a virtio-net header precedes each frame.
     pub(super) headers: bool,
 }
 
-/// Returns the interface that a descriptor is attached to.
+/// Returns the interface that a tap's descriptor is attached to.
 pub(super) fn attachment(tun: impl AsFd) -> Result<AttachedInterface> {
     // SAFETY: all-zero is a valid `ifreq`: an empty name and a union of plain numbers.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };

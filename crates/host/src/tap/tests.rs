@@ -19,7 +19,7 @@ fn name(name: &str) -> InterfaceName {
     name.parse().unwrap()
 }
 
-/// Runs a test in a namespace where taps can be created.
+/// Runs a test in a network namespace where taps can be created.
 fn with_taps(what: &str, body: impl FnOnce() + Send) {
     in_network_namespace(what, || match Tap::open(&name("probe0")) {
         Ok(probe) => {
@@ -30,8 +30,8 @@ fn with_taps(what: &str, body: impl FnOnce() + Send) {
     });
 }
 
-/// Attaches to a released tap. A child of another thread has a copy of every descriptor until it executes its
-/// program, so the tap may still be in use for a moment.
+/// Attaches to a tap that was released just before, and tries again while it is in use: a child of another thread has a
+/// copy of every descriptor until it executes its program.
 fn once_free<T>(attach: impl Fn() -> Result<T, TapError>) -> Result<T, TapError> {
     for _ in 0..3_000 {
         match attach() {
@@ -91,7 +91,7 @@ fn created_tap_carries_frames_both_ways() {
     });
 }
 
-/// Waits for a frame of the test's protocol: the host sends frames of its own.
+/// Waits for a frame with the test's Ethertype, and skips the frames that the host sends of its own.
 fn receive_ours(tap: &Tap) -> Vec<u8> {
     let mut poller = Poller::new().unwrap();
     poller.add(tap, 0, PollInterest::READ).unwrap();
@@ -143,7 +143,7 @@ fn deleted_tap_returns_an_error() {
     });
 }
 
-/// Returns the interfaces of this thread's network namespace.
+/// Lists the interfaces of this thread's network namespace.
 fn interfaces() -> String {
     std::fs::read_to_string("/proc/thread-self/net/dev").unwrap()
 }
@@ -251,7 +251,7 @@ fn make_persistent(tap: &Tap, owner: u32) {
     }
 }
 
-/// Runs a test in a namespace with the macvtaps left0 and right0, one on each end of a pair.
+/// Runs a test in a network namespace with the macvtaps left0 and right0, one on each end of a pair of interfaces.
 fn with_macvtaps(what: &str, body: impl FnOnce() + Send) {
     in_network_namespace(what, || {
         // Unique indices: the device files of all namespaces are in one folder.

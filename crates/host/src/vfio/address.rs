@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Address of a PCI function, such as `0000:01:10.0`.
+/// Address of a PCI function, such as `0000:01:10.0` (domain, bus, device, function).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PciAddress {
     domain: u32,
@@ -12,7 +12,7 @@ pub struct PciAddress {
     function: u8,
 }
 
-/// Invalid PCI address.
+/// Error for a text that is no PCI address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid PCI address (format: 0000:01:10.0)")]
 pub struct InvalidPciAddress;

@@ -4,7 +4,7 @@ use super::PciAddress;
 use std::io;
 use std::path::PathBuf;
 
-/// Reason why Linux does not provide a function by VFIO.
+/// Reason why a PCI function is not available by VFIO.
 #[derive(Debug, thiserror::Error)]
 pub enum VfioError {
     /// No PCI function has this address.
@@ -18,19 +18,19 @@ pub enum VfioError {
         /// Kernel's error for the file in sysfs.
         source: io::Error,
     },
-    /// The PCI function has no IOMMU.
+    /// The PCI function is behind no IOMMU.
     #[error(
         "function {0} is behind no IOMMU; enable the machine's IOMMU, and start the kernel with \
          intel_iommu=on (or amd_iommu=on)"
     )]
     NoIommu(PciAddress),
-    /// The function's group has no IOMMU.
+    /// The function is in a noiommu group: no IOMMU restricts its DMA.
     #[error(
         "function {0} is in a noiommu group, so its DMA could reach all memory; give the machine an IOMMU \
          (intel_iommu=on) and bind the function again"
     )]
     NoIommuGroup(PciAddress),
-    /// The function is bound to another driver, or to none.
+    /// The function is bound to a driver other than vfio-pci, or to none.
     #[error(
         "function {address} is bound to {}, not to vfio-pci; `modprobe vfio-pci`, then in \
          /sys/bus/pci/devices/{address} write vfio-pci to driver_override and {address} to driver/unbind, \
@@ -46,9 +46,9 @@ pub enum VfioError {
     /// `/dev/vfio/vfio` or the group's file cannot be opened.
     #[error("cannot open {path}: {source}; {remedy}", path = path.display())]
     Open {
-        /// Path of VFIO's file.
+        /// Path of the VFIO file that cannot be opened.
         path: PathBuf,
-        /// Kernel's error for opening the file.
+        /// Kernel's error for opening the VFIO file.
         source: io::Error,
         /// Likely remedy for the failed opening.
         remedy: &'static str,
@@ -67,14 +67,14 @@ pub enum VfioError {
         /// Functions of the group, with the drivers that they are bound to.
         members: String,
     },
-    /// The kernel refused a request.
+    /// The kernel refused a VFIO request.
     #[error("{address}: VFIO request failed: {request}: {source}{}", remedy.unwrap_or(""))]
     Refused {
         /// Address of the function.
         address: PciAddress,
-        /// Name of the refused request.
+        /// Name of the refused VFIO request.
         request: &'static str,
-        /// Kernel's error for the request.
+        /// Kernel's error for the VFIO request.
         source: io::Error,
         /// Likely remedy for the refusal, with a separator before it.
         remedy: Option<&'static str>,
@@ -84,7 +84,7 @@ pub enum VfioError {
     Unexpected {
         /// Address of the function.
         address: PciAddress,
-        /// Property that the function lacks.
+        /// Property that the function lacks, in words.
         what: &'static str,
     },
     /// The kernel refused to change the number of VFs.
@@ -94,7 +94,7 @@ pub enum VfioError {
         address: PciAddress,
         /// Requested number of VFs.
         count: u8,
-        /// Kernel's error for the change.
+        /// Kernel's error for the change of the number of VFs.
         source: io::Error,
         /// Likely remedy for the refused change, with a separator before it.
         remedy: &'static str,

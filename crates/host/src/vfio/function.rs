@@ -1,4 +1,4 @@
-//! Opens a function: its group, in a container of its own, and its device.
+//! Opens a PCI function by VFIO: its IOMMU group, in a container of its own, and its device.
 //!
 //! Two functions of one group are not supported: they would have to share a container.
 
@@ -29,7 +29,7 @@ const ENABLE: u16 = 1 << 1 | 1 << 2;
 pub struct VfToken(String);
 
 impl VfToken {
-    /// Creates a random token.
+    /// Creates a random VF token.
     ///
     /// # Errors
     /// The kernel provides no random numbers.
@@ -47,7 +47,7 @@ pub struct VfioFunction {
     /// Offset of configuration space in `device`.
     configuration: u64,
     pub(super) container: OwnedFd,
-    /// Held open, since closing it would release the device.
+    /// Descriptor of the function's IOMMU group, held open since closing it would release the device.
     pub(super) group: OwnedFd,
     /// Number of the function's IOMMU group.
     pub(super) number: u32,
@@ -88,7 +88,7 @@ impl VfioFunction {
         self.address
     }
 
-    /// Maps the registers of BAR `index`.
+    /// Maps the registers in the function's BAR `index`.
     ///
     /// # Errors
     /// [`VfioError::Unexpected`] for a region that cannot be mapped; [`VfioError::Refused`].
@@ -121,7 +121,7 @@ impl VfioFunction {
         self.set_config(COMMAND, &(u16::from_le_bytes(command) | ENABLE).to_le_bytes())
     }
 
-    /// Reads bytes of configuration space at `offset`, as VFIO presents it.
+    /// Reads bytes of the function's configuration space at `offset`, as VFIO presents them.
     ///
     /// # Errors
     /// [`VfioError::Refused`].
@@ -129,7 +129,7 @@ impl VfioFunction {
         self.config_done(self.device.read_exact_at(into, self.configuration + u64::from(offset)))
     }
 
-    /// Writes bytes of configuration space at `offset`, except those that VFIO protects.
+    /// Writes bytes of the function's configuration space at `offset`, except those that VFIO protects.
     ///
     /// # Errors
     /// [`VfioError::Refused`].
@@ -147,7 +147,7 @@ impl VfioFunction {
         done.map_err(refused)
     }
 
-    /// Maps `memory` for the function's DMA at `iova`, while the function is open.
+    /// Maps `memory` for the function's DMA at the I/O virtual address `iova`, while the function is open.
     ///
     /// # Errors
     /// [`VfioError::Refused`].
@@ -159,7 +159,7 @@ impl VfioFunction {
         ))
     }
 
-    /// Makes the MSI-X vectors, from the first on, signal these eventfds, and enables MSI-X.
+    /// Makes the function's MSI-X vectors, from the first on, signal these eventfds, and enables MSI-X.
     ///
     /// # Errors
     /// [`VfioError::Refused`], also if the function has fewer vectors.
@@ -218,7 +218,7 @@ pub(super) fn device_name(address: PciAddress, token: Option<&VfToken>) -> CStri
     CString::new(name).unwrap_or_default()
 }
 
-/// Returns the offset of configuration space. Refuses a device that is no PCI function.
+/// Returns the offset of configuration space in a VFIO device. Refuses a device that is no PCI function.
 fn configuration(address: PciAddress, device: &OwnedFd) -> Result<u64, VfioError> {
     let info = request::device_info(device).map_err(refusal(
         address,

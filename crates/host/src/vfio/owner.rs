@@ -1,5 +1,5 @@
-//! Removes a function's memory and resets its bus, when it changes its owner. [`VfioFunction::reset`] resets the
-//! function alone; `pcie::ladder` has the order.
+//! Removes a function's DMA memory and resets its bus, when the function changes its owner. [`VfioFunction::reset`]
+//! resets the function alone; `pcie::ladder` has the order.
 
 use super::function::refusal;
 use super::{VfioError, VfioFunction, request};
@@ -7,7 +7,7 @@ use crate::shared::SharedMemory;
 use rustix::io::Errno;
 
 impl VfioFunction {
-    /// Unmaps memory that was shared at `iova`. The function cannot reach it after the return.
+    /// Unmaps memory that was shared at the I/O virtual address `iova`. The function cannot reach it after the return.
     ///
     /// # Errors
     /// [`VfioError::Refused`].
@@ -16,8 +16,8 @@ impl VfioFunction {
         done.map_err(refusal(self.address, "unmapping memory from the device", None))
     }
 
-    /// Returns true if this process holds every function that a reset of its bus would reset. Returns `None` if the
-    /// bus cannot be reset.
+    /// Returns true if this process holds every function that a reset of the function's bus would reset. Returns `None`
+    /// if the bus cannot be reset.
     ///
     /// # Errors
     /// [`VfioError::Refused`].

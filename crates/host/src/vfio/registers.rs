@@ -1,4 +1,4 @@
-//! Mapped register region, with 32-bit accesses that happen once each and in program order.
+//! Mapped registers of a device: each 32-bit access happens once and in program order.
 //!
 //! Supports processors on which a full fence orders memory and registers, as on x86-64.
 
@@ -14,7 +14,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::memory::sigbus;
 
-/// Mapped registers, unmapped on drop.
+/// Registers of a device, mapped into this process and unmapped on drop.
 pub struct MappedRegisters {
     base: NonNull<u8>,
     span: sigbus::MappingSpan,

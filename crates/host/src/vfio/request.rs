@@ -21,7 +21,7 @@ use vfio_bindings::bindings::vfio::{
 
 use crate::memory::MappedFile;
 
-/// Request numbers, relative to [`VFIO_BASE`] (linux/vfio.h).
+/// Numbers of VFIO requests, relative to [`VFIO_BASE`] (linux/vfio.h).
 const GET_API_VERSION: u32 = 0;
 const CHECK_EXTENSION: u32 = 1;
 const SET_IOMMU: u32 = 2;
@@ -37,10 +37,10 @@ const DEVICE_PCI_HOT_RESET: u32 = 13;
 const IOMMU_MAP_DMA: u32 = 13;
 const IOMMU_UNMAP_DMA: u32 = 14;
 
-/// Maximum vectors with eventfds: an 82576's number, rounded up.
+/// Maximum number of vectors with eventfds: an 82576's number, rounded up.
 pub(super) const MOST_VECTORS: usize = 32;
 
-/// Any VFIO request: the requests encode no size in their number, and also return values.
+/// Any VFIO request, by its number and argument: the requests encode no size in their number, and also return values.
 struct VfioRequest {
     number: u32,
     argument: *mut c_void,
@@ -72,7 +72,7 @@ unsafe fn call(fd: impl AsFd, number: u32, argument: *mut c_void) -> Result<i32>
     unsafe { ioctl(fd, VfioRequest { number, argument }) }
 }
 
-/// Makes a request whose argument is a number.
+/// Makes a VFIO request whose argument is a number.
 fn call_number(fd: impl AsFd, number: u32, value: u32) -> Result<i32> {
     // SAFETY: the requests made here take a number, and touch no memory of ours.
     unsafe { call(fd, number, ptr::without_provenance_mut(value as usize)) }
@@ -89,7 +89,7 @@ pub(super) fn set_type1(container: impl AsFd) -> Result<()> {
     call_number(container, SET_IOMMU, VFIO_TYPE1v2_IOMMU).map(drop)
 }
 
-/// Returns the flags of a group.
+/// Returns the flags of an IOMMU group (`VFIO_GROUP_FLAGS_*`).
 pub(super) fn group_flags(group: impl AsFd) -> Result<u32> {
     let mut status = vfio_group_status { argsz: size_of::<vfio_group_status>() as u32, flags: 0 };
     // SAFETY: the request reads and writes one `vfio_group_status`.
@@ -103,7 +103,7 @@ pub(super) fn set_container(group: impl AsFd, container: impl AsFd) -> Result<()
     unsafe { call(group, GROUP_SET_CONTAINER, (&raw mut fd).cast()) }.map(drop)
 }
 
-/// Opens the device of that name, which may include a VF token.
+/// Opens the device with the name `name`, which may include a VF token.
 pub(super) fn device(group: impl AsFd, name: &CStr) -> Result<OwnedFd> {
     // SAFETY: the request reads a string.
     let fd = unsafe { call(group, GROUP_GET_DEVICE_FD, name.as_ptr().cast_mut().cast()) }?;
@@ -126,7 +126,7 @@ pub(super) fn region_info(device: impl AsFd, index: u32) -> Result<vfio_region_i
     Ok(info)
 }
 
-/// `vfio_irq_set` with its descriptors.
+/// Request that assigns eventfds to vectors: `vfio_irq_set` with its descriptors.
 #[repr(C)]
 struct VfioIrqSet {
     head: vfio_irq_set,
@@ -155,10 +155,10 @@ pub(super) fn reset(device: impl AsFd) -> Result<()> {
     call_number(device, DEVICE_RESET, 0).map(drop)
 }
 
-/// Maximum functions reported for a bus reset.
+/// Maximum number of functions that a bus reset may affect.
 const MOST_ON_A_BUS: usize = 64;
 
-/// `vfio_pci_hot_reset_info` with its functions.
+/// Reply about a bus reset: `vfio_pci_hot_reset_info` with the affected functions.
 #[repr(C)]
 struct HotResetInfo {
     head: vfio_pci_hot_reset_info,
@@ -181,7 +181,7 @@ pub(super) fn groups_on_the_bus(device: impl AsFd) -> Result<Vec<u32>> {
     Ok(functions.map(|function| unsafe { function.__bindgen_anon_1.group_id }).collect())
 }
 
-/// `vfio_pci_hot_reset` with one group's descriptor.
+/// Request for a bus reset: `vfio_pci_hot_reset` with one group's descriptor.
 #[repr(C)]
 struct HotResetRequest {
     head: vfio_pci_hot_reset,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::{PciAddress, VfioError};
 
-/// Ids of a function in configuration space.
+/// Vendor and device id of a function in configuration space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PciIds {
     /// Vendor id of the function.
@@ -17,7 +17,7 @@ pub struct PciIds {
     pub device: u16,
 }
 
-/// PCI functions of this machine.
+/// PCI functions of this machine, as sysfs describes them.
 #[derive(Clone, Debug)]
 pub struct PciSysfs {
     root: PathBuf,
@@ -30,7 +30,7 @@ impl Default for PciSysfs {
 }
 
 impl PciSysfs {
-    /// Uses another sysfs, for tests.
+    /// Creates a description of the PCI functions in another sysfs, for tests.
     #[must_use]
     pub fn at(root: &Path) -> Self {
         Self { root: root.to_owned() }
@@ -78,7 +78,7 @@ impl PciSysfs {
         name_behind(&self.folder(address).join("driver"))
     }
 
-    /// Returns the IOMMU group of a function that is bound to vfio-pci.
+    /// Returns the number of the IOMMU group of a function that is bound to vfio-pci.
     ///
     /// # Errors
     /// [`VfioError::NoSuchFunction`], [`VfioError::NotBound`], [`VfioError::NoIommu`], [`VfioError::NoIommuGroup`].
@@ -99,7 +99,7 @@ impl PciSysfs {
         }
     }
 
-    /// Formats the functions of a function's IOMMU group, with their drivers.
+    /// Lists the functions of a function's IOMMU group as text, with their drivers.
     pub(super) fn group_members(&self, address: PciAddress) -> String {
         let folder = self.folder(address).join("iommu_group/devices");
         let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
@@ -117,7 +117,7 @@ impl PciSysfs {
         name_behind(&self.folder(address).join("physfn"))?.parse().ok()
     }
 
-    /// Returns the VFs of a PF, in order.
+    /// Returns the VFs of a PF, in order of their numbers.
     #[must_use]
     pub fn virtual_of(&self, address: PciAddress) -> Vec<PciAddress> {
         let at = |index| name_behind(&self.folder(address).join(format!("virtfn{index}")))?.parse().ok();
@@ -147,7 +147,7 @@ fn read(path: &Path) -> Result<String, VfioError> {
     fs::read_to_string(path).map_err(|source| VfioError::Sysfs { path: path.to_owned(), source })
 }
 
-/// Returns the last component of a link's target.
+/// Returns the last component of a symbolic link's target.
 fn name_behind(link: &Path) -> Option<String> {
     Some(fs::read_link(link).ok()?.file_name()?.to_str()?.to_owned())
 }

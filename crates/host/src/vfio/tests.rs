@@ -14,7 +14,7 @@ fn address(text: &str) -> PciAddress {
     text.parse().unwrap()
 }
 
-/// Creates a sysfs with a PF of an 82576 on `driver`, in group 7.
+/// Creates a folder like sysfs with a PF of an 82576, bound to `driver`, in IOMMU group 7.
 fn sysfs(driver: Option<&str>) -> (TempDir, PciSysfs) {
     let folder = tempfile::tempdir().unwrap();
     let pf = folder.path().join("bus/pci/devices").join(PF);

@@ -1,4 +1,4 @@
-//! Memory that is shared with the kernel: rings, and the UMEM's chunks for frames.
+//! Memory that is shared with the kernel: AF_XDP rings, and the UMEM's chunks for frames.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -12,10 +12,10 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 pub(super) const CHUNK: usize = 4096;
 /// Bytes that the kernel reserves before a received frame (`XDP_PACKET_HEADROOM`).
 const HEADROOM: usize = 256;
-/// Longest frame in bytes that fits a chunk, received or sent.
+/// Length in bytes of the longest frame that fits a chunk, received or sent.
 pub(super) const ROOM: usize = CHUNK - HEADROOM;
 
-/// Memory mapping, unmapped on drop.
+/// Memory mapping for AF_XDP, unmapped on drop.
 #[derive(Debug)]
 pub(super) struct XdpMapping {
     start: NonNull<u8>,
@@ -37,7 +37,7 @@ impl XdpMapping {
         Self::over(start.cast(), len)
     }
 
-    /// Maps private memory.
+    /// Maps private memory of `len` bytes.
     pub(super) fn anonymous(len: usize) -> io::Result<Arc<Self>> {
         let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
         // SAFETY: as above.
@@ -50,7 +50,7 @@ impl XdpMapping {
         Ok(Arc::new(Self { start, len }))
     }
 
-    /// Returns the mapping's address, for the kernel.
+    /// Returns the mapping's address in this process, for the kernel.
     pub(super) fn address(&self) -> u64 {
         self.start.as_ptr().expose_provenance() as u64
     }
@@ -59,7 +59,7 @@ impl XdpMapping {
         self.len
     }
 
-    /// Returns the word at an offset, or `None` outside the mapping.
+    /// Returns the 32-bit word at an offset of the mapping, or `None` outside it.
     pub(super) fn word(&self, offset: usize) -> Option<&AtomicU32> {
         let place = self.place(offset, size_of::<u32>(), align_of::<u32>())?;
         // SAFETY: the word is inside the mapping and aligned, and the kernel accesses it atomically too.
@@ -110,7 +110,7 @@ impl UmemChunks {
         (self.memory.len() / CHUNK) as u32
     }
 
-    /// Returns the chunk that holds an address of the UMEM, or `None`.
+    /// Returns the number of the chunk that holds an address of the UMEM, or `None` if no chunk does.
     pub(super) fn of(&self, address: u64) -> Option<u32> {
         let chunk = u32::try_from(address / CHUNK as u64).ok()?;
         (chunk < self.count()).then_some(chunk)
@@ -136,7 +136,7 @@ impl UmemChunks {
         Ok(len)
     }
 
-    /// Copies a frame into a chunk that this process owns. Returns false if it does not fit.
+    /// Copies a frame into a chunk that this process owns. Returns false if the frame does not fit.
     pub(super) fn copy_in(&mut self, chunk: u32, frame: &[u8]) -> bool {
         let offset = Self::address(chunk) as usize;
         let place = self.memory.place(offset, frame.len(), 1).filter(|_| frame.len() <= ROOM);

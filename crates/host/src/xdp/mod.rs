@@ -38,7 +38,7 @@ pub use queue::XdpReceived;
 use queue::{XdpQueue, XdpSocket};
 pub use queues::XdpQueues;
 
-/// Longest frame in bytes, received or sent.
+/// Maximum length of a frame in bytes, received or sent by AF_XDP.
 pub const LONGEST: usize = memory::ROOM;
 /// Bytes of Ethernet header and VLAN tag, which an MTU excludes.
 const HEADERS: u32 = 14 + 4;
@@ -57,7 +57,7 @@ pub enum XdpTransferMode {
 }
 
 impl XdpTransferMode {
-    /// All modes, the fastest first.
+    /// All transfer modes, the fastest first.
     pub const ALL: [Self; 3] = [Self::NativeWithZerocopy, Self::Native, Self::Generic];
 }
 
@@ -77,7 +77,7 @@ pub enum XdpError {
     /// The interface cannot be used at all.
     #[error(transparent)]
     Interface(#[from] PacketSocketError),
-    /// The interface's MTU permits frames longer than [`LONGEST`].
+    /// The interface's MTU permits frames that exceed [`LONGEST`].
     #[error("interface {name} has MTU {mtu}; AF_XDP permits {} at most", LONGEST as u32 - HEADERS)]
     Mtu {
         /// Name of the interface.
@@ -85,12 +85,12 @@ pub enum XdpError {
         /// MTU of the interface in bytes.
         mtu: u32,
     },
-    /// Every requested mode failed.
+    /// Every requested transfer mode failed.
     #[error("cannot open interface {name} by AF_XDP: {reasons}")]
     Refused {
         /// Name of the interface.
         name: InterfaceName,
-        /// Reason why each mode failed.
+        /// Reason why each transfer mode failed.
         reasons: String,
         /// True if another process holds the interface's queues, a program on it, or the lockable memory, so that a
         /// retry may succeed.
@@ -107,7 +107,7 @@ impl XdpError {
     }
 }
 
-/// Reason why one mode failed.
+/// Reason why AF_XDP is not available in one transfer mode.
 struct XdpModeFailure {
     step: &'static str,
     source: io::Error,
@@ -126,8 +126,8 @@ pub struct XdpInterface {
 }
 
 impl XdpInterface {
-    /// Attaches to the interface of this name in the first available mode. Waits up to `patience` for resources in
-    /// use: the kernel frees those of an ended process, or of an earlier attempt, a moment later.
+    /// Attaches to the interface of this name in the first available transfer mode. Waits up to `patience` for
+    /// resources in use: the kernel frees those of an ended process, or of an earlier attempt, a moment later.
     ///
     /// # Errors
     /// See [`XdpError`].
@@ -191,7 +191,7 @@ impl XdpInterface {
         self.sockets.len()
     }
 
-    /// Returns the mover of frames, once.
+    /// Returns the interface's queues, which receive and send frames, at the first call; later `None`.
     #[must_use]
     pub fn take_frames(&self) -> Option<XdpQueues> {
         self.frames.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -218,7 +218,7 @@ impl XdpInterface {
     }
 }
 
-/// Readable when a frame has arrived.
+/// Readable when a frame has arrived on the interface.
 impl AsFd for XdpInterface {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.poller.as_fd()
@@ -248,7 +248,7 @@ fn attach(
     Ok((attachment, queues))
 }
 
-/// Binds a socket to each existing queue.
+/// Binds an AF_XDP socket to each existing queue of an interface.
 fn queues(interface: u32, zerocopy: bool, until: Instant) -> Result<Vec<XdpQueue>, XdpModeFailure> {
     let mut queues = Vec::new();
     for number in 0..=MAX_QUEUES {
@@ -272,8 +272,8 @@ fn queues(interface: u32, zerocopy: bool, until: Instant) -> Result<Vec<XdpQueue
     Ok(queues)
 }
 
-/// Binds a socket to a queue. Returns `None` if the interface lacks it; it has a first one. A driver may return the
-/// same error for a queue that it refuses, and memory may be short for a missing one.
+/// Binds an AF_XDP socket to a queue. Returns `None` if the interface lacks the queue; every interface has a first one.
+/// A driver may return the same error for a queue that it refuses, and memory may be short for a missing one.
 fn socket_of(interface: u32, number: u32, zerocopy: bool) -> io::Result<Option<XdpQueue>> {
     match queue::open(interface, number, zerocopy) {
         Err(error) if number == 0 => Err(error),
@@ -283,7 +283,7 @@ fn socket_of(interface: u32, number: u32, zerocopy: bool) -> io::Result<Option<X
     }
 }
 
-/// Repeats an attempt while the resource may become free.
+/// Repeats an attempt while it fails for a resource in use, until the time `until`.
 fn retry_while_busy<T>(until: Instant, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match attempt() {
@@ -293,8 +293,8 @@ fn retry_while_busy<T>(until: Instant, mut attempt: impl FnMut() -> io::Result<T
     }
 }
 
-/// Returns true if another process holds the resource, or the lockable memory, which the kernel frees a moment
-/// after a socket is closed.
+/// Returns true if another process holds the requested resource, or the lockable memory, which the kernel frees a
+/// moment after a socket is closed.
 fn is_busy(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST | libc::ENOBUFS))
 }

@@ -1,4 +1,4 @@
-//! BPF program that passes an interface's frames to sockets, and its map of sockets: bpf(2).
+//! BPF program that passes an interface's frames to AF_XDP sockets, and its map of sockets: bpf(2).
 //!
 //! ```text
 //! r2 = context->rx_queue_index
@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use super::XdpTransferMode;
 
-/// Maximum queues of an interface with sockets.
+/// Maximum number of an interface's queues with AF_XDP sockets.
 pub(super) const MAX_QUEUES: u32 = 16;
 
 /// Commands of bpf(2) (`enum bpf_cmd`).
@@ -25,12 +25,13 @@ const MAP_CREATE: libc::c_int = 0;
 const MAP_UPDATE: libc::c_int = 2;
 const PROGRAM_LOAD: libc::c_int = 5;
 const LINK_CREATE: libc::c_int = 28;
-/// `enum bpf_map_type`, `enum bpf_prog_type`, `enum bpf_attach_type`, `enum bpf_func_id`.
+/// Type numbers of maps and programs, attachments and helper functions: `enum bpf_map_type`, `enum bpf_prog_type`,
+/// `enum bpf_attach_type`, `enum bpf_func_id`.
 const XSKMAP: u32 = 17;
 const XDP: u32 = 6;
 const ATTACH_XDP: u32 = 37;
 const REDIRECT_MAP: i32 = 51;
-/// `enum xdp_action`.
+/// Result of a program that leaves a frame to the kernel's network stack (`enum xdp_action`).
 const XDP_PASS: i32 = 2;
 /// `XDP_FLAGS_SKB_MODE`: run by the kernel's generic code; `XDP_FLAGS_DRV_MODE`: run by the driver.
 const BY_KERNEL: u32 = 1 << 1;
@@ -42,7 +43,7 @@ const NAME: [u8; 16] = *b"softiov\0\0\0\0\0\0\0\0\0";
 /// Commands of bpf(2) that need no privilege but the descriptors, used to attach to interfaces that return.
 pub(crate) const LATER: &[u32] = &[MAP_UPDATE as u32, LINK_CREATE as u32];
 
-/// `struct bpf_insn`.
+/// Instruction of a BPF program (`struct bpf_insn`).
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct BpfInstruction {
@@ -53,7 +54,7 @@ struct BpfInstruction {
     immediate: i32,
 }
 
-/// Returns the program for this map.
+/// Returns the instructions of the BPF program, which refer to this map.
 fn instructions(map: BorrowedFd<'_>) -> [BpfInstruction; 6] {
     const LOAD_WORD: u8 = 0x61;
     const LOAD_WIDE: u8 = 0x18;
@@ -62,7 +63,7 @@ fn instructions(map: BorrowedFd<'_>) -> [BpfInstruction; 6] {
     const EXIT: u8 = 0x95;
     /// Offset of `rx_queue_index` in `struct xdp_md`.
     const RX_QUEUE: i16 = 16;
-    /// In the place of a register: the immediate is a map's descriptor (`BPF_PSEUDO_MAP_FD`).
+    /// Value in the place of a register: the immediate is a map's descriptor (`BPF_PSEUDO_MAP_FD`).
     const IS_MAP: u8 = 1;
     let registers = |written: u8, read: u8| read << 4 | written;
     let plain = |code, registers, immediate| BpfInstruction { code, registers, offset: 0, immediate };
@@ -76,21 +77,22 @@ fn instructions(map: BorrowedFd<'_>) -> [BpfInstruction; 6] {
     ]
 }
 
-/// Loaded program and its map, not attached yet.
+/// Loaded BPF program and its map, not attached to an interface yet.
 #[derive(Debug)]
 pub struct XdpProgram {
     map: OwnedFd,
     program: OwnedFd,
 }
 
-/// Program on an interface. The kernel removes it when its last descriptor is closed, however the process ends.
+/// BPF program that is attached to an interface. The kernel removes it when its last descriptor is closed, however the
+/// process ends.
 #[derive(Debug)]
 pub(super) struct XdpProgramLink {
     _link: OwnedFd,
 }
 
 impl XdpProgram {
-    /// Loads map and program into the kernel, which verifies them.
+    /// Loads the map and the BPF program into the kernel, which verifies them.
     ///
     /// # Errors
     /// `PermissionDenied` without the privilege; `Unsupported` where the kernel lacks bpf(2) or a thread's seccomp
@@ -101,7 +103,7 @@ impl XdpProgram {
         Ok(Self { map, program })
     }
 
-    /// Makes the program pass a queue's frames to a socket.
+    /// Makes the program pass a queue's frames to an AF_XDP socket.
     pub(super) fn set_socket(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         #[derive(Clone, Copy)]
         #[repr(C)]

@@ -25,19 +25,20 @@ use super::memory::{CHUNK, ChunkCopyError, ROOM, UmemChunks, XdpMapping};
 use super::ring::{BrokenXdpRing, ConsumerSide, ProducerSide, XdpDescriptor, XdpRing, XdpRingLayout};
 use crate::packet::UnsentFrames;
 
-/// Chunks for received frames, and for sent ones, which only the first queue has.
+/// Number of chunks for received frames, and for sent frames, which only the first queue has.
 const RX_CHUNKS: u32 = 1024;
 const TX_CHUNKS: u32 = 512;
-/// Ring entries per chunk in it: the kernel advances its index after it has passed a chunk on.
+/// Number of ring entries per chunk in a ring: the kernel advances its index after it has passed a chunk on.
 const SLACK: u32 = 2;
-/// Entries of an unused ring, which the kernel requires nevertheless.
+/// Number of entries of an unused ring, which the kernel requires nevertheless.
 const FEW: u32 = 2;
-/// Shortest frame in bytes: an Ethernet header.
+/// Length of the shortest frame in bytes: an Ethernet header.
 const SHORTEST: usize = 14;
-/// Queued frames per wake-up of the kernel, and maximum wake-ups per flush: the kernel sends 32 frames per call.
+/// Number of queued frames per wake-up of the kernel, and maximum number of wake-ups per flush: the kernel sends 32
+/// frames per call.
 const BURST: u32 = 32;
 const CALLS: u32 = 4;
-/// Send buffer in bytes; the kernel may grant less.
+/// Size of a socket's send buffer in bytes; the kernel may grant less.
 const BACKLOG: usize = 4 << 20;
 
 /// Part of an interface's queue that the opener of the queue keeps. Memory and socket live until both parts are
@@ -72,23 +73,23 @@ pub(super) struct XdpQueue {
     sending: XdpSendState,
 }
 
-/// State of the frames that a queue sends.
+/// Chunks and counts of the frames that a queue sends.
 #[derive(Debug)]
 struct XdpSendState {
     tx: XdpRing<XdpDescriptor, ProducerSide>,
     completion: XdpRing<u64, ConsumerSide>,
-    /// Chunks without a frame.
+    /// Numbers of the chunks that hold no frame to send.
     free: Vec<u32>,
-    /// Queued frames that the kernel was not notified of.
+    /// Number of queued frames that the kernel was not notified of.
     pending: u32,
     /// True if the kernel has left frames in the ring after a notification.
     left: bool,
 }
 
-/// Result of receiving from a queue.
+/// Result of receiving a frame from a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XdpReceived {
-    /// Frame with its length in bytes.
+    /// Received frame, of this length in bytes.
     Frame(usize),
     /// The frame exceeds the caller's buffer.
     TooLong,
@@ -129,7 +130,7 @@ pub(super) fn is_beyond(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EINVAL)
 }
 
-/// Opens a socket with its UMEM, and rings for received frames.
+/// Opens an AF_XDP socket with its UMEM, and sets the sizes of its rings except the transmit ring.
 fn socket(frames: &XdpMapping, rx: u32, completions: u32) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let fd = socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)?;
@@ -148,7 +149,7 @@ fn socket(frames: &XdpMapping, rx: u32, completions: u32) -> io::Result<OwnedFd>
     Ok(fd)
 }
 
-/// Maps the rings, and gives the kernel the chunks for received frames.
+/// Maps a socket's rings, and gives the kernel the chunks for received frames.
 fn rings(fd: OwnedFd, frames: Arc<XdpMapping>, (tx, completions): (u32, u32)) -> io::Result<XdpQueue> {
     let XdpMmapOffsets { rx: rx_at, tx: tx_at, fr: fill_at, cr: completion_at } =
         sockopt::xdp_mmap_offsets(&fd)?;
@@ -205,12 +206,12 @@ fn own<T>() -> io::Result<(Arc<XdpMapping>, XdpRingLayout)> {
 }
 
 impl XdpQueue {
-    /// Returns the part that the opener keeps.
+    /// Returns the part of the queue that the opener keeps.
     pub(super) fn socket(&self) -> Arc<XdpSocket> {
         self.socket.clone()
     }
 
-    /// Receives the next frame, if there is one.
+    /// Receives the next frame of the queue, if a frame is pending.
     pub(super) fn receive(&mut self, into: &mut [u8]) -> Result<Option<XdpReceived>, BrokenXdpRing> {
         let Some(frame) = self.next()? else { return Ok(None) };
         let chunk = self.chunks.of(frame.address).filter(|chunk| *chunk < RX_CHUNKS).ok_or(BrokenXdpRing)?;
@@ -225,7 +226,8 @@ impl XdpQueue {
         Ok(Some(arrived))
     }
 
-    /// Returns the next received descriptor. After a burst returns its chunks and ring entries, all at once.
+    /// Returns the next received frame's descriptor. After a burst returns its chunks and ring entries to the kernel,
+    /// all at once.
     fn next(&mut self) -> Result<Option<XdpDescriptor>, BrokenXdpRing> {
         if let Some(frame) = self.rx.pop() {
             return Ok(Some(frame));
@@ -243,7 +245,8 @@ impl XdpQueue {
         Ok(self.rx.pop())
     }
 
-    /// Queues a frame. The next flush sends it at the latest. Returns false without room for it.
+    /// Queues a frame to send. The next flush sends it at the latest. Returns false if the frame does not fit a chunk,
+    /// or no chunk or ring entry is free.
     pub(super) fn push(&mut self, frame: &[u8]) -> Result<bool, BrokenXdpRing> {
         let sending = &mut self.sending;
         if sending.free.is_empty() {
@@ -307,7 +310,7 @@ impl XdpQueue {
 }
 
 impl XdpSendState {
-    /// Takes back the chunks of sent frames.
+    /// Takes back the chunks of sent frames from the kernel.
     fn reclaim(&mut self) -> Result<(), BrokenXdpRing> {
         if self.completion.available()? == 0 {
             return Ok(());

@@ -13,7 +13,7 @@ const TURN: u32 = 64;
 #[derive(Debug)]
 pub struct XdpQueues {
     queues: Vec<XdpQueue>,
-    /// Queue to receive from, and frames left in its turn.
+    /// Queue to receive from next, and the number of frames left in its turn.
     next: usize,
     turn: u32,
     /// True once a ring held an index or an address out of range.
@@ -21,7 +21,7 @@ pub struct XdpQueues {
 }
 
 impl XdpQueues {
-    /// Creates the queues of an interface; the first has the first turn.
+    /// Creates the set of an interface's queues; the first queue receives first.
     pub(super) fn new(queues: Vec<XdpQueue>) -> Self {
         Self { queues, next: 0, turn: TURN, broken: false }
     }
@@ -52,7 +52,7 @@ impl XdpQueues {
         Ok(None)
     }
 
-    /// Gives the next queue its turn.
+    /// Makes the next queue the one to receive from.
     fn next_queue(&mut self) {
         (self.next, self.turn) = ((self.next + 1) % self.queues.len().max(1), TURN);
     }

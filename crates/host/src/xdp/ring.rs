@@ -20,7 +20,7 @@ pub(super) struct XdpDescriptor {
     pub(super) options: u32,
 }
 
-/// Offsets of a ring's parts, in bytes from its start.
+/// Offsets of a ring's indices, flags and entries, in bytes from the ring's start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct XdpRingLayout {
     pub(super) producer: usize,
@@ -42,22 +42,22 @@ impl XdpRingLayout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BrokenXdpRing;
 
-/// Side of a ring to which this process writes entries.
+/// Marker type of a ring to which this process writes entries.
 #[derive(Debug)]
 pub(super) struct ProducerSide;
-/// Side of a ring from which this process reads entries.
+/// Marker type of a ring from which this process reads entries.
 #[derive(Debug)]
 pub(super) struct ConsumerSide;
 
-/// This process's side of a ring.
+/// AF_XDP ring, as this process writes or reads its entries.
 #[derive(Debug)]
 pub(super) struct XdpRing<T, Side> {
     memory: Arc<XdpMapping>,
     layout: XdpRingLayout,
     entries: NonNull<T>,
-    /// Own index, perhaps ahead of the published one.
+    /// Index of this process in the ring, perhaps ahead of the published one.
     ours: u32,
-    /// Kernel's index at the last read.
+    /// Index of the kernel in the ring, at the last read.
     theirs: u32,
     side: PhantomData<Side>,
 }
@@ -67,7 +67,7 @@ pub(super) struct XdpRing<T, Side> {
 unsafe impl<T: Send, Side> Send for XdpRing<T, Side> {}
 
 impl<T: Copy, Side> XdpRing<T, Side> {
-    /// Creates the ring in this mapping, which no other ring uses. Returns `None` if it does not fit.
+    /// Creates the ring in this mapping, which no other ring uses. Returns `None` if the ring does not fit.
     pub(super) fn new(memory: Arc<XdpMapping>, layout: XdpRingLayout) -> Option<Self> {
         let bytes = layout.size as usize * size_of::<T>();
         let entries = memory.place(layout.entries, bytes, align_of::<T>())?.cast();
@@ -78,7 +78,7 @@ impl<T: Copy, Side> XdpRing<T, Side> {
         fits.then_some(Self { memory, layout, entries, ours: 0, theirs: 0, side: PhantomData })
     }
 
-    /// Returns a word of the ring, whose offset was checked when the ring was created.
+    /// Returns a 32-bit word of the ring, whose offset was checked when the ring was created.
     fn word(&self, offset: usize) -> &AtomicU32 {
         static NOWHERE: AtomicU32 = AtomicU32::new(0);
         self.memory.word(offset).unwrap_or(&NOWHERE)
@@ -90,13 +90,13 @@ impl<T: Copy, Side> XdpRing<T, Side> {
         self.word(self.layout.flags).load(Ordering::Relaxed) & NEED_WAKEUP != 0
     }
 
-    /// Returns the entries between two indices.
+    /// Returns the number of entries between two indices.
     fn distance(&self, from: u32, to: u32) -> Result<u32, BrokenXdpRing> {
         let distance = to.wrapping_sub(from);
         if distance <= self.layout.size { Ok(distance) } else { Err(BrokenXdpRing) }
     }
 
-    /// Returns the address of an index's entry.
+    /// Returns the address of the entry with this index.
     fn entry(&self, index: u32) -> NonNull<T> {
         // SAFETY: the index is less than the size, and that many entries are inside the mapping.
         unsafe { self.entries.add((index & (self.layout.size - 1)) as usize) }
@@ -125,19 +125,19 @@ impl<T: Copy> XdpRing<T, ProducerSide> {
         true
     }
 
-    /// Publishes the written entries.
+    /// Publishes the written entries to the kernel.
     pub(super) fn publish(&self) {
         self.word(self.layout.producer).store(self.ours, Ordering::Release);
     }
 
-    /// Returns the entries that the kernel was given and has not read.
+    /// Returns the number of entries that were published to the kernel and that it has not read.
     pub(super) fn unread(&mut self) -> Result<u32, BrokenXdpRing> {
         Ok(self.layout.size - self.room()?)
     }
 }
 
 impl<T: Copy> XdpRing<T, ConsumerSide> {
-    /// Returns the number of the ring's entries to read.
+    /// Returns the number of entries that the kernel has written and this process has not read.
     pub(super) fn available(&mut self) -> Result<u32, BrokenXdpRing> {
         let theirs = self.word(self.layout.producer).load(Ordering::Acquire);
         let available = self.distance(self.ours, theirs)?;

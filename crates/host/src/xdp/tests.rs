@@ -7,7 +7,7 @@ use crate::confine::{SeccompMode, ThreadCapabilities, ThreadRole, ThreadSandbox}
 use crate::packet::{PacketSocket, ReceiveBurst, SendBurst, UnsentFrames};
 use crate::test_support::{in_network_namespace, skipped};
 
-/// Longer than any step takes on the slowest machine.
+/// Timeout of a test's wait, longer than any wait takes on the slowest machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Environment variable that makes this process hold an interface until it is killed.
 const HOLD: &str = "SOFTIOV_TEST_XDP_HOLD";
@@ -23,7 +23,8 @@ fn name(name: &str) -> InterfaceName {
     name.parse().unwrap()
 }
 
-/// Runs a test in a namespace with a pair of interfaces, `left0` and `right0`, each with `queues` queues.
+/// Runs a test in a network namespace with a pair of connected interfaces, `left0` and `right0`, each with
+/// `queues` queues.
 fn with_a_pair(what: &str, queues: usize, body: impl FnOnce(&XdpProgram) + Send) {
     in_network_namespace(what, || {
         let of = |name: &str| format!("{name} numrxqueues {queues} numtxqueues {queues}");
@@ -49,7 +50,7 @@ fn open(program: &XdpProgram, modes: &[XdpTransferMode]) -> XdpInterface {
     XdpInterface::open(&name("left0"), program, modes, PATIENCE).unwrap()
 }
 
-/// Builds a frame of an experimental protocol to a missing station.
+/// Builds a frame with an experimental Ethertype, numbered `number`, to an address that no station has.
 fn frame(number: u8, len: usize) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, 9, 0x88, 0xb5, number];
     frame.resize(len, 0x5a);
@@ -80,7 +81,7 @@ fn send(socket: &PacketSocket, frames: &[Vec<u8>]) {
     assert_eq!(socket.send(&mut burst), UnsentFrames::default());
 }
 
-/// Receives `expected` frames by AF_XDP, not counting probes.
+/// Receives `expected` frames by AF_XDP; does not count the frames of `wait_until_carries`.
 #[track_caller]
 fn arrived(device: &XdpInterface, frames: &mut XdpQueues, expected: usize) -> Vec<Vec<u8>> {
     let mut poller = Poller::new().unwrap();
@@ -97,7 +98,7 @@ fn arrived(device: &XdpInterface, frames: &mut XdpQueues, expected: usize) -> Ve
     all
 }
 
-/// Receives `expected` frames by a packet socket, not counting probes.
+/// Receives `expected` frames by a packet socket; does not count the frames of `wait_until_carries`.
 #[track_caller]
 fn arrived_at_packet_socket(socket: &PacketSocket, expected: usize) -> Vec<Vec<u8>> {
     let (mut burst, mut all) = (ReceiveBurst::default(), Vec::new());

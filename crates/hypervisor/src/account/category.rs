@@ -90,7 +90,7 @@ impl CycleCategory {
         self as usize
     }
 
-    /// Returns `true` for work of the hypervisor on behalf of the domain.
+    /// Returns `true` if the hypervisor does the work of this category on behalf of a domain.
     pub const fn is_hypervisor(self) -> bool {
         self.index() >= CycleCategory::ExternalInterrupt.index()
     }
@@ -124,13 +124,13 @@ impl CycleCategory {
     }
 }
 
-/// Sink for charged cycles: an executing step of the machine, or a list in a test.
+/// Sink for charged cycles: a virtual CPU's step that is being executed, or a list in a test.
 pub trait CycleSink {
     /// Charges `cycles` of work, as measured without a busy sibling thread.
     fn charge(&mut self, category: CycleCategory, cycles: u64);
 }
 
-/// Processor cycles charged to one step, by category. Only categories with charges are visited.
+/// Processor cycles charged to one step of a virtual CPU, by category. Only categories with charges are visited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChargedCycles {
     cycles: [u64; CycleCategory::COUNT],
@@ -162,7 +162,7 @@ impl ChargedCycles {
         self.iter().all(|(_, cycles)| cycles == 0)
     }
 
-    /// Returns the touched categories with their cycles, in index order.
+    /// Returns the categories that have charges, with their cycles, in index order.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (CycleCategory, u64)> + '_ {
         let mut left = self.touched;

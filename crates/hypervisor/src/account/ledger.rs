@@ -60,7 +60,7 @@ impl CycleLedger {
         spent + self.idle.iter().sum::<u64>()
     }
 
-    /// Returns the cycles added since `earlier`, a previous state of the same ledger.
+    /// Returns the cycles added since `earlier`, an earlier state of the same ledger.
     pub(crate) fn since(&self, earlier: &CycleLedger) -> CycleLedger {
         let mut difference = self.clone();
         for (row, before) in difference.spent.iter_mut().zip(&earlier.spent) {

@@ -6,7 +6,7 @@
 use super::{CycleCategory, CycleLedger};
 use crate::domain::{Domain, DomainId, DomainKind};
 
-/// Error of an account whose spent and idle cycles differ from the cycles that passed.
+/// Error of a ledger whose spent and idle cycles differ from the cycles that passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("CPU accounts do not balance: {accounted} cycles are in the accounts, but {passed} elapsed")]
 pub struct CycleConservationError {
@@ -96,28 +96,29 @@ impl CycleUsage {
         self.ids().map(|domain| self.cycles(domain, category)).sum()
     }
 
-    /// Returns the cycles of `domain`'s own work, without the hypervisor's for it.
+    /// Returns the cycles of `domain`'s own work, without the hypervisor's work on its behalf.
     pub fn own(&self, domain: DomainId) -> u64 {
         self.sum(domain, false)
     }
 
-    /// Returns the cycles of the hypervisor's work for `domain`.
+    /// Returns the cycles of the hypervisor's work on behalf of `domain`.
     pub fn hypervisor_for(&self, domain: DomainId) -> u64 {
         self.sum(domain, true)
     }
 
-    /// Returns the cycles of the hypervisor's work for all domains.
+    /// Returns the cycles of the hypervisor's work on behalf of all domains.
     pub fn hypervisor(&self) -> u64 {
         self.ids().map(|domain| self.hypervisor_for(domain)).sum()
     }
 
-    /// Returns the cycles of own work of those `domains` whose kind is wanted. `domains` are the machine's.
+    /// Returns the cycles that domains of a wanted kind spent on their own work. `domains` are all domains of
+    /// the machine.
     pub fn own_of(&self, domains: &[Domain], wanted: impl Fn(DomainKind) -> bool) -> u64 {
         let ids = self.ids().zip(domains).filter(|(_, domain)| wanted(domain.kind));
         ids.map(|(id, _)| self.own(id)).sum()
     }
 
-    /// Returns the cycles that were not idle.
+    /// Returns the cycles in which a thread was not idle, over all threads.
     pub fn busy(&self) -> u64 {
         self.ledger.total() - self.idle()
     }

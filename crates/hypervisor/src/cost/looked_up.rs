@@ -1,4 +1,4 @@
-//! Tracks which constants of a table were read. A constant that a run does not read cannot change its
+//! Records which constants of a cost table were read. A constant that a run does not read cannot change its
 //! results.
 
 use super::CostConstant;
@@ -7,7 +7,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 const WORDS: usize = CostConstant::COUNT.div_ceil(64);
 
-/// Set of constants read, shared by a table and its copies. Tables are compared without it.
+/// Set of the constants that were read, shared by a cost table and its copies. Comparisons of tables ignore
+/// it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CostLookups(Arc<[AtomicU64; WORDS]>);
 

@@ -116,7 +116,7 @@ impl CostTable {
         self.features
     }
 
-    /// Returns the table with other virtualization features.
+    /// Returns the table for a processor with other virtualization features.
     #[must_use]
     pub fn with_features(self, features: VirtualizationFeatures) -> CostTable {
         CostTable { features, ..self }
@@ -127,7 +127,7 @@ impl CostTable {
         self.rows.iter()
     }
 
-    /// Returns a constant with its unit, range, kind and source.
+    /// Returns the row of a constant, with its unit, range, kind and source.
     pub fn row(&self, cost: CostConstant) -> &CostRow {
         &self.rows[cost as usize]
     }

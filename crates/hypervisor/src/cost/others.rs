@@ -3,7 +3,7 @@
 
 use super::row::{CostConstant, EvidenceKind};
 
-/// Row that differs from the base table: constant, value, plausible range, kind and source.
+/// Row of another processor that differs from the base table: constant, value, plausible range, kind and source.
 pub(super) type CostOverride = (CostConstant, u64, (u64, u64), EvidenceKind, &'static str);
 
 const SEED: &str = "engineering estimate";

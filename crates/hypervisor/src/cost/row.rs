@@ -126,7 +126,7 @@ pub enum SetCostError {
         /// Largest permitted value of the cost constant.
         most: u64,
     },
-    /// The exit would cost less than the processor's own transition alone.
+    /// The VM exit would cost less than the processor's transition to and from the guest alone.
     #[error("the constant is below vm_transition ({least} cycles), the least cost of an exit")]
     BelowTransition {
         /// Cycles of the processor's transition to and from the guest.
@@ -265,8 +265,8 @@ pub enum CostConstant {
     TlbKernel,
     /// Cost of IP and TCP receive processing of an acknowledgement without payload.
     RxPureAck,
-    /// Cycles of others on a thread after which nothing of a virtual CPU's state is left in the core's caches
-    /// and TLB.
+    /// Cycles of other virtual CPUs on a thread after which the core's caches and TLB hold none of a virtual CPU's
+    /// state.
     SwitchDisplacement,
     /// Thousandths by which nested paging prolongs a guest's own work.
     NestedPaging,
@@ -280,7 +280,7 @@ impl CostConstant {
     /// Number of constants of a cost table.
     pub const COUNT: usize = CostConstant::EventConvert as usize + 1;
 
-    /// Costs of whole exits: the processor's transition plus the hypervisor's work.
+    /// Constants that are the cost of a whole VM exit: the processor's transition plus the hypervisor's work.
     pub const EXITS: [CostConstant; 11] = [
         CostConstant::ExitExternalInterrupt,
         CostConstant::EoiEmulated,

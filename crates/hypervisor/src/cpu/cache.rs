@@ -15,7 +15,7 @@ impl LastLevelCache {
     }
 }
 
-/// Points of a ring at which the touched bytes are sampled.
+/// Number of points in a buffer ring at which the bytes touched by the socket are sampled.
 const MARKS: usize = 16;
 
 /// Ring of packet buffers that are touched in turn.
@@ -56,7 +56,7 @@ mod tests {
 
     const KILOBYTE: u64 = 1_024;
 
-    /// Touches all rings in turn, and returns the cache hits of the last round.
+    /// Touches the buffers of `rings` rings in turn, and returns the cache hits of the last round.
     fn hits(rings: usize, slots: u32, cache: u64) -> usize {
         let mut cache = LastLevelCache::new(cache);
         let mut rings = std::vec![BufferRing::new(slots); rings];

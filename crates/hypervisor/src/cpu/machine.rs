@@ -56,7 +56,7 @@ pub(super) struct Vcpu {
     last_run: Option<(HardwareThreadId, u64)>,
 }
 
-/// Processors, and the ledger of their cycles.
+/// Processors of a modelled machine with their virtual CPUs, scheduler, domains and ledger of cycles.
 #[derive(Debug)]
 pub struct HostMachine<S: Scheduler = SelectedScheduler> {
     pub(super) config: ProcessorConfig,
@@ -161,7 +161,7 @@ impl<S: Scheduler> HostMachine<S> {
         Some(ThreadVisit { thread, at })
     }
 
-    /// Returns the action of `thread` at `now`, the time of an outstanding visit.
+    /// Returns the action of `thread` at `now`, the time of the thread's outstanding visit.
     pub fn visit(&mut self, thread: HardwareThreadId, now: VirtualInstant) -> ThreadAction {
         let cycle = self.config.clock.cycle_at(now);
         let index = thread.index();
@@ -193,7 +193,8 @@ impl<S: Scheduler> HostMachine<S> {
         }
     }
 
-    /// Ends the execution of `step`: the thread is busy for the charged cycles. Returns the visit after that.
+    /// Ends the execution of `step`, which keeps its thread busy for the charged cycles. Returns the thread's next
+    /// visit.
     ///
     /// A step that charges nothing takes one cycle of kernel time, so that time advances whatever guests do.
     pub fn finish(&mut self, mut step: VcpuStep, then: VcpuStepOutcome) -> ThreadVisit {
@@ -259,7 +260,7 @@ impl<S: Scheduler> HostMachine<S> {
         self.config.clock.start_of(self.threads[thread.index()].position)
     }
 
-    /// Returns the accounts at `now`, with every thread accounted for up to it.
+    /// Returns a snapshot of the ledger at `now`, with every thread accounted for up to that time.
     pub fn snapshot(&mut self, now: VirtualInstant) -> LedgerSnapshot {
         let cycle = self.config.clock.cycle_at(now);
         let threads = 0..self.threads.len() as u16;

@@ -1,4 +1,4 @@
-//! Scheduler time, and steps preempted by the scheduler.
+//! Steps of virtual CPUs that the scheduler preempts, and the scheduler's clocks.
 
 use alloc::vec::Vec;
 
@@ -18,7 +18,8 @@ impl<S: Scheduler> HostMachine<S> {
         self.scheduler.due().map(|cycle| self.config.clock.start_of(cycle))
     }
 
-    /// Advances the scheduler's clocks to `now`. Returns visits of the threads that now have to run something else.
+    /// Advances the scheduler's clocks to `now`. Returns visits of the threads that now have to run another virtual
+    /// CPU.
     #[must_use]
     pub fn run_scheduler(&mut self, now: VirtualInstant) -> Vec<ThreadVisit> {
         let cycle = self.config.clock.cycle_at(now);
@@ -34,8 +35,8 @@ impl<S: Scheduler> HostMachine<S> {
         all.filter_map(|thread| self.reschedule(thread, now)).collect()
     }
 
-    /// Returns a visit if the thread has to run something else: preempts its step, or wakes it to take work
-    /// from another thread.
+    /// Returns a visit if the thread has to run another virtual CPU: preempts its step, or wakes it to take work from
+    /// another thread.
     fn reschedule(&mut self, thread: HardwareThreadId, now: VirtualInstant) -> Option<ThreadVisit> {
         if !self.threads[thread.index()].is_idle() {
             return self.preempt(thread, now);
@@ -49,8 +50,8 @@ impl<S: Scheduler> HostMachine<S> {
         Some(ThreadVisit { thread, at })
     }
 
-    /// Preempts the step running on a thread if the scheduler demands it. Returns the visit at which the next
-    /// one runs, after work stolen from the thread.
+    /// Preempts the step running on a thread if the scheduler demands it. Returns the visit at which the next virtual
+    /// CPU runs, after work stolen from the thread.
     pub(super) fn preempt(&mut self, thread: HardwareThreadId, now: VirtualInstant) -> Option<ThreadVisit> {
         let cycle = self.config.clock.cycle_at(now);
         let found = &mut self.threads[thread.index()];
@@ -66,7 +67,7 @@ impl<S: Scheduler> HostMachine<S> {
         Some(ThreadVisit { at: visit.at.max(now), ..visit })
     }
 
-    /// Resumes the rest of a preempted step; `step` has the cycles of the switch.
+    /// Resumes the remainder of a preempted step; `step` has the cycles of the switch.
     pub(super) fn resume(&mut self, step: VcpuStep, unfinished: PreemptedStep) -> ThreadVisit {
         self.take(step, unfinished.then, unfinished.cycles)
     }

@@ -1,4 +1,4 @@
-//! A step: one virtual CPU's turn on a thread, and the sink for its charges. The machine computes its
+//! Step of a virtual CPU: one turn on a thread, and the sink for its charges. The machine computes its
 //! duration at the end.
 
 use sim::{Frequency, VirtualInstant};
@@ -87,8 +87,8 @@ impl CycleSink for VcpuStep {
 /// Contention factor of a thread without a busy sibling, in thousandths.
 pub(super) const ALONE: u64 = 1_000;
 
-/// Conversion of work to time in thousandths, with the remainder kept, so that the parts of a step take as
-/// long as the whole.
+/// Conversion of work to time by the contention factor, in thousandths. It keeps the remainder, so that the
+/// parts of a step take as long as the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WorkTimeConversion {
     pub(super) permille: u64,
@@ -97,7 +97,7 @@ pub(super) struct WorkTimeConversion {
 }
 
 impl WorkTimeConversion {
-    /// Returns the cycles that `work` takes with contention.
+    /// Returns the cycles that `work` cycles take with contention.
     #[inline]
     pub(super) fn apply(&mut self, work: u64) -> u64 {
         if self.permille == ALONE {

@@ -14,7 +14,8 @@ pub(super) struct HardwareThread {
     pub(super) current: Option<CurrentStep>,
     /// Virtual CPU whose state the thread holds. An idle thread keeps it: going idle and back is no switch.
     pub(super) loaded: Option<VcpuId>,
-    /// Cycle of the thread's outstanding visit. Visits at other times were requested before a preemption and are stale.
+    /// Cycle of the thread's outstanding visit. Visits at other times were requested before a preemption and are
+    /// ignored.
     pub(super) visit_cycle: Option<u64>,
     /// Thousandths of a cycle left over from stretched work.
     pub(super) remainder: u64,
@@ -24,11 +25,11 @@ pub(super) struct HardwareThread {
 pub(super) struct CurrentStep {
     pub(super) vcpu: VcpuId,
     pub(super) then: VcpuStepOutcome,
-    /// Cycles that the step took, without stolen ones.
+    /// Cycles that the step occupies its thread, without cycles stolen for the hypervisor.
     pub(super) took: u64,
 }
 
-/// Rest of a preempted step: cycles already charged to its domain, and the state that follows.
+/// Remainder of a preempted step: cycles already charged to its domain, and the virtual CPU's state after it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PreemptedStep {
     pub(super) cycles: u64,
@@ -57,7 +58,8 @@ impl HardwareThread {
         matches!(self.current, Some(CurrentStep { then: VcpuStepOutcome::Continue, .. }))
     }
 
-    /// Returns the conversion of work to time from here on, with this contention factor.
+    /// Returns the thread's conversion of work to time with the contention factor `contended` (thousandths), or without
+    /// contention.
     pub(super) fn stretch(&self, contended: Option<u64>) -> WorkTimeConversion {
         WorkTimeConversion { permille: contended.unwrap_or(ALONE), remainder: self.remainder }
     }

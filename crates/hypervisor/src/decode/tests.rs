@@ -13,14 +13,19 @@ use iced_x86::Mnemonic;
 use proptest::prelude::*;
 use sim::{VirtualDuration, VirtualInstant};
 
-/// Physical address of the APIC page, its address in Linux, and those of the test's code and data.
+/// Physical address of the APIC page.
 const APIC_PAGE: u64 = 0xfee0_0000;
+/// Linear address of the APIC page in Linux.
 const APIC: u64 = 0xffff_ffff_ff5f_d000;
+/// Linear address of the test's code.
 const CODE: u64 = 0xffff_ffff_8020_0000;
+/// Linear address of the test's data.
 const DATA: u64 = 0xffff_8800_0000_5000;
-/// Physical pages of the test: two of code, one of data; the tables follow.
+/// Physical address of the first of two pages with the test's code.
 const CODE_PAGE: u64 = 0x3000;
+/// Physical address of the page with the test's data.
 const DATA_PAGE: u64 = 0x5000;
+/// Physical address of the guest's first page table.
 const TABLES: u64 = 0x1_0000;
 /// Exit qualification of a write at the EOI register.
 const WRITES_EOI: u64 = 0x10b0;
@@ -32,7 +37,7 @@ struct EmulatedVcpu {
 }
 
 impl EmulatedVcpu {
-    /// Creates a kernel at `rip` with this code, vector 41h in service and 31h requested.
+    /// Creates a guest kernel that executes `code` at `rip`, with vector 41h in service and 31h requested.
     fn at(rip: u64, code: &[u8]) -> Self {
         let mut memory = FlatGuestMemory::new(0x2_0000);
         let mut tables = PageTableBuilder::new(TABLES);

@@ -194,7 +194,7 @@ impl DomainEventPorts {
         if asked || vcpu.upcall_masked { EventDelivery::UpcallPending } else { EventDelivery::Upcall(at) }
     }
 
-    /// Takes the lowest-numbered event that belongs to this vCPU from a word of pending bits.
+    /// Takes the lowest-numbered pending event of this vCPU from a word of pending bits.
     fn take(&mut self, word: usize, vcpu: u16) -> Option<u16> {
         let mut ready = self.pending[word] & !self.masked[word];
         while ready != 0 {

@@ -61,7 +61,7 @@ pub enum EventChannelError {
     /// The remote port is not unbound for this domain.
     #[error("the remote event-channel port is not reserved for this domain")]
     NotWaiting,
-    /// The port's binding does not permit sending.
+    /// The port is not bound to another port or to an IPI, so it cannot send.
     #[error("the event-channel port is not bound to another port or to an IPI")]
     NoOtherEnd,
     /// All event-channel ports of the domain are in use.
@@ -91,7 +91,7 @@ impl EventChannels {
         self.domains[at] = Some(DomainEventPorts::new(vcpus));
     }
 
-    /// Returns the event-channel state that a domain shares.
+    /// Returns a domain's event-channel ports, which the domain shares with the hypervisor.
     ///
     /// # Errors
     /// [`EventChannelError::Domain`] if it has no event channels.

@@ -33,7 +33,7 @@ pub enum VmExitReason {
 }
 
 impl VmExitReason {
-    /// Returns the category that the exit's cycles are charged to.
+    /// Returns the category that the cycles of this exit are charged to.
     pub const fn category(self) -> CycleCategory {
         match self {
             VmExitReason::ExternalInterrupt => CycleCategory::ExternalInterrupt,
@@ -105,7 +105,8 @@ pub struct VirtualizationFeatures {
 }
 
 impl VirtualizationFeatures {
-    /// Returns the exit of an end of interrupt, if any.
+    /// Returns the reason of the VM exit that a guest's end-of-interrupt write takes, or `None` without an
+    /// exit.
     pub const fn on_eoi(self) -> Option<VmExitReason> {
         match (self.apic_virtualization, self.x2apic) {
             (true, _) => None,
@@ -114,17 +115,20 @@ impl VirtualizationFeatures {
         }
     }
 
-    /// Returns the exit of a write to any other APIC register, such as timer or interrupt command.
+    /// Returns the reason of the VM exit that a write to any other APIC register takes, such as timer or
+    /// interrupt command.
     pub const fn on_apic_write(self) -> VmExitReason {
         if self.x2apic { VmExitReason::Msr } else { VmExitReason::ApicOther }
     }
 
-    /// Returns the exit of a device interrupt to a running guest, if any.
+    /// Returns the reason of the VM exit that a device interrupt to a running guest takes, or `None` without
+    /// an exit.
     pub const fn on_device_interrupt(self) -> Option<VmExitReason> {
         if self.posted_interrupts { None } else { Some(VmExitReason::ExternalInterrupt) }
     }
 
-    /// Returns the exit of a guest that becomes able to take a pending interrupt, if any.
+    /// Returns the reason of the VM exit when a guest becomes able to take a pending interrupt, or `None`
+    /// without an exit.
     pub const fn on_interrupt_window(self) -> Option<VmExitReason> {
         if self.apic_virtualization { None } else { Some(VmExitReason::InterruptWindow) }
     }

@@ -105,7 +105,7 @@ impl GrantTables {
         self.tables[at] = Some(DomainGrantTable::new(pages, entries));
     }
 
-    /// Returns a domain's own memory and table.
+    /// Returns the pages and the grant table of a domain.
     ///
     /// # Errors
     /// [`GrantError::Domain`] if it has no table.
@@ -231,7 +231,7 @@ impl GrantTables {
     }
 }
 
-/// Returns a byte range within one page.
+/// Returns the byte range of an access, which must lie within one page.
 fn range(offset: u16, length: usize) -> Result<core::ops::Range<usize>, GrantError> {
     let start = usize::from(offset);
     let end = start.checked_add(length).filter(|end| *end <= PAGE).ok_or(GrantError::Bounds)?;

@@ -7,7 +7,7 @@ const GUEST: DomainId = DomainId::new(1);
 const BACK: DomainId = DomainId::new(2);
 const OTHER: DomainId = DomainId::new(3);
 
-/// Creates three domains of four pages each.
+/// Creates the grant tables of three domains with four pages each.
 fn machine() -> GrantTables {
     let mut grants = GrantTables::new();
     [GUEST, BACK, OTHER].iter().for_each(|domain| grants.add_domain(*domain, 4, 8));

@@ -16,8 +16,8 @@ const OTHER: Rid = Rid(0x0112);
 const FIRST: DomainId = DomainId::new(1);
 const SECOND: DomainId = DomainId::new(2);
 
-/// Assigns `VF` to the first domain and `OTHER` to the second. The first domain has a small page at 1000h and
-/// a large one at 200000h.
+/// Creates an IOMMU that assigns `VF` to the first domain and `OTHER` to the second. The first domain has a
+/// small page at 1000h and a large one at 200000h.
 fn machine() -> Iommu {
     let mut iommu = Iommu::new(Iotlb::new(16, 4));
     iommu.attach(VF, FIRST);

@@ -275,7 +275,8 @@ fn x2apic_eoi_write_must_be_zero() {
     assert_eq!(lapic.write_msr(T0, msr(ICR), 0x1234 << 32 | 0x44), Ok(ApicWriteEffect::Ipi(ipi)));
 }
 
-/// Naive model: the three registers as lists, searched linearly.
+/// Naive model of a local APIC: its requested and in-service vectors as lists, searched linearly, and its task
+/// priority.
 #[derive(Default)]
 struct NaiveLapic {
     requested: Vec<u8>,

@@ -35,7 +35,7 @@ pub struct VectorOwner {
     pub entry: u16,
 }
 
-/// Interrupt that has arrived at a CPU.
+/// Interrupt of a device as it arrives at a CPU after remapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemappedInterrupt {
     /// Physical vector seen by the CPU.
@@ -90,7 +90,7 @@ pub struct InterruptRemapper {
 }
 
 impl InterruptRemapper {
-    /// Creates an empty table over these vectors.
+    /// Creates an empty interrupt remapping table that allocates from `vectors`.
     #[must_use]
     pub fn new(vectors: PhysicalVectorSpace) -> Self {
         Self { entries: Vec::new(), vectors, blocked: 0 }

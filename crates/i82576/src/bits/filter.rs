@@ -5,13 +5,14 @@
 pub mod etqf {
     /// ETQF: mask of the EtherType to match.
     pub const TYPE: u32 = 0xffff;
-    /// Position of the queue, 4 bits. Drivers that know three of them leave the fourth zero.
+    /// ETQF: position of the filter's queue, 4 bits. Drivers that know three of these bits leave the fourth
+    /// zero.
     pub const QUEUE_SHIFT: u32 = 16;
     /// ETQF: the EtherType filter is enabled.
     pub const ENABLE: u32 = 1 << 26;
     /// ETQF: a matching frame interrupts immediately.
     pub const IMMEDIATE: u32 = 1 << 29;
-    /// A match may be a precision time protocol packet.
+    /// ETQF: a matching frame may be a packet of the precision time protocol.
     pub const TIMED: u32 = 1 << 30;
     /// ETQF: a matching frame goes to the filter's queue.
     pub const QUEUE_ENABLE: u32 = 1 << 31;
@@ -41,7 +42,7 @@ pub mod ftqf {
     pub const ANY_POOL: u32 = 1 << 15;
     /// FTQF: position of the filter's queue, 4 bits.
     pub const QUEUE_SHIFT: u32 = 16;
-    /// A match may be a precision time protocol packet.
+    /// FTQF: a matching packet may be one of the precision time protocol.
     pub const TIMED: u32 = 1 << 27;
     /// FTQF: the filter does not compare the IP protocol.
     pub const ANY_PROTOCOL: u32 = 1 << 28;
@@ -63,7 +64,8 @@ pub mod imir {
     pub const IMMEDIATE: u32 = 1 << 16;
     /// IMIR: the filter does not compare the destination port.
     pub const ANY_PORT: u32 = 1 << 17;
-    /// Position of the priority, 3 bits: the match with the highest priority applies.
+    /// IMIR: position of the filter's priority, 3 bits: the matching filter with the highest priority
+    /// applies.
     pub const PRIORITY_SHIFT: u32 = 29;
     /// Stored bits of IMIR.
     pub const KEPT: u32 = 0xe003_ffff;
@@ -71,11 +73,12 @@ pub mod imir {
 
 /// Bits of a five-tuple filter's size and TCP flags (IMIREXT).
 pub mod imirext {
-    /// Size in bytes below which a frame matches.
+    /// IMIREXT: size in bytes below which a frame matches.
     pub const SIZE: u32 = 0xfff;
     /// IMIREXT: the filter does not compare the packet's size.
     pub const ANY_SIZE: u32 = 1 << 12;
-    /// Position of six TCP flags, any of which matches: URG, ACK, PSH, RST, SYN, FIN from the lowest bit on.
+    /// IMIREXT: position of six TCP flags, any of which matches: URG, ACK, PSH, RST, SYN, FIN from the lowest
+    /// bit on.
     pub const FLAGS_SHIFT: u32 = 13;
     /// IMIREXT: the filter does not compare the TCP flags.
     pub const ANY_FLAGS: u32 = 1 << 19;
@@ -85,7 +88,7 @@ pub mod imirext {
 
 /// Bits of the immediate interrupt by VLAN priority (IMIRVP).
 pub mod imirvp {
-    /// Lowest priority of a VLAN tag that interrupts immediately.
+    /// IMIRVP: lowest priority of a VLAN tag that interrupts immediately.
     pub const PRIORITY: u32 = 7;
     /// IMIRVP: the filter compares VLAN priorities.
     pub const ENABLE: u32 = 1 << 3;
@@ -95,7 +98,7 @@ pub mod imirvp {
 
 /// Bits of the receive filter control (RFCTL).
 pub mod rfctl {
-    /// Frames shorter than their length field are accepted.
+    /// RFCTL: frames shorter than their length field are accepted.
     pub const LEF: u32 = 1 << 18;
     /// RFCTL: the SYN filter precedes the five-tuple filters.
     pub const SYNQFP: u32 = 1 << 19;

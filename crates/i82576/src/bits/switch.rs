@@ -54,11 +54,11 @@ pub mod vmvir {
 pub mod vlvf {
     /// VLVF: mask of the VLAN id.
     pub const VLANID_MASK: u32 = 0xfff;
-    /// Position of the pools that are members of the VLAN, a bit each.
+    /// VLVF: position of the pools that are members of the VLAN, a bit each.
     pub const POOLSEL_SHIFT: u32 = 12;
     /// Mask of the pools that are members of the VLAN.
     pub const POOLSEL_MASK: u32 = 0xff << POOLSEL_SHIFT;
-    /// Local VLAN: frames never go to the wire.
+    /// VLVF: local VLAN, whose frames never go to the wire.
     pub const LVLAN: u32 = 1 << 20;
     /// VLVF: the VLAN filter entry is valid.
     pub const VLANID_EN: u32 = 1 << 31;
@@ -70,7 +70,7 @@ pub mod dtxswc {
     pub const MAC_SPOOF_SHIFT: u32 = 0;
     /// DTXSWC: position of the VLAN anti-spoofing bits, a bit per pool.
     pub const VLAN_SPOOF_SHIFT: u32 = 8;
-    /// Local loopback to the sender's own pool, a bit per pool.
+    /// DTXSWC: position of the local loopback bits, by which a pool receives its own frames, a bit per pool.
     pub const LLE_SHIFT: u32 = 16;
     /// DTXSWC: switching of frames between pools is enabled.
     pub const LOOPBACK_EN: u32 = 1 << 31;
@@ -86,13 +86,13 @@ pub mod wvbr {
 /// LVMMC. Drivers know that a cause in bits 4:2 stands for a blocked queue; the assignment of the bits is this
 /// model's.
 pub mod lvmmc {
-    /// The source address or VLAN was not the sender's.
+    /// LVMMC: a frame's source address or VLAN was not its sender's.
     pub const SPOOFED: u32 = 1 << 0;
-    /// Descriptor of an unknown type, or out of place.
+    /// LVMMC: a descriptor was of an unknown type, or out of place.
     pub const DESCRIPTOR: u32 = 1 << 2;
-    /// Header lengths or a segment size that the packet cannot have.
+    /// LVMMC: the packet cannot have the requested header lengths or segment size.
     pub const CONTEXT: u32 = 1 << 3;
-    /// Packet that is too long, too short, or of too many descriptors.
+    /// LVMMC: the packet was too long, too short, or of too many descriptors.
     pub const SIZE: u32 = 1 << 4;
     /// LVMMC: position of the queue that was blocked.
     pub const QUEUE_SHIFT: u32 = 16;
@@ -100,7 +100,7 @@ pub mod lvmmc {
 
 /// Bits of a mirror rule (VMRCTL).
 pub mod vmrctl {
-    /// Mirror frames received by the pools in VMRVM.
+    /// VMRCTL: mirror frames that the pools in VMRVM receive.
     pub const VPME: u32 = 1 << 0;
     /// VMRCTL: mirror frames from the wire.
     pub const UPME: u32 = 1 << 1;
@@ -108,7 +108,7 @@ pub mod vmrctl {
     pub const DPME: u32 = 1 << 2;
     /// VMRCTL: mirror the VLANs in VMRVLAN.
     pub const VLME: u32 = 1 << 3;
-    /// Position of the pool that receives the copies.
+    /// VMRCTL: position of the pool that receives the copies.
     pub const POOL_SHIFT: u32 = 8;
 }
 
@@ -124,37 +124,37 @@ pub mod sccrl {
     pub const BDICW: u32 = 1 << 3;
     /// Count unicast to unknown addresses as broadcast.
     pub const BIDU: u32 = 1 << 4;
-    /// Position of the basic intervals per window; 0 counts as 1.
+    /// SCCRL: position of the number of basic intervals per window; 0 counts as 1.
     pub const INTERVAL_SHIFT: u32 = 8;
     /// Mask of the basic intervals per window.
     pub const INTERVAL_MASK: u32 = 0x3ff << INTERVAL_SHIFT;
-    /// Bytes of traffic per unit of a threshold.
+    /// Bytes of traffic per unit of a storm control threshold.
     pub const BLOCK: usize = 64;
     /// Nanoseconds per unit of SCBI.
     pub const BASIC_TICK_NS: u64 = 16;
-    /// SCBI after reset: 100 ms.
+    /// Value of SCBI after reset: 100 ms.
     pub const BASIC_INTERVAL_RESET: u32 = 6_250_000;
 }
 
 /// Bits of the storm control status (SCSTS).
 pub mod scsts {
-    /// This window exceeds the broadcast threshold.
+    /// SCSTS: the current window exceeds the broadcast threshold.
     pub const BSCA: u32 = 1 << 0;
-    /// The previous window exceeded the broadcast threshold.
+    /// SCSTS: the previous window exceeded the broadcast threshold.
     pub const BSCAP: u32 = 1 << 1;
-    /// This window exceeds the multicast threshold.
+    /// SCSTS: the current window exceeds the multicast threshold.
     pub const MSCA: u32 = 1 << 2;
-    /// The previous window exceeded the multicast threshold.
+    /// SCSTS: the previous window exceeded the multicast threshold.
     pub const MSCAP: u32 = 1 << 3;
 }
 
 /// Bits of the transmit control of pools (DTXCTL).
 pub mod dtxctl {
-    /// Malicious driver protection: a queue with invalid descriptors is blocked.
+    /// DTXCTL: malicious driver protection: a queue with invalid descriptors is blocked.
     pub const MDP_EN: u32 = 1 << 5;
     /// DTXCTL: interrupt on a frame that anti-spoofing drops.
     pub const SPOOF_INT: u32 = 1 << 6;
-    /// Insert VLAN tags of descriptors.
+    /// DTXCTL: the card inserts the VLAN tags that descriptors request.
     pub const VLAN_ADDED: u32 = 1 << 3;
 }
 
@@ -162,7 +162,7 @@ pub mod dtxctl {
 pub mod rttbcnrc {
     /// RTTBCNRC: the queue's transmit rate is limited.
     pub const RS_ENA: u32 = 1 << 31;
-    /// Link rate divided by the limit: 14 integer bits, 14 fraction bits.
+    /// RTTBCNRC: link rate divided by the queue's rate limit: 14 integer bits, 14 fraction bits.
     pub const FACTOR: u32 = 0x0fff_ffff;
     /// RTTBCNRC: position of the rate factor's integer bits.
     pub const INTEGER_SHIFT: u32 = 14;

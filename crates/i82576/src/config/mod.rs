@@ -27,7 +27,7 @@ pub const MSIX_TABLE: u32 = 0;
 /// Offset of the pending bits in the MSI-X BAR.
 pub const MSIX_PBA: u32 = 0x2000;
 
-/// Returns the identity of the PF.
+/// Returns the PCI ids of the PF.
 #[must_use]
 pub const fn identity() -> FunctionIds {
     FunctionIds {

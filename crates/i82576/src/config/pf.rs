@@ -61,7 +61,7 @@ pub fn space(mac: MacAddress, iov: bool) -> ConfigSpace {
     space.build()
 }
 
-/// Returns the PF's configuration space with its side effects.
+/// Returns the PF's configuration space after power-on, as an endpoint that applies software's writes.
 #[must_use]
 pub fn endpoint(mac: MacAddress, iov: bool) -> Endpoint {
     Endpoint::with_ari_offset(space(mac, iov), FIRST_OFFSET_ARI)

@@ -16,14 +16,14 @@ pub fn space() -> ConfigSpace {
     capabilities(ConfigSpaceBuilder::new(identity, offset::COMMAND_BUS_MASTER), true).build()
 }
 
-/// Returns a VF's configuration space with its side effects.
+/// Returns a VF's configuration space after reset, as an endpoint that applies software's writes.
 #[must_use]
 pub fn endpoint() -> Endpoint {
     Endpoint::new(space())
 }
 
-/// Adds the capabilities of a VF. In silicon a VF's device, link and error settings are the PF's, and its own
-/// reserved (`reserved`); an ordinary function has its own.
+/// Adds the capabilities of a VF to a configuration header. In silicon a VF's device, link and error settings are the
+/// PF's, and its own reserved (`reserved`); an ordinary function has its own.
 #[must_use]
 pub fn capabilities(header: ConfigSpaceBuilder, reserved: bool) -> ConfigSpaceBuilder {
     let vectors = ids::VF_VECTORS as u16;

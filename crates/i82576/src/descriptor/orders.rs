@@ -11,7 +11,7 @@ use super::{SIZE, dword, qword};
 pub struct RawDataDescriptor {
     /// Address of the descriptor's buffer.
     address: u64,
-    /// Command in the low half, status in the high half.
+    /// Command of the descriptor in the low half, and its status in the high half.
     asked: u64,
 }
 
@@ -29,43 +29,43 @@ impl RawDataDescriptor {
         self.asked & (command as u64 | (status as u64) << 32) != 0
     }
 
-    /// Returns [`AdvancedDataDescriptor::insert_vlan`] of the descriptor.
+    /// Returns true if the descriptor requests a VLAN tag ([`AdvancedDataDescriptor::insert_vlan`]).
     #[must_use]
     pub const fn insert_vlan(self) -> bool {
         self.has(VLE, 0)
     }
 
-    /// Returns [`AdvancedDataDescriptor::segment`] of the descriptor.
+    /// Returns true if the descriptor requests segmentation ([`AdvancedDataDescriptor::segment`]).
     #[must_use]
     pub const fn segment(self) -> bool {
         self.has(TSE, 0)
     }
 
-    /// Returns [`AdvancedDataDescriptor::time_stamp`] of the descriptor.
+    /// Returns true if the descriptor requests a time stamp ([`AdvancedDataDescriptor::time_stamp`]).
     #[must_use]
     pub const fn time_stamp(self) -> bool {
         self.has(TSTAMP, 0)
     }
 
-    /// Returns [`AdvancedDataDescriptor::insert_ip_checksum`] of the descriptor.
+    /// Returns true if the descriptor requests the IPv4 checksum ([`AdvancedDataDescriptor::insert_ip_checksum`]).
     #[must_use]
     pub const fn insert_ip_checksum(self) -> bool {
         self.has(0, IXSM)
     }
 
-    /// Returns [`AdvancedDataDescriptor::insert_l4_checksum`] of the descriptor.
+    /// Returns true if the descriptor requests the transport checksum ([`AdvancedDataDescriptor::insert_l4_checksum`]).
     #[must_use]
     pub const fn insert_l4_checksum(self) -> bool {
         self.has(0, TXSM)
     }
 
-    /// Returns true if the descriptor requests either checksum.
+    /// Returns true if the descriptor requests the checksum of the IPv4 header, of the transport, or both.
     #[must_use]
     pub const fn insert_checksum(self) -> bool {
         self.has(0, IXSM | TXSM)
     }
 
-    /// Returns [`AdvancedDataDescriptor::context`] of the descriptor.
+    /// Returns the index of the queue's context that the descriptor names ([`AdvancedDataDescriptor::context`]).
     #[must_use]
     pub const fn context(self) -> u8 {
         (self.asked >> (32 + IDX_SHIFT)) as u8 & 7

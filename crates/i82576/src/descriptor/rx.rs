@@ -117,7 +117,7 @@ pub struct AdvancedRxWriteBack {
     /// Bytes of the recognized headers if `split`, else bytes in the header buffer. Headers that exceed the header
     /// buffer ([`status::HBO`]) count whole.
     pub header_length: u16,
-    /// True if headers were recognized (SPH).
+    /// True if the card recognized the packet's headers (SPH).
     pub split: bool,
     /// RSS hash, or fragment checksum and IP identification.
     pub hash: u32,

@@ -169,7 +169,7 @@ pub fn reported(raw: [u8; SIZE], report: u32) -> [u8; SIZE] {
     (u128::from_le_bytes(raw) | u128::from(report / RS * DD) << 96).to_le_bytes()
 }
 
-/// Parses a descriptor.
+/// Parses a transmit descriptor of any type.
 #[must_use]
 #[inline]
 pub fn parse(raw: &[u8; SIZE]) -> AnyTxDescriptor {
@@ -182,8 +182,8 @@ pub fn parse(raw: &[u8; SIZE]) -> AnyTxDescriptor {
     }
 }
 
-/// Descriptors are saved in the format of drivers, so that no saved value is one that a driver could not have
-/// written.
+/// Converts a descriptor to the driver's format, and back, for saved states. So no saved value is one that a driver
+/// could not have written.
 macro_rules! as_written {
     ($descriptor:ident) => {
         impl From<$descriptor> for [u8; SIZE] {

@@ -60,7 +60,7 @@ offsets! {
     TSYNCRXCFG = 0x5f50;
     /// PBACL: clears pending bits of MSI-X vectors.
     PBACL = 0x5b68;
-    /// VLAN EtherTypes.
+    /// Ether types of VLAN tags (VET).
     VET = 0x0038;
     /// Receive control.
     RCTL = 0x0100;
@@ -114,9 +114,9 @@ offsets! {
     WVBR = 0x3554;
     /// Malicious driver free block: queues to release.
     MDFB = 0x3558;
-    /// TCP flags kept in the first (bits 11:0) and middle (27:16) segments.
+    /// TCP flags that segmentation keeps in the first (bits 11:0) and middle (27:16) segments.
     DTXTCPFLGL = 0x359c;
-    /// TCP flags kept in the last segment.
+    /// TCP flags that segmentation keeps in the last segment.
     DTXTCPFLGH = 0x35a0;
     /// DMA transmit control.
     DTXCTL = 0x3590;
@@ -150,11 +150,11 @@ offsets! {
     BSCTRH = 0x5db8;
     /// Multicast storm threshold.
     MSCTRH = 0x5dbc;
-    /// Broadcast traffic in the current window.
+    /// Storm control: broadcast traffic in the current window.
     BSCCNT = 0x5dc0;
-    /// Multicast traffic in the current window.
+    /// Storm control: multicast traffic in the current window.
     MSCCNT = 0x5dc4;
-    /// Intervals elapsed in the current window.
+    /// Storm control: basic intervals elapsed in the current window.
     SCTC = 0x5dc8;
     /// Storm control basic interval.
     SCBI = 0x5dcc;
@@ -162,7 +162,7 @@ offsets! {
     SWSM = 0x5b50;
 }
 
-/// Returns the offset of VF `n`'s mailbox control, the VF's side: V2PMAILBOX as the PF's file stores it.
+/// Returns the offset of VF `n`'s mailbox control, the VF's side: V2PMAILBOX in the PF's register file.
 #[must_use]
 pub const fn v2p_mailbox(vf: VfIndex) -> u32 {
     0x0c40 + 4 * vf.get() as u32

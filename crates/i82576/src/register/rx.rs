@@ -5,7 +5,7 @@ offsets! {
     RDBAL = 0x00;
     /// Receive ring's base address, high half.
     RDBAH = 0x04;
-    /// Ring length in bytes, a multiple of 128.
+    /// Receive ring's length in bytes, a multiple of 128.
     RDLEN = 0x08;
     /// Split and replication receive control.
     SRRCTL = 0x0c;
@@ -13,10 +13,10 @@ offsets! {
     RDH = 0x10;
     /// Direct cache access control.
     RXCTL = 0x14;
-    /// Tail: first descriptor that the driver owns.
+    /// Receive ring's tail: first descriptor that the driver owns.
     RDT = 0x18;
     /// Receive descriptor control: enable bit and thresholds.
     RXDCTL = 0x28;
-    /// Dropped packets, cleared on read.
+    /// Packets that the receive queue dropped, cleared on read.
     RQDPC = 0x30;
 }

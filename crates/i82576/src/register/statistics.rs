@@ -55,7 +55,7 @@ offsets! {
     FCRUC = 0x4058;
     /// Pause frames received that end a pause.
     XONRXC = 0x4048;
-    /// Pause frames received that begin one.
+    /// Received pause frames that begin a pause.
     XOFFRXC = 0x4050;
     /// Interrupts: messages, and assertions of the pin.
     IAC = 0x4100;
@@ -63,7 +63,7 @@ offsets! {
     RPTHC = 0x4104;
     /// Good packets transmitted by the host.
     HGPTC = 0x4118;
-    /// Times that receive descriptors became low.
+    /// Number of times that free receive descriptors became few.
     ICRXDMTC = 0x4120;
     /// Good octets that reached the host, low half.
     HGORCL = 0x4128;

@@ -5,7 +5,7 @@ offsets! {
     TDBAL = 0x00;
     /// Transmit ring's base address, high half.
     TDBAH = 0x04;
-    /// Ring length in bytes, a multiple of 128.
+    /// Transmit ring's length in bytes, a multiple of 128.
     TDLEN = 0x08;
     /// Transmit ring's head: next descriptor that the card fetches.
     TDH = 0x10;
@@ -13,7 +13,7 @@ offsets! {
     TXCTL = 0x14;
     /// Tail: first descriptor that the driver owns.
     TDT = 0x18;
-    /// Transmit descriptor control: enable bit and thresholds.
+    /// Transmit ring's tail: first descriptor that the driver owns.
     TXDCTL = 0x28;
     /// Head write-back address, low half, with its enable bit.
     TDWBAL = 0x38;

@@ -13,7 +13,7 @@ offsets! {
     VTPBACL = 0x0f04;
     /// Packet split receive type.
     PSRTYPE = 0x0f0c;
-    /// Start of the statistics, at the offsets of `vf_stats`.
+    /// Start of the VF's statistics, at the offsets of `vf_stats`.
     STATISTICS = 0x0f00;
     /// Good packets received.
     VFGPRC = 0x0f10;

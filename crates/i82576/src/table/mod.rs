@@ -39,26 +39,26 @@ pub enum RegisterEffect {
     Never,
     /// No action on access: the card reads or changes the value when a frame passes.
     Stores,
-    /// This part acts at once on software's reads or writes.
+    /// Action on access: this part of the card acts at once on software's reads or writes.
     Acts(CardPart),
 }
 
-/// Part of the card that acts on accesses.
+/// Part of the card that acts on software's accesses to a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CardPart {
-    /// Control, status, NVM, PHY, clock and timer.
+    /// Registers of control, status, NVM, PHY, clock and timer.
     Board,
     /// Registers of interrupt causes, masks, throttles and vectors.
     Interrupt,
-    /// State of one VF: its mailbox, its reset, its interrupts.
+    /// Registers of one VF: its mailbox, its reset, its interrupts.
     Vf,
-    /// Queues that restart or get work.
+    /// Registers by which queues restart or get work.
     Queue,
     /// Registers that limit the transmit rates of pools.
     Pacing,
     /// Registers of blocked queues and of storm control.
     Police,
-    /// 64-bit counters, each in a low and a high register.
+    /// Registers of 64-bit counters, each in a low and a high register.
     Statistics,
 }
 
@@ -78,7 +78,7 @@ impl CardPart {
     }
 }
 
-/// Set of decoded forms, which the card recomputes after a write of their registers.
+/// Set of decoded forms of registers, which the card recomputes after a write of these registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DecodedFormSet(u8);
 
@@ -105,24 +105,24 @@ impl DecodedFormSet {
         *self = self.and(others);
     }
 
-    /// Returns true if the sets have a common form.
+    /// Returns true if the sets have a decoded form in common.
     #[must_use]
     pub const fn has(self, others: Self) -> bool {
         self.0 & others.0 != 0
     }
 }
 
-/// All bits.
+/// Mask of all bits of a register.
 pub(crate) const ALL: u32 = 0xffff_ffff;
 
 /// Second location of some of a register's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RegisterAlias {
-    /// Offset in BAR0 of the register's element 0.
+    /// Offset in BAR0 of the second location of element 0.
     pub offset: u32,
-    /// Distance to the next element in bytes.
+    /// Distance from an element's second location to the next one's, in bytes.
     pub stride: u32,
-    /// Number of elements there, from element 0 on.
+    /// Number of elements that have a second location, from element 0 on.
     pub count: u32,
 }
 
@@ -141,15 +141,15 @@ pub struct PfRegister {
     pub access: RegisterAccess,
     /// Value of the register after reset.
     pub reset: u32,
-    /// Value of element 0 after reset, where it differs.
+    /// Value of element 0 after reset, where it differs from that of the others.
     pub first: Option<u32>,
     /// True if a software reset (CTRL.RST) keeps the value.
     pub sticky: bool,
-    /// Second location, if there is one.
+    /// Second location of the register's first elements, if there is one.
     pub alias: Option<RegisterAlias>,
     /// Effect of the register on the card.
     pub effect: RegisterEffect,
-    /// Forms decoded from the register.
+    /// Decoded forms that the card recomputes after a write of the register.
     pub forms: DecodedFormSet,
     /// Further notes on the register for the document.
     pub more: &'static str,
@@ -197,18 +197,18 @@ impl PfRegister {
         self
     }
 
-    /// Marks a register without effect, with a note.
+    /// Marks the register as one without effect on the card, with a note for the document.
     const fn never(mut self, what: &'static str) -> Self {
         self.effect = RegisterEffect::Never;
         self.more(what)
     }
 
-    /// Marks a register that only stores its value.
+    /// Marks the register as one that stores its value without effect on the card.
     const fn stored(self) -> Self {
         self.never("stored only")
     }
 
-    /// Marks a register that never changes.
+    /// Marks the register as one whose value never changes, without effect on the card.
     const fn still(self) -> Self {
         self.never("stays as it is")
     }

@@ -6,7 +6,7 @@ use super::PfRegister;
 use super::RegisterAccess::{Rc, Ro};
 use crate::register as r;
 
-/// Half duplex, bad cables, management and own pauses do not exist here.
+/// Note of counters that stay zero: half duplex, bad cables, management and own pauses do not exist here.
 const NEVER: &str = "never counts";
 const PAIR: &str = "a read clears the register of the low half too";
 

@@ -35,7 +35,7 @@ fn register_alias_has_the_first_elements_of_its_row() {
     }
 }
 
-/// Returns the row of this name.
+/// Returns the table's row of the register with this name.
 fn named(name: &str) -> &'static PfRegister {
     rows().find(|row| row.name == name).unwrap()
 }

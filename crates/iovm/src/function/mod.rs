@@ -1,5 +1,5 @@
 //! A VF as its guest sees it: an ordinary endpoint with ids, BARs, memory enable and its own MSI-X table. The card
-//! implements the registers in BAR 0.
+//! implements the VF's registers in BAR 0.
 //!
 //! The SR-IOV capability defines the BARs: 64 bits, not prefetchable, because registers that are cleared by reading
 //! cannot be prefetched. (QEMU's model of the card claims prefetchable; drivers accept both.)
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// BARs of a VF, by the number of the BAR.
 pub type VfBars = [(u8, Bar)];
 
-/// VF as its guest sees it.
+/// Endpoint that a VF is for its guest: configuration space and MSI-X table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VirtualFunction {
     index: VfIndex,
@@ -38,7 +38,7 @@ impl VirtualFunction {
         Self::of(index, rid, space(identity, bars))
     }
 
-    /// Creates a VF that shows its guest this configuration space. The space's MSI-X capability defines the table.
+    /// Creates a VF with this configuration space, whose MSI-X capability defines the VF's table.
     #[must_use]
     pub fn of(index: VfIndex, rid: Rid, space: ConfigSpace) -> Self {
         let vectors = |at| (space.word(at + msix::CONTROL) & msix::CONTROL_SIZE) + 1;
@@ -77,8 +77,8 @@ impl VirtualFunction {
         self.endpoint.read_bytes(offset, into);
     }
 
-    /// Writes configuration space and updates the MSI-X table; call [`VirtualFunction::release`] afterwards. The
-    /// card must follow bus mastering and reset; [`crate::SrIovManager::config_write`] ensures that.
+    /// Writes the VF's configuration space and updates its MSI-X table; call [`VirtualFunction::release`] afterwards.
+    /// The card must follow bus mastering and reset; [`crate::SrIovManager::config_write`] ensures that.
     pub fn config_write(&mut self, offset: u64, from: &[u8]) -> ConfigWriteEffects {
         let effects = self.endpoint.write_bytes(offset, from);
         if effects.function_reset {
@@ -103,32 +103,32 @@ impl VirtualFunction {
         self.table.write(offset, from);
     }
 
-    /// Signals an MSI-X vector on behalf of the card. Returns the message to send, or `None` if the vector pends or may
-    /// not be sent. A message is a memory request, so a function that is no bus master sends none.
+    /// Signals an MSI-X vector on behalf of the card. Returns the message to send, or `None` if the vector stays
+    /// pending or may not be sent. A message is a memory request, so a function that is no bus master sends none.
     pub fn signal(&mut self, vector: u16) -> Option<InterruptMessage> {
         if self.endpoint.bus_master() { self.table.signal(vector) } else { None }
     }
 
-    /// Returns the next message whose vector is no longer masked; call until `None`.
+    /// Returns the next pending message whose vector is no longer masked; call until `None`.
     pub fn release(&mut self) -> Option<(u16, InterruptMessage)> {
         if self.endpoint.bus_master() { self.table.release() } else { None }
     }
 
-    /// Resets the function to its state when it was added: configuration as at boot, MSI-X zero. [`crate::ladder`]
+    /// Resets the VF to its state when it was added: configuration as at boot, MSI-X table zero. [`crate::ladder`]
     /// resets the card's part.
     pub fn reset(&mut self) {
         self.endpoint.reset();
         self.table.reset();
     }
 
-    /// Returns the VF's state, to be saved for the next process.
+    /// Returns the VF's state, which the next process restores.
     #[must_use]
     pub fn save(&self) -> VirtualFunctionState {
         VirtualFunctionState { config: self.endpoint.save(), table: self.table.save() }
     }
 
-    /// Restores the VF from a saved state. Returns false, and leaves the function as after a reset, if the
-    /// configuration in it is invalid.
+    /// Restores the VF from a saved state. Returns false, and leaves the VF as after a reset, if the configuration in
+    /// the state is invalid.
     #[must_use]
     pub fn load(&mut self, state: &VirtualFunctionState) -> bool {
         let whole = self.endpoint.load(&state.config);
@@ -151,7 +151,7 @@ pub struct VirtualFunctionState {
     pub table: MsiXTableState,
 }
 
-/// Creates the configuration space of an ordinary endpoint with a VF's capabilities: no INTx, no ROM.
+/// Creates the configuration space of a VF as an ordinary endpoint: with a VF's capabilities, without INTx and ROM.
 fn space(identity: FunctionIds, bars: &VfBars) -> ConfigSpace {
     let command = offset::COMMAND_MEMORY
         | offset::COMMAND_BUS_MASTER

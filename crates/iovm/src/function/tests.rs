@@ -106,7 +106,7 @@ fn only_a_bus_master_vf_sends_messages_of_its_msix_table() {
     assert_eq!(vf.release(), Some((1, InterruptMessage { address: 0x1000, data: 0x22 })));
 }
 
-/// Generates accesses of any size, mostly at offsets of registers.
+/// Generates writes of any size to a VF, as offset and bytes, mostly at offsets of registers.
 fn accesses() -> impl Strategy<Value = Vec<(u64, Vec<u8>)>> {
     let offset = prop_oneof![8 => 0u64..0x180, 1 => 0..SIZE as u64 + 8, 1 => any::<u64>()];
     prop::collection::vec((offset, prop::collection::vec(any::<u8>(), 0..10)), 0..100)

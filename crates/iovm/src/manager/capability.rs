@@ -1,4 +1,4 @@
-//! Access to the SR-IOV capability, as any software finds, reads and writes it.
+//! Access to a device's SR-IOV capability, as any software finds, reads and writes it.
 
 use super::{BusRouting, VfDiscoveryError, VfEnableError};
 use alloc::vec::Vec;
@@ -39,7 +39,7 @@ impl SrIovCapability {
         if control & field::CONTROL_ENABLE == 0 { 0 } else { word(device, self.at + field::NUM_VFS) }
     }
 
-    /// Returns the placement of the VFs, as the device reports it now.
+    /// Returns the routing ids of the VFs, as the device reports them now.
     pub(super) fn placement<D: ConfigAccess>(&self, device: &mut D) -> VfRoutingIds {
         VfRoutingIds {
             first_offset: word(device, self.at + field::FIRST_OFFSET),
@@ -47,7 +47,8 @@ impl SrIovCapability {
         }
     }
 
-    /// Sets the fields that are locked once VFs exist: the VFs' number and page size, and the hierarchy.
+    /// Sets the fields of the capability that are locked once VFs exist: number and page size of the VFs, and
+    /// the routing.
     pub(super) fn prepare<D: ConfigAccess>(
         &self,
         device: &mut D,
@@ -61,7 +62,7 @@ impl SrIovCapability {
         if kept == n { Ok(()) } else { Err(VfEnableError::Refused { asked: n }) }
     }
 
-    /// Enables the VFs and the VFs' memory.
+    /// Enables the VFs and their memory space.
     pub(super) fn enable<D: ConfigAccess>(&self, device: &mut D, hierarchy: BusRouting) {
         let control = hierarchy.control() | field::CONTROL_ENABLE | field::CONTROL_MEMORY;
         device.config_write(Function::Pf, self.at + field::CONTROL, 2, control.into());
@@ -99,7 +100,7 @@ fn identity<D: ConfigAccess>(device: &mut D, vf_device: u16) -> FunctionIds {
     }
 }
 
-/// Sizes the BARs of a VF by writing ones, with the VFs' memory off meanwhile; restores every register.
+/// Sizes the BARs of a VF by writing ones, while the VFs' memory space is disabled; restores every register.
 fn size_bars<D: ConfigAccess>(device: &mut D, at: u16) -> Vec<(u8, Bar)> {
     let control = word(device, at + field::CONTROL);
     device.config_write(Function::Pf, at + field::CONTROL, 2, (control & !field::CONTROL_MEMORY).into());

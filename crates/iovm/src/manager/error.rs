@@ -52,7 +52,7 @@ pub enum VfEnableError {
 /// Reason why a VF cannot be added, removed, assigned or taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum VfAssignmentError {
-    /// The VF is not enabled.
+    /// The VF to add, remove, assign or take back is not enabled.
     #[error("{vf} does not exist: {enabled} VFs are enabled")]
     NotEnabled {
         /// Index of the VF that is not enabled.
@@ -60,13 +60,13 @@ pub enum VfAssignmentError {
         /// Number of VFs that are enabled.
         enabled: u16,
     },
-    /// The VF was removed.
+    /// The VF was removed by the manager.
     #[error("{0} was removed: add it first")]
     Absent(VfIndex),
     /// The VF is already present.
     #[error("{0} is already present")]
     AlreadyPresent(VfIndex),
-    /// The VF has an owner.
+    /// The VF has an owner, and must be taken back first.
     #[error("{vf} is assigned to {owner}: take the VF back first")]
     Assigned {
         /// Index of the VF that has an owner.
@@ -80,7 +80,7 @@ pub enum VfAssignmentError {
     /// The last reset of the VF failed.
     #[error("{0} is quarantined because its last reset failed: reset the VF first")]
     Quarantined(VfIndex),
-    /// The VF could not be reset safely, and is quarantined.
+    /// The VF could not be reset between two owners, and is quarantined.
     #[error(transparent)]
     Ladder(#[from] FunctionResetError),
 }
@@ -99,7 +99,7 @@ pub enum ManagerRestoreError {
         /// Number of VFs that are enabled.
         enabled: u16,
     },
-    /// The state has a configuration space with bytes beyond the last.
+    /// The saved configuration space of a VF has bytes beyond the last one.
     #[error(
         "the saved state of {0} is damaged: bytes lie beyond the 4096 of configuration space; restart the \
          port without the saved state"

@@ -1,4 +1,4 @@
-//! The manager of one port's VFs: from the SR-IOV capability to a function with an owner, and back.
+//! The SR-IOV manager of one port: from the SR-IOV capability to a VF with an owner, and back.
 //!
 //! ```text
 //!            enable, add           assign                 (climbs the reset ladder at every arrow
@@ -47,7 +47,7 @@ pub enum BusRouting {
     Ari,
 }
 
-/// State of a VF between its owners.
+/// State of a VF, from absent to assigned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "OwnerState")]
 pub enum VfAssignmentState {
@@ -136,13 +136,13 @@ impl SrIovManager {
         Ok(())
     }
 
-    /// Returns the state of a VF.
+    /// Returns the assignment state of a VF.
     #[must_use]
     pub fn state(&self, vf: VfIndex) -> VfAssignmentState {
         self.slots.get(vf.index()).map_or(VfAssignmentState::Absent, |slot| slot.state)
     }
 
-    /// Returns a VF's configuration, unless the VF is absent.
+    /// Returns a VF as its guest sees it, unless the VF is absent.
     #[must_use]
     pub fn function(&self, vf: VfIndex) -> Option<&VirtualFunction> {
         self.slots
@@ -151,8 +151,8 @@ impl SrIovManager {
             .map(|slot| &slot.function)
     }
 
-    /// Returns a VF unless it is absent, for changes of the VF's MSI-X table. Configuration writes must go through
-    /// [`SrIovManager::config_write`], which also updates the card.
+    /// Returns a VF as its guest sees it, unless the VF is absent, for changes of the VF's MSI-X table. Configuration
+    /// writes must go through [`SrIovManager::config_write`], which also updates the card.
     #[must_use]
     pub fn function_mut(&mut self, vf: VfIndex) -> Option<&mut VirtualFunction> {
         let slot = self.slots.get_mut(vf.index()).filter(|slot| slot.state != VfAssignmentState::Absent);
@@ -170,7 +170,7 @@ impl SrIovManager {
         }
     }
 
-    /// Removes a VF that has no owner; it still exists, stopped, but a bus scan does not find it.
+    /// Removes a VF that has no owner: the VF still exists, stopped, but a bus scan does not find it.
     ///
     /// # Errors
     /// [`VfAssignmentError`] if the VF is absent or has an owner.
@@ -272,7 +272,7 @@ impl SrIovManager {
         effects
     }
 
-    /// Returns the manager's state that a successor process needs.
+    /// Returns the manager's state, which a successor process restores.
     #[must_use]
     pub fn save(&self) -> SrIovManagerState {
         let save = |slot: &EnabledVf| EnabledVfState { state: slot.state, function: slot.function.save() };
@@ -304,7 +304,8 @@ impl SrIovManager {
         Ok(manager)
     }
 
-    /// Creates the records of `n` VFs at the VFs' current addresses. `None` if the bus has no room.
+    /// Creates the records of `n` VFs at the routing ids that the device reports. Returns `None` if the bus has no
+    /// room.
     fn slots<D: SrIovDevice>(&self, device: &mut D, n: u16) -> Option<Vec<EnabledVf>> {
         let placement = self.sriov.placement(device);
         let slot = |n| {
@@ -321,7 +322,7 @@ impl SrIovManager {
         self.slots.get_mut(vf.index()).ok_or(VfAssignmentError::NotEnabled { vf, enabled })
     }
 
-    /// Climbs the reset ladder and restores the configuration of boot; the VF is then present, or quarantined.
+    /// Resets a VF by the reset ladder, and restores its configuration of boot. The VF is then present, or quarantined.
     fn clean<D: SrIovDevice>(&mut self, device: &mut D, vf: VfIndex) -> Result<(), VfAssignmentError> {
         let slot = self.slot(vf)?;
         let climbed = ladder::climb(device, Function::Vf(vf.get()));
@@ -332,11 +333,11 @@ impl SrIovManager {
     }
 }
 
-/// Serializable state of a manager: one entry per VF that exists.
+/// Saved state of an SR-IOV manager, serializable: one entry per VF that exists.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "ManagerState")]
 pub struct SrIovManagerState {
-    /// Saved states of the enabled VFs.
+    /// Saved state of each enabled VF, in order.
     pub slots: Vec<EnabledVfState>,
 }
 
@@ -344,7 +345,7 @@ pub struct SrIovManagerState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "SlotState")]
 pub struct EnabledVfState {
-    /// State of the VF between its owners.
+    /// Assignment state of the VF.
     pub state: VfAssignmentState,
     /// Saved state of the VF's configuration space and MSI-X table.
     pub function: VirtualFunctionState,

@@ -1,4 +1,4 @@
-//! Tests sequences of actions of an operator, the manager, a guest and the card.
+//! Tests the SR-IOV manager with sequences of actions of an operator, the manager, a guest and the card.
 
 use super::{
     BusRouting, ManagerRestoreError, SrIovManager, VfAssignmentError, VfAssignmentState, VfEnableError,
@@ -18,7 +18,7 @@ use std::vec::Vec;
 const PF: Rid = Rid(0x0100);
 const ALICE: VfOwner = VfOwner(1);
 const BOB: VfOwner = VfOwner(2);
-/// Command register: memory and bus master.
+/// Value of the command register that enables memory space and bus mastering.
 const START: [u8; 2] = [0x06, 0x00];
 
 fn vf(n: u8) -> VfIndex {
@@ -250,7 +250,8 @@ fn step() -> impl Strategy<Value = ManagerAction> {
     ]
 }
 
-/// Performs a step. Results do not matter here, only the invariants afterwards.
+/// Performs an action of the random test, and ignores its result: the test checks only the invariants
+/// afterwards.
 fn perform(step: ManagerAction, card: &mut SrIovTestCard, manager: &mut SrIovManager) {
     match step {
         ManagerAction::Enable(n) => _ = manager.enable(card, n, BusRouting::Flat),

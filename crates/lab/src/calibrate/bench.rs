@@ -43,7 +43,7 @@ impl CalibrationRunner {
         Self { catalogue: experiments::catalogue(), targets, points, set, jobs }
     }
 
-    /// Adds settings to every run; the last of a name counts.
+    /// Adds settings to every run; the last setting of a name counts.
     pub(super) fn with(mut self, set: &[SettingAssignment]) -> Self {
         self.set.extend_from_slice(set);
         self
@@ -57,7 +57,7 @@ impl CalibrationRunner {
         &self.points
     }
 
-    /// Returns each target's value for each set of constants.
+    /// Runs the points of all targets with each set of constants. Returns each target's value for each set.
     pub(super) fn run(&self, sets: &[ConstantValues]) -> Result<Vec<Vec<f64>>, LabError> {
         let tasks: Vec<_> =
             sets.iter().flat_map(|set| self.points.iter().map(move |point| (set, *point))).collect();
@@ -90,7 +90,7 @@ impl CalibrationRunner {
         Ok(metrics)
     }
 
-    /// Returns each target's weighted relative residual.
+    /// Returns the relative residual of each target for the values `found`, times the target's weight.
     pub(super) fn misfits<'a>(&'a self, found: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
         self.targets.iter().zip(found).map(|(target, found)| target.weight * (found / target.value().0 - 1.0))
     }

@@ -47,14 +47,14 @@ fn squares(misfits: &[f64]) -> f64 {
     misfits.iter().map(|misfit| misfit * misfit).sum()
 }
 
-/// Returns a point a probe further along one dimension, or back at the edge of the cube.
+/// Returns the point that is `PROBE` further along dimension `side`, or back at the edge of the cube.
 fn probe(at: &[f64], side: usize) -> Vec<f64> {
     let mut place = at.to_vec();
     place[side] += if at[side] + PROBE <= 1.0 { PROBE } else { -PROBE };
     place
 }
 
-/// Returns the derivatives of the misfits along a dimension.
+/// Returns the derivative of each misfit along a dimension.
 fn slope(here: &[f64], probed: &[f64], moved: f64) -> Vec<f64> {
     probed.iter().zip(here).map(|(there, here)| (there - here) / moved).collect()
 }

@@ -1,5 +1,5 @@
-//! Degrees of freedom of the calibration: single constants, and groups that no target can distinguish.
-//! Published and stated constants stay fixed.
+//! Degrees of freedom of the calibration: single constants, and groups of constants that no target can
+//! distinguish. Published and stated constants stay fixed.
 
 use super::target::TARGETS;
 use hypervisor::cost::{CostConstant, CostTable};
@@ -56,7 +56,8 @@ pub fn degrees_of_freedom() -> usize {
 }
 
 impl ConstantGroup {
-    /// Returns the factors at which all members have reached the lower and the upper end of their ranges.
+    /// Returns the factors that scale all members to, or below, the lower ends of their ranges, and to, or
+    /// above, the upper ends.
     fn factors(&self, seeds: &CostTable) -> (f64, f64) {
         let rows = self.members.iter().map(|&cost| seeds.row(cost));
         rows.fold((1.0, 1.0), |(least, most): (f64, f64), row| {
@@ -65,13 +66,13 @@ impl ConstantGroup {
         })
     }
 
-    /// Returns the position of the seeds: at 0 all members are at their least, at 1 at their greatest.
+    /// Returns the position of the seeds, from 0 (all members at their least) to 1 (all at their greatest).
     pub(super) fn start(&self, seeds: &CostTable) -> f64 {
         let (least, most) = self.factors(seeds);
         (1.0 - least) / (most - least)
     }
 
-    /// Returns the members' values at a position from 0 to 1, as integers.
+    /// Returns the value of each member at a position from 0 to 1, as an integer.
     pub(super) fn constants(&self, seeds: &CostTable, place: f64) -> Vec<(&'static str, u64)> {
         let (least, most) = self.factors(seeds);
         let factor = least + (most - least) * place;

@@ -106,7 +106,7 @@ pub fn calibrate(jobs: NonZeroUsize, tell: &dyn Fn(&str)) -> Result<Calibration,
     Ok(Calibration { constants: fitted(&seeds, &constants), residuals })
 }
 
-/// Returns the constants for the positions of all knobs.
+/// Returns the values of all constants that the calibration moves, given the position of each constant group.
 fn constants(seeds: &CostTable, places: &[f64]) -> ConstantValues {
     KNOBS.iter().zip(places).flat_map(|(knob, &place)| knob.constants(seeds, place)).collect()
 }

@@ -14,14 +14,14 @@ use crate::row::rounded;
 use crate::runner::LabError;
 use crate::runner::plan::SettingAssignment;
 
-/// Effects below this percentage are omitted.
+/// Smallest effect of a constant on a value that is listed, in percent.
 const WORTH: f64 = 0.5;
 
 /// Settings of a short run, long enough to detect whether a constant is used; most are not, in most
 /// experiments.
 const BRIEF: [(&str, u32); 2] = [("measure_ms", 10), ("warm_up_ms", 5)];
 
-/// Cost table of a run, with the settings that produce it.
+/// Cost table of runs, with the settings that produce it.
 #[derive(Clone, Debug)]
 pub struct RunConstants {
     /// Cost table that the run uses.
@@ -31,7 +31,7 @@ pub struct RunConstants {
 }
 
 impl RunConstants {
-    /// Returns the constants of a run without settings.
+    /// Returns the calibrated constants, which a run without settings uses.
     #[must_use]
     pub fn calibrated() -> Self {
         // A table that rejects its fit is reported when a point is run.
@@ -99,12 +99,13 @@ fn every<'a>(
     bench.points().iter().map(|point| (constants, *point)).collect()
 }
 
-/// Returns the indices of points with different metrics.
+/// Returns the indices of the points whose metrics differ between `base` and `found`.
 fn differing(base: &[Metrics], found: &[Metrics]) -> Vec<usize> {
     (0..base.len()).filter(|&at| base[at] != found[at]).collect()
 }
 
-/// Returns the metrics of all points with other constants, running only the affected ones.
+/// Returns the metrics of all points with the given constants: runs the points `felt`, and copies the others
+/// from `base`.
 fn instead(
     bench: &CalibrationRunner,
     base: &[Metrics],

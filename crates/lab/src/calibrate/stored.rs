@@ -51,7 +51,7 @@ impl StoredCalibration {
     }
 }
 
-/// Returns the contents of the calibration file.
+/// Returns the calibration that the build includes, parsed from its file.
 ///
 /// # Errors
 /// If the file is malformed, which a test excludes.
@@ -82,7 +82,7 @@ pub fn sensitivity() -> Result<&'static Sensitivity, String> {
     STORED.as_ref().map_err(Clone::clone)
 }
 
-/// Applies the fitted constants to a table.
+/// Sets the constants of the nehalem table to their fitted values, and leaves other tables unchanged.
 pub(crate) fn fitted(mut table: CostTable) -> Result<CostTable, String> {
     if table.name() == TABLE {
         for (name, &value) in &stored()?.constants {

@@ -39,7 +39,7 @@ impl fmt::Display for PointRef {
     }
 }
 
-/// Formula that computes a target's value from metrics.
+/// Formula that computes a target's value from the metrics of its points.
 #[derive(Clone, Copy, Debug)]
 pub enum TargetFormula {
     /// Metric of the only point, times a unit conversion factor.
@@ -112,7 +112,7 @@ const fn fitted(
     CalibrationTarget { name, points, formula, weight: 1.0 }
 }
 
-/// Creates a value that nothing is fitted to.
+/// Creates a target that is only reported: no constant is fitted to it.
 pub(crate) const fn reported(
     name: &'static str,
     points: &'static [PointRef],
@@ -167,7 +167,7 @@ impl CalibrationTarget {
         format!("{}{note}", self.name)
     }
 
-    /// Returns the observation's circumstances and source.
+    /// Returns the source of the published value, with its circumstances.
     #[must_use]
     pub fn source(&self) -> String {
         let source = self.observation().map_or(Cow::Borrowed(""), |observation| observation.source.into());

@@ -34,8 +34,8 @@ fn calibration_targets_outnumber_the_fitted_constants() {
     assert!(degrees_of_freedom() >= 3, "{}", degrees_of_freedom());
 }
 
-/// Checks that a knob that affects only one target names it, since such a knob makes the target useless as a test of
-/// the model.
+/// Checks that a constant group that affects only one target names the target, since the target then does not test the
+/// model.
 #[test]
 fn constant_fitted_to_one_target_names_that_target() {
     let targets: Vec<_> = TARGETS.iter().filter(|target| target.weight > 0.0).collect();

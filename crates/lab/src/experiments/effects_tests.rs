@@ -61,7 +61,7 @@ fn happened(run: &RunResult) -> (&Metrics, u64, u64) {
     (&record.row.metrics, record.trace, record.simulated_ps)
 }
 
-/// Returns the first and the last point with few guests.
+/// Returns the first and the last of an experiment's points with at most ten guests.
 fn ends(experiment: &'static Experiment) -> Vec<Params> {
     let few = |point: &Params| point.int("vms").is_ok_and(|vms| vms <= 10) || point.get("vms").is_none();
     let mut points: Vec<_> = points(experiment).into_iter().filter(few).collect();

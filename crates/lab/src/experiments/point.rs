@@ -1,4 +1,4 @@
-//! Machines from points and metrics from results: the code shared by all experiments.
+//! Code shared by all experiments: creates machines from points, and metrics from results.
 
 use crate::experiment::{ExperimentPoint, FigureScale, Metric, PointContext, PointOutcome, PointRunError};
 use crate::experiments::settings;
@@ -37,16 +37,16 @@ pub(crate) const GUEST: Metric =
 pub(crate) const TOTAL: Metric =
     metric("cpu_total_pct", "%", "CPU use of service domain, hypervisor and guests, in percent of a thread");
 
-/// Scale of processor use by domain.
+/// Figure scale with the processor use of each domain.
 pub(crate) const CPU: FigureScale = FigureScale {
     title: "CPU",
     unit: "% of a thread",
     series: &[("cpu_guest_pct", "guests"), ("cpu_xen_pct", "hypervisor"), ("cpu_dom0_pct", "dom0")],
 };
 
-/// Warm-up of a machine with a fixed interrupt policy.
+/// Maximum warm-up of a machine with a fixed interrupt policy.
 const RUN_UP: VirtualDuration = VirtualDuration::from_millis(20);
-/// Warm-up of a machine whose policy samples more often than once a second.
+/// Maximum warm-up of a machine whose policy samples more often than once a second.
 const SETTLE: VirtualDuration = VirtualDuration::from_millis(500);
 
 /// Creates the paper's machine with one guest of the newer kernel reading datagrams, without accelerations or
@@ -105,7 +105,7 @@ pub(crate) fn times(context: &PointContext) -> Result<(VirtualDuration, VirtualD
     Ok((settings::warm_up(context)?.min(RUN_UP), settings::span(context)?))
 }
 
-/// Creates the outcome of a machine that ran for `time`.
+/// Creates an outcome without metrics, of a machine that ran for `time`.
 pub(crate) fn timed(trace: u64, events: u64, time: VirtualDuration) -> PointOutcome {
     PointOutcome { metrics: Metrics::default(), trace, simulated_ps: time.picos(), events }
 }
@@ -115,7 +115,7 @@ pub(crate) fn untimed(metrics: Metrics) -> PointOutcome {
     PointOutcome { metrics, ..timed(0, 0, VirtualDuration::ZERO) }
 }
 
-/// Adds payload read, loss and interrupt rate.
+/// Adds throughput, loss and interrupt rate to a point's metrics.
 pub(crate) fn received(metrics: Metrics, measured: &ServerResults) -> Metrics {
     metrics
         .with("throughput_mbps", measured.throughput_mbps())
@@ -123,7 +123,7 @@ pub(crate) fn received(metrics: Metrics, measured: &ServerResults) -> Metrics {
         .with("interrupts_per_s", measured.interrupts_per_s())
 }
 
-/// Adds processor use by domain.
+/// Adds the processor use of service domain, hypervisor and guests to a point's metrics.
 pub(crate) fn cpu(metrics: Metrics, measured: &ServerResults) -> Metrics {
     metrics
         .with(DOM0.name, measured.cpu_dom0_pct())
@@ -131,12 +131,12 @@ pub(crate) fn cpu(metrics: Metrics, measured: &ServerResults) -> Metrics {
         .with(GUEST.name, measured.cpu_guest_pct())
 }
 
-/// Adds the sum of processor use.
+/// Adds the processor use of all domains together to a point's metrics.
 pub(crate) fn total(metrics: Metrics, measured: &ServerResults) -> Metrics {
     metrics.with(TOTAL.name, measured.cpu_total_pct())
 }
 
-/// Returns an axis value as a small count.
+/// Returns the value of the axis called `axis` as a small count.
 pub(crate) fn count(at: &ExperimentPoint, axis: &str) -> Result<u8, PointRunError> {
     let value = at.axes.int(axis)?;
     u8::try_from(value)

@@ -174,7 +174,7 @@ fn setting(
     SettingDefinition { name: name.to_owned(), default, unit, what: what.to_owned(), choices }
 }
 
-/// Returns a setting for each constant.
+/// Returns a setting for each constant of the cost table.
 fn constants() -> Vec<SettingDefinition> {
     let constant = |row: &CostRow| SettingDefinition {
         name: format!("{CONSTANT}{}", row.name),
@@ -233,7 +233,7 @@ pub(crate) fn table_or(context: &PointContext, own: fn() -> CostTable) -> Result
     Ok(table)
 }
 
-/// Returns a setting that must be positive.
+/// Returns the value of the setting called `name`, which must be positive.
 pub(crate) fn amount(context: &PointContext, name: &str) -> Result<u32, PointRunError> {
     let value = context.settings.int(name)?;
     u32::try_from(value).ok().filter(|value| *value > 0).ok_or_else(|| {
@@ -241,17 +241,17 @@ pub(crate) fn amount(context: &PointContext, name: &str) -> Result<u32, PointRun
     })
 }
 
-/// Returns the interrupt interval of a VF in microseconds, where no policy is varied.
+/// Returns the interrupt interval of a VF in microseconds, for experiments that vary no interrupt policy.
 pub(crate) fn interval(context: &PointContext) -> Result<u32, PointRunError> {
     interval_of(context, INTERRUPT_HZ)
 }
 
-/// Returns the interrupt interval as a policy.
+/// Returns the fixed interrupt policy with the interval of the settings.
 pub(crate) fn fixed(context: &PointContext) -> Result<ModerationPolicy, PointRunError> {
     Ok(ModerationPolicy::Fixed(interval(context)?))
 }
 
-/// Returns the driver's initial interrupt policy.
+/// Returns the fixed interrupt policy with which the VF driver starts.
 pub(crate) fn of_driver(context: &PointContext) -> Result<ModerationPolicy, PointRunError> {
     Ok(ModerationPolicy::Fixed(interval_of(context, DRIVER_HZ)?))
 }
@@ -266,7 +266,7 @@ fn interval_of(context: &PointContext, name: &str) -> Result<u32, PointRunError>
     Ok(interval_us(hertz.into()))
 }
 
-/// Applies the load of the clients to a server.
+/// Sets the traffic of a server's clients to a stream, if the settings require a stream.
 pub(crate) fn with_clients(
     mut setup: ServerSetup,
     context: &PointContext,
@@ -289,7 +289,7 @@ pub(crate) fn fast_eoi(context: &PointContext, table: &CostTable) -> Result<EoiP
     Ok(if is_checked { EoiPath::FastChecked } else { EoiPath::Fast })
 }
 
-/// Returns the adaptive policy; the driver's r is in tenths.
+/// Returns the adaptive interrupt policy with the parameters of the settings; the driver's r is in tenths.
 pub(crate) fn adaptive(context: &PointContext) -> Result<ModerationPolicy, PointRunError> {
     let permille = amount(context, AIC_REDUNDANCY)?;
     if permille % 100 != 0 || permille > 100_000 {
@@ -322,7 +322,7 @@ pub(crate) fn loopback(context: &PointContext) -> Result<Option<NonZeroU64>, Poi
     Ok(NonZeroU64::new(u64::from(mbps) * 1_000_000))
 }
 
-/// Returns the load between guests.
+/// Returns the kind of traffic between guests: a stream or datagrams.
 pub(crate) fn load(context: &PointContext) -> Result<ProgramWorkload, PointRunError> {
     Ok(if context.settings.text(LOAD)? == "stream" { ProgramWorkload::Tcp } else { ProgramWorkload::Udp })
 }

@@ -45,7 +45,7 @@ fn cost_constants_without_charge_are_marked_in_the_report() {
     assert!(!source("injection").contains("never charged"));
 }
 
-/// Runs one experiment point briefly with the given settings.
+/// Runs one experiment point briefly with the given settings. Returns its row.
 pub(super) fn found(experiment: &str, set: &[&str]) -> Result<ResultRow, LabError> {
     found_with(1, experiment, set)
 }
@@ -103,7 +103,7 @@ fn out_of_range_settings_are_rejected_by_name() {
     }
 }
 
-/// Compares with a row that was found by a simulation of the scheduler alone, to the last digit.
+/// Compares a row with the result of a simulation of the scheduler alone, to the last digit.
 #[test]
 fn audio_underruns_match_the_scheduler_simulation() {
     let row = found("rt-audio", &["scheduler=credit", "tick_ms=10", "weights=1:16"]).unwrap();
@@ -111,7 +111,7 @@ fn audio_underruns_match_the_scheduler_simulation() {
     assert_eq!(metrics, [2.62135, 2.39382, 2.84889]);
 }
 
-/// Points that together charge every constant.
+/// Experiment points, with settings, that together charge every cost constant.
 const CHARGED: &[(&str, &[&str])] = &[
     ("fig06", &["vms=1", "msi_accel=false"]),
     ("fig06", &["vms=1", "msi_accel=true"]),
@@ -155,7 +155,8 @@ fn cost_constant_affects_a_row_or_states_a_reason() {
     }
 }
 
-/// Checks relations that hold for every seed, as they do not depend on clock phases and the starts of streams.
+/// Checks relations between rows that hold for every seed, as they do not depend on clock phases and the starts of
+/// streams.
 #[test]
 fn relations_between_result_rows_hold_for_every_seed() {
     let orders: &[(&str, &str, &[&[&str]])] = &[

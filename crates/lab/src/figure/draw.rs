@@ -279,7 +279,7 @@ fn lines(svg: &mut Svg, chart: &Chart, layout: &ChartLayout) {
     }
 }
 
-/// Draws the interval around a value at `height` as an error bar, if it is known.
+/// Draws the confidence interval around a value at `height` as an error bar, if the interval is known.
 fn spread(svg: &mut Svg, layout: &ChartLayout, series: &Series, at: usize, x: f64, height: f64) {
     let Some(half) = series.half(at) else { return };
     let (low, high) = interval(height, half);
@@ -310,7 +310,7 @@ fn stated_class(is_calibrated: bool) -> &'static str {
     if is_calibrated { "stated full" } else { "stated" }
 }
 
-/// Returns a four-pointed star, which no line uses as a marker.
+/// Returns the SVG path of a four-pointed star, the marker of stated values.
 fn star(x: f64, y: f64) -> String {
     let at = |dx: f64, dy: f64| format!("{} {}", PixelCoordinate(x + dx), PixelCoordinate(y + dy));
     let points = [
@@ -327,7 +327,7 @@ fn star(x: f64, y: f64) -> String {
     format!("M{}Z", path.join("L"))
 }
 
-/// Returns a circle, square, diamond or triangle, so that lines can be distinguished without colour.
+/// Returns the SVG path of a circle, square, diamond or triangle, so that lines can be distinguished without colour.
 fn marker_shape(x: f64, y: f64, which: usize) -> String {
     let at = |dx: f64, dy: f64| format!("{} {}", PixelCoordinate(x + dx), PixelCoordinate(y + dy));
     match which % 4 {

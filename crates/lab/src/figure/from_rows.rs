@@ -25,7 +25,7 @@ pub fn charts(
     experiment.figures.iter().enumerate().map(draw).collect()
 }
 
-/// Values and intervals drawn beside the rows' values.
+/// Stated values and confidence intervals that a figure draws beside the rows' values.
 pub struct FigureAnnotations<'a> {
     /// Values that papers state for points of the experiment.
     pub stated: &'a [catalogue::StatedValue],
@@ -40,11 +40,11 @@ impl fmt::Debug for FigureAnnotations<'_> {
 }
 
 impl FigureAnnotations<'static> {
-    /// No stated values and no intervals.
+    /// Annotations without stated values and intervals.
     pub const NONE: Self = Self { stated: &[], spread: &|_, _| None };
 }
 
-/// Metric that is the sum of a stack of domains.
+/// Metric of the total processor use, which is the sum of a stack of domains.
 const WHOLE: &str = "cpu_total_pct";
 
 /// Prefixes of a domain's processor metrics, by the domain's colour: guests, hypervisor, service domain.
@@ -129,7 +129,8 @@ impl FigureSource<'_> {
         self.experiment.axes.iter().find(|axis| axis.name == name)
     }
 
-    /// Returns the values of the split axis with their labels, or a single unnamed one without such an axis.
+    /// Returns the values of the axis that splits the figure, with their labels, or one empty label without such an
+    /// axis.
     fn variants(&self) -> Vec<(Option<ParameterValue>, String)> {
         let Some(axis) = self.figure.split.and_then(|name| self.axis(name)) else {
             return vec![(None, String::new())];
@@ -192,8 +193,8 @@ impl FigureSource<'_> {
             .unwrap_or_else(|| DOMAINS.len() + others().position(|known| known.name == metric).unwrap_or(0))
     }
 
-    /// Returns the position of a stated value: above its series, or above the stack if it is of the total.
-    /// Returns `None` if the figure shows neither.
+    /// Returns the marker of a stated value: above its series, or above the stack if it is of the total. Returns `None`
+    /// if the figure shows neither.
     fn stated(
         &self,
         stated: &catalogue::StatedValue,

@@ -66,7 +66,7 @@ impl ChartLayout {
         }
     }
 
-    /// Returns the x coordinate of a position's centre.
+    /// Returns the x coordinate of the centre of position `at`.
     pub(super) fn x(&self, chart: &Chart, at: usize) -> f64 {
         match (&chart.x, self.numbers) {
             (XPositions::Numbers(numbers), Some((low, high))) => {
@@ -77,12 +77,12 @@ impl ChartLayout {
         }
     }
 
-    /// Returns the width of a category.
+    /// Returns the width of the plot for each position along x, in pixels.
     pub(super) fn band(&self) -> f64 {
         (self.right - self.left) / self.places.max(1) as f64
     }
 
-    /// Returns the left edge and width of a bar.
+    /// Returns the left edge and the width of the bar of a stack, in a group of bars around `middle`.
     pub(super) fn bar(&self, middle: f64, stack: usize) -> (f64, f64) {
         let stacks = self.stacks.max(1) as f64;
         let width = (self.band() * FILL / stacks).min(WIDEST_BAR);
@@ -102,7 +102,7 @@ impl ChartLayout {
         }
     }
 
-    /// Returns the x coordinate of a line's point: above the bars it belongs to.
+    /// Returns the x coordinate of a line's point: above the stack of the same variant.
     pub(super) fn line_x(&self, chart: &Chart, series: &Series, at: usize) -> f64 {
         let middle = self.x(chart, at);
         if self.stacks < 2 || !self.stack_a_variant {

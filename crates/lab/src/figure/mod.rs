@@ -102,18 +102,19 @@ pub struct Series {
     pub right: bool,
     /// Values of the series; `None` leaves a gap.
     pub values: Vec<Option<f64>>,
-    /// Half of the interval around each value of the series, if known.
+    /// Half of the confidence interval around each value of the series, if known.
     pub spreads: Vec<Option<f64>>,
 }
 
 impl Series {
-    /// Returns half of the interval around the value at a position.
+    /// Returns half of the confidence interval around the value at a position.
     fn half(&self, at: usize) -> Option<f64> {
         self.spreads.get(at).copied().flatten()
     }
 }
 
-/// Returns the ends of the interval around a value. The interval is cut at zero, as no metric takes both signs.
+/// Returns the ends of the confidence interval around a value. The interval is cut at zero, as no metric takes both
+/// signs.
 fn interval(value: f64, half: f64) -> (f64, f64) {
     ((value - half).max(value.min(0.0)), value + half)
 }

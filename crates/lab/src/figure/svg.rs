@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Write};
 
-/// Pixel coordinate, written to a tenth.
+/// Coordinate or length in pixels, written rounded to a tenth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PixelCoordinate(pub(super) f64);
 

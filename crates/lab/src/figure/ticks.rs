@@ -1,6 +1,6 @@
 //! Computes round tick values of a linear scale.
 
-/// Ticks of a scale, from the first to the last.
+/// Ticks of a figure's scale, from the first to the last.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ScaleTicks {
     pub(super) step: f64,

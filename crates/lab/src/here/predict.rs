@@ -22,7 +22,7 @@ const ONE_THREAD: &[PointRef] =
 const THREADS: &[PointRef] =
     &[PointRef { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "8")] }];
 
-/// Throughput and processor use of each set-up.
+/// Throughput and processor use of each set-up, as targets to compute.
 static COMPARED: [[CalibrationTarget; 2]; 3] = [
     [reported("SR-IOV", SR_IOV, THROUGHPUT), reported("SR-IOV", SR_IOV, CPU)],
     [
@@ -45,7 +45,7 @@ pub struct HostPrediction {
     pub cpu_total_pct: f64,
     /// Processor use per gigabit of throughput.
     pub cpu_pct_per_gbps: f64,
-    /// Effects of constants on the throughput, the largest first.
+    /// Effects of cost constants on the throughput, the largest first.
     pub throughput_hangs_on: Vec<ConstantEffect>,
     /// Effects of constants on the total processor use, the largest first.
     pub cpu_hangs_on: Vec<ConstantEffect>,

@@ -5,7 +5,7 @@ use hypervisor::cost::{CostConstant, CostTable};
 
 use super::HostMeasurement;
 
-/// Rule for a constant: a reading minus others, in cycles of the measured clock.
+/// Rule that computes a cost constant: a reading minus others, in cycles of the measured clock.
 struct ConstantRule {
     cost: CostConstant,
     is: &'static str,

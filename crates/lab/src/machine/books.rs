@@ -3,7 +3,7 @@
 
 use thiserror::Error;
 
-/// Two counts that must be equal differ: a defect of the model.
+/// Error: two counts of the model that must be equal differ.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the counts of {what} differ: expected {owed}, found {found}")]
 pub struct CountMismatch {
@@ -22,19 +22,19 @@ pub struct ConservationChecks {
 }
 
 impl ConservationChecks {
-    /// Checks that `found` equals `owed`.
+    /// Checks that two counts of the quantity `what` are equal: the expected `owed` and the counted `found`.
     pub fn balance(&mut self, what: &str, owed: u64, found: u64) {
         if owed != found {
             self.open.get_or_insert_with(|| CountMismatch { what: what.to_owned(), owed, found });
         }
     }
 
-    /// Checks that an event never happened; `times` is its count.
+    /// Checks that the event `what` never happened; `times` is its count.
     pub fn never(&mut self, what: &str, times: u64) {
         self.balance(what, 0, times);
     }
 
-    /// Returns the first violated equation as an error.
+    /// Ends the checks. Returns the first violated equation as an error.
     pub(crate) fn close(self) -> Result<(), CountMismatch> {
         self.open.map_or(Ok(()), Err)
     }

@@ -24,7 +24,7 @@ use std::ops::Range;
 /// (2 MiB here, 4 KiB in Xen 3.4), since neither hits nor walks are charged.
 const IOTLB: (usize, usize) = (64, 4);
 
-/// Function that is assigned to a domain.
+/// PCI function that is assigned to a domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AssignedFunction {
     /// Routing id of the function on the host's bus.
@@ -33,7 +33,7 @@ pub(crate) struct AssignedFunction {
     pub(crate) region: DomainMemoryRegion,
 }
 
-/// Error of a memory request that the IOMMU blocked.
+/// Error: a DMA request of a function was blocked.
 pub(crate) struct DmaBlocked;
 
 /// Memory, IOMMU and interrupts of the machine.
@@ -41,7 +41,7 @@ pub(crate) struct DmaBlocked;
 pub(crate) struct Chipset {
     pub(crate) memory: HostMemory,
     pub(crate) iommu: Iommu,
-    /// Number of requests that the IOMMU allowed outside the guest's memory.
+    /// Number of DMA requests that the IOMMU allowed outside the memory of the function's domain.
     pub(crate) escaped: u64,
     pub(crate) remapper: InterruptRemapper,
     /// Event channels of all domains.
@@ -53,7 +53,8 @@ pub(crate) struct Chipset {
 }
 
 impl Chipset {
-    /// Creates memory for `guests` guests and the service domain's ports, and an IOMMU without functions.
+    /// Creates a chipset with memory for `guests` guests and for `ports` ports of the service domain, and with no
+    /// function assigned.
     pub(crate) fn new(guests: usize, ports: u8, cpus: u16) -> Self {
         Self {
             memory: HostMemory::new((guests + usize::from(ports)) * GUEST_MEMORY as usize),

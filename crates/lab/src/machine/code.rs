@@ -60,7 +60,7 @@ impl GuestApicCode {
         mapped.then(|| Self { cpu: VcpuRegisters { cr3: tables.cr3(), ..VcpuRegisters::default() }, region })
     }
 
-    /// Executes an instruction that exits, which is handled by the policy for ends of interrupt.
+    /// Handles an exit of the guest at an APIC write, with the given policy for EOI writes.
     pub(crate) fn exit(
         &mut self,
         store: ApicStore,
@@ -82,10 +82,10 @@ impl GuestApicCode {
     }
 }
 
-/// Exit qualification of a linear write.
+/// Exit qualification of an APIC access by a linear write.
 const LINEAR_WRITE: u64 = 1 << 12;
 
-/// Host memory in guest-physical addresses.
+/// Memory of a guest, addressed by guest-physical addresses.
 #[derive(Debug)]
 struct GuestMemoryView<'a> {
     memory: &'a mut HostMemory,

@@ -17,7 +17,7 @@ use hypervisor::lapic::{ApicWriteEffect, EoiEffect, Lapic};
 use hypervisor::memory::HostMemory;
 use sim::{VirtualDuration, VirtualInstant};
 
-/// Number of the timer's virtual interrupt.
+/// Number of the timer's virtual interrupt (VIRQ) of an event-channel domain.
 const VIRQ_TIMER: u8 = 0;
 
 /// Clock of the APIC timer: a bus of 100 MHz (Xen's virtual one; a real Nehalem has 133), divided by 16 as in
@@ -30,7 +30,7 @@ const COUNT: VirtualDuration = BUS_TICK.times(16);
 const ENABLE: u32 = 0x1ff;
 const PERIODIC: u32 = 1 << 17;
 
-/// Local APIC, virtual or not, with the guest code that writes to it.
+/// Local APIC, virtual or physical, with the guest code that writes to it.
 #[derive(Debug)]
 pub(crate) struct Apic {
     pub(crate) lapic: Lapic,
@@ -49,7 +49,7 @@ pub(crate) struct ParavirtualTimer {
 /// Interrupt controller of a guest: local APIC or event channels.
 #[derive(Debug)]
 pub(crate) enum InterruptController {
-    /// Local APIC of the guest, virtual or not.
+    /// Local APIC of the guest, virtual or physical.
     Apic(Box<Apic>),
     /// Event channels of the guest: a port for the timer and for each interrupt of the device.
     Events {
@@ -60,7 +60,7 @@ pub(crate) enum InterruptController {
     },
 }
 
-/// Path of a write to the APIC.
+/// Path of a guest's write to its APIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ApicWritePath {
     /// The write does not exit: a bare machine, or APIC virtualization.
@@ -72,7 +72,7 @@ pub(crate) enum ApicWritePath {
 }
 
 impl InterruptController {
-    /// Creates the controller of a guest with a VF, as its kernel has set it up.
+    /// Creates the interrupt controller of a guest with a VF, in the state that the guest's kernel sets up.
     pub(crate) fn direct(
         kind: DomainKind,
         domain: DomainId,
@@ -90,7 +90,7 @@ impl InterruptController {
         Self::Events { domain, ports, timer: ParavirtualTimer::default() }
     }
 
-    /// Creates the controller of a guest with a front end and its event channel.
+    /// Creates the interrupt controller of a guest with a front end and its event channel.
     pub(crate) fn split(
         kind: DomainKind,
         (domain, event): (DomainId, u16),
@@ -131,7 +131,7 @@ impl InterruptController {
         }
     }
 
-    /// Requests the device's interrupt of a vector.
+    /// Makes the device's interrupt with this vector pending in the controller.
     pub(crate) fn request(&mut self, vector: u8, channels: &mut EventChannels) {
         match self {
             Self::Apic(apic) => {
@@ -166,7 +166,7 @@ impl InterruptController {
         }
     }
 
-    /// Advances the guest's timer to `now`.
+    /// Advances the guest's timer to `now`, and makes its interrupt pending if it has expired.
     pub(crate) fn run_timer(&mut self, now: VirtualInstant, channels: &mut EventChannels) {
         match self {
             Self::Apic(apic) => {

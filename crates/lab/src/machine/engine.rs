@@ -18,20 +18,20 @@ pub trait Actor: Sized {
     /// Event that the simulated actor handles.
     type Event: Copy + Debug;
 
-    /// Handles an event of the actor at its time.
+    /// Handles an event of the actor at the event's time `now`.
     fn handle(&mut self, event: Self::Event, now: VirtualInstant, core: &mut SimulationCore<Self::Event>);
 
     /// Executes a step of a virtual CPU, and finishes it with [`SimulationCore`].
     fn execute(&mut self, step: VcpuStep, core: &mut SimulationCore<Self::Event>);
 
-    /// Checks equations that hold at any time, such as frames sent and frames found.
+    /// Checks the actor's conservation equations, such as that of frames sent and frames found.
     fn check_books(&self, books: &mut ConservationChecks);
 }
 
 /// Event in the simulation engine's queue.
 #[derive(Debug, Clone, Copy)]
 enum QueuedEvent<E> {
-    /// The scheduler has to visit this thread.
+    /// The hardware thread is due a visit, which runs the thread's next step.
     Visit(HardwareThreadId),
     /// The scheduler's clocks have reached a deadline.
     Scheduler,
@@ -88,7 +88,7 @@ impl<E: Copy> SimulationCore<E> {
         self.queue.schedule(at, QueuedEvent::Own(event))
     }
 
-    /// Replaces an event by another, or by none.
+    /// Replaces the event `old` by `event` at time `at`, or by none if `at` is `None`.
     pub(crate) fn replace(
         &mut self,
         old: Option<EventKey>,
@@ -104,7 +104,7 @@ impl<E: Copy> SimulationCore<E> {
         self.expect(visit);
     }
 
-    /// Finishes an executed step, and schedules the visit that follows.
+    /// Finishes an executed step, and schedules the next visit of its thread.
     pub(crate) fn finish(&mut self, step: VcpuStep, then: VcpuStepOutcome) {
         self.trace.note(step.began(), WORLD, STEP, &[step.vcpu().index() as u64, step.charges().total()]);
         let visit = self.processors.finish(step, then);
@@ -145,7 +145,7 @@ impl<E: Copy> SimulationCore<E> {
         }
     }
 
-    /// Runs the scheduler at its wake-up.
+    /// Runs the processors' scheduler at its wake-up, and schedules the visits that follow.
     fn run_scheduler(&mut self, now: VirtualInstant) {
         (self.due, self.time) = (None, None);
         for visit in self.processors.run_scheduler(now) {
@@ -161,7 +161,7 @@ impl<E: Copy> SimulationCore<E> {
 }
 
 impl<A: Actor> Simulation<A> {
-    /// Runs all events before `end`.
+    /// Runs the system: handles all events before `end`.
     pub fn run(&mut self, end: VirtualInstant) {
         let Self { core, system } = self;
         core.schedule_wake_up();
@@ -179,8 +179,8 @@ impl<A: Actor> Simulation<A> {
         }
     }
 
-    /// Runs for `warm_up`, reads `counts`, and runs for `span`. Returns these counts, and the cycles used in
-    /// `span`. Violated conservation is an error.
+    /// Runs the system for `warm_up`, calls `counts`, and runs the system for `span`. Returns these counts,
+    /// and the cycles used in `span`. Violated conservation is an error.
     pub(crate) fn observe<C>(
         &mut self,
         (warm_up, span): (VirtualDuration, VirtualDuration),

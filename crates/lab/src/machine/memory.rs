@@ -11,13 +11,13 @@ pub(crate) struct DomainMemoryRegion {
 }
 
 impl DomainMemoryRegion {
-    /// Returns the region of guest `guest`.
+    /// Returns the memory region of the guest with index `guest`.
     pub(crate) const fn of(guest: usize) -> Self {
         Self { host: guest as u64 * GUEST_MEMORY, length: GUEST_MEMORY }
     }
 
-    /// Returns the service domain's region behind those of `guests` guests: a guest's size for each port it
-    /// drives.
+    /// Returns the service domain's memory region, behind those of `guests` guests: a guest's size for each
+    /// port it drives.
     pub(crate) fn of_service(guests: usize, ports: u8) -> Self {
         Self { host: guests as u64 * GUEST_MEMORY, length: u64::from(ports) * GUEST_MEMORY }
     }

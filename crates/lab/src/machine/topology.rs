@@ -15,9 +15,9 @@ pub struct Topology {
     pub threads_per_core: u16,
     /// Number of virtual CPUs of the service domain.
     pub service_cpus: u16,
-    /// Threads of the service domain's virtual CPUs.
+    /// Hardware threads that the service domain's virtual CPUs run on.
     pub service_home: ThreadAssignment,
-    /// Threads of the guests' virtual CPUs.
+    /// Hardware threads that the guests' virtual CPUs run on.
     pub guest_home: ThreadAssignment,
     /// Period of the service domain's timer tick.
     pub service_tick: VirtualDuration,
@@ -27,7 +27,7 @@ pub struct Topology {
     pub wire: WireProperties,
 }
 
-/// Threads that virtual CPUs are assigned to in turn.
+/// Hardware threads that virtual CPUs are assigned to in turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadAssignment {
     /// Threads with this index, one of each core.
@@ -118,19 +118,19 @@ impl Topology {
         self.cores() * self.threads_per_core
     }
 
-    /// Returns the thread of the service domain's virtual CPU `n`.
+    /// Returns the hardware thread of the service domain's virtual CPU `n`.
     #[must_use]
     pub fn service(&self, n: u16) -> HardwareThreadId {
         self.thread_of(self.service_home, n)
     }
 
-    /// Returns the thread of guest `n`.
+    /// Returns the hardware thread of the virtual CPU of guest `n`.
     #[must_use]
     pub fn guest(&self, n: u16) -> HardwareThreadId {
         self.thread_of(self.guest_home, n)
     }
 
-    /// Returns the thread of program `n` of a bare machine. Without a service domain, programs use the second
+    /// Returns the hardware thread of program `n` of a bare machine. Without a service domain, programs use the second
     /// threads once every core has one.
     #[must_use]
     pub fn bare(&self, n: u16) -> HardwareThreadId {
@@ -138,7 +138,7 @@ impl Topology {
         self.thread_of(ThreadAssignment::Sibling(round % self.threads_per_core), n)
     }
 
-    /// Returns the index of the socket of a thread.
+    /// Returns the index of the socket that has this hardware thread.
     #[must_use]
     pub fn socket(&self, thread: HardwareThreadId) -> usize {
         thread.index() / usize::from(self.cores_per_socket * self.threads_per_core)

@@ -32,7 +32,7 @@ use crate::runner::store::RowRecord;
 use crate::value::ParameterValue;
 use seeds::ConfidenceIntervals;
 
-/// Report of a set of rows.
+/// Report of result rows: a section per experiment, and the model's constants, residuals and sensitivity.
 #[derive(Clone, Debug)]
 pub struct ExperimentReport {
     version: String,
@@ -40,7 +40,7 @@ pub struct ExperimentReport {
     seed: u64,
     seeds: usize,
     sections: Vec<ReportSection>,
-    /// Intervals of each row's metrics, if there are several seeds.
+    /// Confidence intervals of each row's metrics, if there are several seeds.
     spreads: Vec<ConfidenceIntervals>,
     stated: Vec<StatedValue>,
     parameters: Vec<ModelConstant>,
@@ -53,9 +53,9 @@ pub struct ExperimentReport {
 struct ReportSection {
     experiment: &'static Experiment,
     changed: Params,
-    /// Rows of the section, in the order of the points.
+    /// Rows of the section, in the order of the experiment's points.
     rows: Vec<ResultRow>,
-    /// Number of points of the sweep that have no row.
+    /// Number of points of the experiment's sweep that have no row.
     missing: usize,
 }
 
@@ -168,18 +168,18 @@ impl ExperimentReport {
         self.spreads.iter().find(|spread| spread.is_of(row)).map(|spread| &spread.half)
     }
 
-    /// Returns the seeds of the rows, for the command line.
+    /// Returns the range of seeds of the rows, for the command line.
     fn seeds(&self) -> SeedRange {
         SeedRange { first: self.seed, count: self.seeds }
     }
 
-    /// Returns the stated values of a section. They apply only to unchanged settings.
+    /// Returns the values that papers state for a section. They apply only to unchanged settings.
     fn stated_of(&self, section: &ReportSection) -> &[StatedValue] {
         if section.changed.is_empty() { &self.stated } else { &[] }
     }
 
-    /// Returns the commands that reproduce all rows: one per choice of settings, and one per point beyond the
-    /// sweeps.
+    /// Returns the commands that reproduce all rows: one per choice of settings, and one per point that is
+    /// not in its experiment's sweep.
     fn commands(&self) -> Vec<String> {
         let mut choices: Vec<(&Params, Vec<&str>)> = Vec::new();
         for section in self.sections.iter().filter(|section| section.sweeps()) {
@@ -218,7 +218,7 @@ impl ExperimentReport {
 }
 
 impl ReportSection {
-    /// Returns the identifier of the section in the page.
+    /// Returns the section's identifier in the HTML page.
     fn id(&self) -> String {
         let name = format!("{} {}", self.experiment.name, self.changed);
         let plain = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
@@ -231,12 +231,12 @@ impl ReportSection {
         sweep.into_iter().chain(self.beyond(seeds)).collect()
     }
 
-    /// Returns `true` if a row of the sweep exists.
+    /// Returns `true` if the section has a row for a point of its experiment's sweep.
     fn sweeps(&self) -> bool {
         self.missing < plan::points(self.experiment).len()
     }
 
-    /// Returns the commands for rows whose points are beyond the sweep.
+    /// Returns a command for each row whose point is not in the experiment's sweep.
     fn beyond(&self, seeds: SeedRange) -> Vec<String> {
         let points = plan::points(self.experiment);
         let beyond = self.rows.iter().filter(|row| !points.contains(&axes(self.experiment, &row.params)));

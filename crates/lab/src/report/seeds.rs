@@ -24,7 +24,8 @@ impl ConfidenceIntervals {
     }
 }
 
-/// Returns one record per point, in the order of the first seed.
+/// Merges the records of each point over all seeds. Returns one record per point with its intervals, in the
+/// order of the first seed.
 pub(super) fn merge(records: Vec<RowRecord>) -> (Vec<RowRecord>, Vec<ConfidenceIntervals>) {
     let mut points: Vec<Vec<RowRecord>> = Vec::new();
     for record in records {

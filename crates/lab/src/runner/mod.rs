@@ -29,7 +29,7 @@ use crate::row::{ResultRow, rounded};
 use plan::{ExperimentSelection, PlannedPoint, RunPlanError, SettingAssignment, Shard};
 use store::{RowRecord, RowStore, RowStoreError};
 
-/// Options of an experiment run.
+/// Options of a run of experiments.
 #[derive(Clone, Debug)]
 pub struct ExperimentOptions {
     /// Seed from which every point's seed is derived.
@@ -46,7 +46,7 @@ pub struct ExperimentOptions {
     pub out: Option<PathBuf>,
 }
 
-/// Result of an experiment run.
+/// Result of a run of experiments.
 #[derive(Clone, Debug, Default)]
 pub struct RunResult {
     /// Records of all points, in the order of the points.
@@ -108,7 +108,7 @@ pub enum LabError {
         failures: Vec<FailedPoint>,
         /// Number of points that were to be run.
         points: usize,
-        /// Result of the other points.
+        /// Result of the points that did not fail.
         run: Box<RunResult>,
     },
     /// Result rows cannot be written to the output.
@@ -169,7 +169,7 @@ pub fn run(
     })
 }
 
-/// Result of a point: its record, with the outcome if it was run now.
+/// Result of a point: its record, with the outcome if the point was run and not taken from the folder.
 type PointResult = Result<(RowRecord, Option<PointOutcome>), PointError>;
 
 #[derive(Debug)]
@@ -178,7 +178,7 @@ enum PointError {
     Store(RowStoreError),
 }
 
-/// Runs points until none is left.
+/// Runs the points that no other thread has taken, and sends each result to `done`.
 fn work(
     points: &[PlannedPoint],
     next: &AtomicUsize,
@@ -195,7 +195,7 @@ fn work(
     }
 }
 
-/// Returns the record of a point, from the folder or by running the point.
+/// Returns the stored record of a point, or runs the point and stores its record.
 fn find(planned: &PlannedPoint, store: Option<&RowStore>, options: &ExperimentOptions) -> PointResult {
     let seed = options.seed;
     if let Some(record) = store.and_then(|store| store.find(seed, planned)) {

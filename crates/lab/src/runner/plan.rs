@@ -134,7 +134,7 @@ pub fn points(experiment: &'static Experiment) -> Vec<Params> {
     combinations(experiment, &[]).into_iter().map(|values| name_values(experiment, values)).collect()
 }
 
-/// Returns the points to run, in order.
+/// Returns the points that the selection and the options include, with seeds and settings, in order.
 pub(super) fn plan(
     catalogue: &Catalogue,
     selection: &ExperimentSelection,
@@ -313,8 +313,8 @@ fn name_values(experiment: &Experiment, values: Vec<ParameterValue>) -> Params {
     experiment.axes.iter().map(|axis| axis.name.to_owned()).zip(values).collect()
 }
 
-/// Applies axes that vary settings: such a setting has its value on the axis and is not listed as changed.
-/// Returns all settings and the changed ones.
+/// Splits the settings that axes vary from the changed ones: such a setting has its value on the axis and is not listed
+/// as changed. Returns all settings and the changed ones.
 fn vary(axes: &Params, settings: &Params, changed: &Params) -> (Params, Params) {
     let at =
         |(name, value): (&str, &ParameterValue)| (name.to_owned(), axes.get(name).unwrap_or(value).clone());

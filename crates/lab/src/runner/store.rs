@@ -20,7 +20,7 @@ pub struct RowRecord {
     pub version: String,
     /// Seed of the run that produced the row.
     pub seed: u64,
-    /// Parameters and metrics of the point.
+    /// Result row of the point: its parameters and metrics.
     pub row: ResultRow,
     /// Hash of all traced events of the point's run.
     pub trace: u64,

@@ -25,7 +25,7 @@ pub(super) struct AptRoot {
 }
 
 impl AptRoot {
-    /// Fetches the package lists of `archive` into a folder under `work`.
+    /// Creates a private apt in a folder under `work`, and fetches the package lists of `archive`.
     pub(super) fn open(
         work: &Path,
         archive: DebianRelease,
@@ -68,7 +68,7 @@ impl AptRoot {
         run(self.tool("apt-get").args(["-q", "update"])).map(drop)
     }
 
-    /// Downloads packages with all their dependencies; returns the files.
+    /// Downloads packages with all their dependencies, and returns the package files.
     pub(super) fn fetch(
         &self,
         what: &str,
@@ -100,7 +100,7 @@ impl AptRoot {
         files.into_iter().next().ok_or_else(unexpected)
     }
 
-    /// Returns the dependencies of a package, in a given suite or of the newest version.
+    /// Returns the names of the dependencies of a package, in a given suite or of the newest version.
     pub(super) fn dependencies(&self, package: &str, suite: Option<&str>) -> Result<Vec<String>> {
         let mut command = self.tool("apt-cache");
         command.args(suite.map(|suite| format!("-oAPT::Default-Release={suite}")));
@@ -109,7 +109,7 @@ impl AptRoot {
         Ok(output::dependencies(&printed).map(str::to_owned).collect())
     }
 
-    /// Returns the files that a download command will leave, including files of earlier downloads.
+    /// Returns the package files that a download command will leave, including files of earlier downloads.
     fn planned(&self, command: &mut Command) -> Result<Vec<PathBuf>> {
         // Apt does not print files that were downloaded before, so it gets an empty folder here.
         let nowhere = format!("Dir::Cache::archives={}", self.folder.join("nowhere").display());

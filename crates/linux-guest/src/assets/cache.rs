@@ -1,4 +1,5 @@
-//! The cache folder: finished parts, a work folder, and a lock. The parts' recipes are in the other modules.
+//! The cache folder of the guests' files: finished parts, a work folder, and a lock. The parts' recipes are in the
+//! other modules.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -7,8 +8,8 @@ use std::path::{Path, PathBuf};
 use super::error::{PathContext, Result};
 use super::progress::ProgressReporter;
 
-/// Cache folder of finished guest parts (kernels, programs). Building in the folder takes its lock, which is held
-/// until this is dropped; reading does not, since finished parts are complete.
+/// Cache folder of finished guest parts (kernels, programs). Building a part takes the folder's lock until this value
+/// is dropped; reading needs no lock, since finished parts are complete.
 #[derive(Debug)]
 pub(super) struct AssetCache {
     folder: PathBuf,
@@ -47,7 +48,8 @@ impl AssetCache {
         self.folder.join("work")
     }
 
-    /// Returns the path of the part with this recipe, which exists once it is [`publish`](Self::publish)ed.
+    /// Returns the path of the part `name` with this recipe, which exists once the part is
+    /// [`publish`](Self::publish)ed.
     pub(super) fn part(&self, name: &str, recipe: &str) -> PathBuf {
         self.folder.join(format!("{name}-{:016x}", fnv1a(recipe.as_bytes())))
     }
@@ -60,7 +62,7 @@ impl AssetCache {
         Ok(build_folder)
     }
 
-    /// Moves a finished part to its place in the cache in one step.
+    /// Moves a finished part into the cache by one rename, so that no process sees an incomplete part.
     pub(super) fn publish(&self, built: &Path, part: &Path) -> Result<()> {
         fs::rename(built, part).at(part)
     }

@@ -8,7 +8,7 @@ const DIRECTORY: u32 = 0o040_755;
 const EXECUTABLE: u32 = 0o100_755;
 const SYMLINK: u32 = 0o120_777;
 
-/// Writer of a cpio archive to `out`. Folders must be added before their contents.
+/// Writer of a cpio archive to `out`. Folders must be added before the files in them.
 #[derive(Debug)]
 pub(super) struct CpioWriter<W> {
     out: W,
@@ -62,7 +62,8 @@ impl<W: Write> CpioWriter<W> {
         self.pad(contents.len())
     }
 
-    /// Pads to a multiple of four, as the header with name, and the contents, require.
+    /// Pads the output to a multiple of four bytes, as the format requires after a header with its name and after
+    /// contents.
     fn pad(&mut self, written: usize) -> io::Result<()> {
         self.out.write_all(&[0; 3][..written.wrapping_neg() % 4])
     }

@@ -1,4 +1,4 @@
-//! A Debian 13 as a folder, its packages installed by their own scripts: for tests of an installed system with
+//! A Debian 13 system in a folder, its packages installed by their own scripts: for tests of an installed system with
 //! systemd and libvirt. Made by mmdebstrap, which needs root. It has no kernel and no QEMU, and is not started.
 
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ const PACKAGES: [&str; 7] = [
     "procps",
     "systemd",
 ];
-/// Patterns of the packages' files that are not installed, as the tests do not need them.
+/// Patterns of files in packages that are not installed, as the tests do not need them.
 const LEFT_OUT: [&str; 3] = ["/usr/share/doc/*", "/usr/share/locale/*", "/usr/share/man/*"];
 
-/// Folder of the Debian system in the cache. Its contents must not be changed.
+/// Folder of a Debian system in the cache. Its contents must not be changed.
 #[derive(Clone, Debug)]
 pub struct DebianRoot {
     folder: PathBuf,

@@ -8,7 +8,7 @@ use super::error::{AssetError, Result};
 use super::sources::DebianRelease;
 use super::{AssetBuilder, apt, libraries};
 
-/// Debian package, and the path of its program.
+/// Debian package of a tool, and the path of the tool's program in it.
 struct DebianTool {
     package: &'static str,
     program: &'static str,
@@ -43,7 +43,7 @@ pub fn apparmor_parser() -> Result<Command> {
     Ok(command)
 }
 
-/// Unpacks a tool's packages into the cache, if they are missing; returns the folder of the tool.
+/// Unpacks a tool's packages into the cache, if they are missing, and returns the tool's folder there.
 fn unpacked(tool: &DebianTool) -> Result<PathBuf> {
     let &DebianTool { package: name, program } = tool;
     let mut builder = AssetBuilder::open()?;

@@ -28,7 +28,7 @@ impl DpdkSeries {
         }
     }
 
-    /// Returns the number of DPDK's binary interface, a suffix of the names of packages and files.
+    /// Returns the version of DPDK's binary interface, a suffix of the names of packages and files.
     fn abi(self) -> u8 {
         match self {
             Self::Bookworm2211 => 23,
@@ -48,9 +48,9 @@ impl DpdkSeries {
     }
 }
 
-/// Package of testpmd. The package is fetched alone: its dependencies are a compiler's.
+/// Debian package that contains testpmd. The package is fetched alone: its dependencies are a compiler's.
 const PROGRAM_PACKAGE: &str = "dpdk-dev";
-/// Libraries that testpmd is linked to, directly or indirectly, and the drivers, by their packages' names.
+/// Package names of the libraries that testpmd is linked to, directly or indirectly, and of the drivers.
 const LIBRARIES: [&str; 18] = [
     "bitratestats",
     "bpf",
@@ -92,7 +92,7 @@ pub(super) fn prepare(builder: &mut AssetBuilder, series: DpdkSeries, initramfs:
     Ok(part)
 }
 
-/// Returns the archive that is appended to an initramfs, from the cache or built.
+/// Returns the path of the archive with testpmd that is appended to an initramfs, from the cache or built.
 fn prepare_archive(builder: &mut AssetBuilder, series: DpdkSeries) -> Result<PathBuf> {
     let part = builder.cache.part("dpdk", &format!("3 {} {PLUGINS:?}", recipe(series)));
     if builder.needs_build(&part)? {
@@ -104,13 +104,13 @@ fn prepare_archive(builder: &mut AssetBuilder, series: DpdkSeries) -> Result<Pat
     Ok(part)
 }
 
-/// Returns the recipe of a cached part that contains testpmd.
+/// Returns the recipe of a cached part that contains testpmd of this series.
 pub(super) fn recipe(series: DpdkSeries) -> String {
     format!("{} {PROGRAM_PACKAGE} {:?}", series.archive().name(), series.packages())
 }
 
-/// Unpacks testpmd with its libraries into a build folder, with `more` packages and all their dependencies, and
-/// packages that come `alone`.
+/// Unpacks testpmd with its libraries into a build folder. Also unpacks the packages `more` with all their
+/// dependencies, and the packages `alone` without dependencies.
 pub(super) fn unpack(
     builder: &mut AssetBuilder,
     series: DpdkSeries,
@@ -132,8 +132,8 @@ pub(super) fn unpack(
     Ok(root)
 }
 
-/// Builds the archive: testpmd in /bin, its libraries and their linker in the guest's folders, and the drivers. The
-/// guest's other programs also work with these newer libraries.
+/// Builds the initramfs archive of testpmd: the program in /bin, its libraries and their linker in the guest's folders,
+/// and the drivers. The guest's other programs also work with these newer libraries.
 fn archive(series: DpdkSeries, root: &Path) -> Result<Vec<u8>> {
     let (abi, folder) = (series.abi(), series.plugin_folder());
     let plugins = PLUGINS.map(|plugin| format!("{folder}/{plugin}.so.{abi}.0"));

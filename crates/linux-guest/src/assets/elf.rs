@@ -3,11 +3,11 @@
 
 /// Magic number of an ELF file with 64 bits, little-endian.
 const MAGIC: &[u8] = b"\x7fELF\x02\x01";
-/// Types of ELF program headers: loaded segment and dynamic linker.
+/// Types of ELF program headers: loaded segment, and path of the dynamic linker.
 const PT_LOAD: u32 = 1;
 const PT_INTERP: u32 = 3;
 
-/// Returns the contents of the section called `wanted`, if the file is such an ELF file and has it.
+/// Returns the contents of the section called `wanted`, if the file is a 64-bit little-endian ELF file and has it.
 pub(super) fn section<'a>(file: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
     if !file.starts_with(MAGIC) {
         return None;
@@ -25,7 +25,7 @@ pub(super) fn section<'a>(file: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
     })
 }
 
-/// Returns the part of a program that is loaded to run the program. The part for debuggers, which is larger, is
+/// Returns the part of a program's file that is loaded to run the program. The part for debuggers, which is larger, is
 /// omitted.
 pub(super) fn loaded(file: &[u8]) -> Option<Vec<u8>> {
     let ends = segments(file, PT_LOAD)?.map(|(start, size)| start.checked_add(size));
@@ -38,7 +38,7 @@ pub(super) fn loaded(file: &[u8]) -> Option<Vec<u8>> {
     Some(kept)
 }
 
-/// Returns the dynamic linker that a program requests; `None` without one.
+/// Returns the path of the dynamic linker that a program requests; `None` without one.
 pub(super) fn interpreter(file: &[u8]) -> Option<&str> {
     let (start, size) = segments(file, PT_INTERP)?.next()?;
     str::from_utf8(file.get(start..start.checked_add(size)?)?).ok()?.strip_suffix('\0')
@@ -77,7 +77,7 @@ fn take<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 pub(super) mod tests {
     use super::*;
 
-    /// Builds an ELF file with a section `.modinfo` of these contents and the table of names that it needs.
+    /// Builds an ELF file with these contents as its section `.modinfo`, and with the table of section names.
     pub(in crate::assets) fn with_modinfo(contents: &[u8]) -> Vec<u8> {
         let names = b"\0.modinfo\0.shstrtab\0";
         let headers = 0x40 + names.len() + contents.len();

@@ -1,4 +1,4 @@
-//! Reasons why assets could not be prepared, with remedies.
+//! Reasons why the guests' files could not be prepared, with remedies.
 
 use std::io;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub enum AssetError {
     /// The QEMU that the environment names cannot be used.
     #[error("{program} is not QEMU 10.1 or later with vfio-user-pci; it reports {found}")]
     Qemu {
-        /// Path of the QEMU that was asked for its version.
+        /// Path of the QEMU that the environment names.
         program: String,
         /// Output of the QEMU that was asked for its version.
         found: String,
@@ -34,7 +34,7 @@ pub enum AssetError {
         "the Debian archive cannot be verified: {0}. Install or update the package debian-archive-keyring"
     )]
     Keyring(String),
-    /// A program that was run to prepare the assets failed.
+    /// A program that prepares the guests' files failed.
     #[error("{program} failed: {detail}")]
     Program {
         /// Name of the failed program and the first of its arguments.
@@ -50,14 +50,14 @@ pub enum AssetError {
         /// Error that the system returned for the file.
         source: io::Error,
     },
-    /// A Debian package has unexpected contents.
+    /// A Debian package lacks an expected file or part.
     #[error("unexpected package contents: {0}")]
     Contents(String),
 }
 
 pub(super) type Result<T> = std::result::Result<T, AssetError>;
 
-/// Extension of I/O results that attaches the path to an error.
+/// Extension of I/O results that converts an error into an [`AssetError`] with the path of its file.
 pub(super) trait PathContext<T> {
     fn at(self, path: &Path) -> Result<T>;
 }
@@ -68,7 +68,7 @@ impl<T> PathContext<T> for io::Result<T> {
     }
 }
 
-/// Runs a program to its end and returns its output; a failure becomes an error with the last lines.
+/// Runs a program to its end and returns its output. A failure becomes an error with the last lines of standard error.
 pub(super) fn run(command: &mut Command) -> Result<Output> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|source| AssetError::File { path: program, source })?;

@@ -77,7 +77,7 @@ impl HostDpdk {
         self.root.join(open_vswitch::SCHEMA)
     }
 
-    /// Returns the path of the driver of DPDK's memory pools, which no program is linked to.
+    /// Returns the path of DPDK's driver of memory pools, which no program is linked to.
     pub fn pool(&self) -> PathBuf {
         self.plugin(POOL)
     }

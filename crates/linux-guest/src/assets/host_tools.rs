@@ -1,4 +1,5 @@
-//! The guests' programs on the host, for the peer of a guest: the host needs no iperf3 or ping of its own.
+//! The guests' programs busybox and iperf3 on the host, for the peer of a guest: the host needs no iperf3 or
+//! ping of its own.
 
 use std::process::Command;
 

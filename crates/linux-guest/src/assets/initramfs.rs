@@ -1,5 +1,5 @@
-//! The guest's whole file system: busybox and the other tools with their libraries, modules, and the init script
-//! that answers the control channel. Built from the other parts in the cache.
+//! The initramfs with the guest's whole file system: busybox and the other tools with their libraries, modules, and the
+//! init script that answers the control channel. Built from the other parts in the cache.
 
 use std::fs;
 use std::io::Write;
@@ -29,7 +29,7 @@ const FOLDERS: [&str; 13] = [
     "usr/share/misc",
 ];
 
-/// Returns the initramfs from the cache, or builds it if it is missing.
+/// Returns the path of the guest's initramfs in the cache. Builds the initramfs if it is missing.
 pub(super) fn prepare(
     builder: &mut AssetBuilder,
     series: KernelSeries,

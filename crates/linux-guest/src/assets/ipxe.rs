@@ -10,7 +10,7 @@ use super::{AssetBuilder, apt};
 const PACKAGE: &str = "ipxe";
 const IMAGE: &str = "usr/lib/ipxe/ipxe.lkrn";
 
-/// Returns the iPXE image from the cache, or fetches and unpacks it if it is missing.
+/// Returns the path of the iPXE image in the cache. Fetches and unpacks the image if it is missing.
 pub(super) fn prepare(builder: &mut AssetBuilder) -> Result<PathBuf> {
     let part = builder.cache.part("ipxe", &format!("1 trixie {PACKAGE} {IMAGE}"));
     if builder.needs_build(&part)? {

@@ -1,4 +1,4 @@
-//! Debian's kernel: the image, unpacked where possible, and the modules that a guest may load.
+//! Debian's kernel for a guest: the image, unpacked where possible, and the modules that a guest may load.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use super::{AssetBuilder, KernelSeries, modules};
 const META_PACKAGE: &str = "linux-image-amd64";
 /// Prefix of the name of a kernel's package, before the release.
 const IMAGE_PACKAGE: &str = "linux-image-";
-/// Modules of a guest: the drivers under test, the one that they are compared with, those for a driver outside the
-/// kernel, VLANs, and the control channel.
+/// Names of a guest's kernel modules: the drivers under test, the one that they are compared with, those for a driver
+/// outside the kernel, VLANs, and the control channel.
 const MODULES: [&str; 10] = [
     "igb",
     "igbvf",
@@ -26,14 +26,14 @@ const MODULES: [&str; 10] = [
     "virtio_console",
 ];
 
-/// Kernel of a guest in the cache.
+/// Kernel of a guest in the cache: its image and its modules.
 #[derive(Debug)]
 pub(super) struct CachedKernel {
     folder: PathBuf,
 }
 
 impl CachedKernel {
-    /// Returns the path of the image that QEMU boots.
+    /// Returns the path of the kernel image that QEMU boots.
     pub(super) fn image(&self) -> PathBuf {
         self.folder.join("image")
     }
@@ -68,7 +68,8 @@ pub(super) fn prepare(
     Ok(CachedKernel { folder })
 }
 
-/// Returns the kernel's package, and the further parts of the same release that newer kernels consist of.
+/// Returns the names of the kernel's package, and of the further packages of the same release that newer kernels
+/// consist of.
 fn packages(apt: &AptRoot, series: KernelSeries) -> Result<Vec<String>> {
     let stands_for = apt.dependencies(META_PACKAGE, series.suite())?;
     let release = |name: &String| Some(name.strip_prefix(IMAGE_PACKAGE)?.to_owned());

@@ -9,7 +9,7 @@ use super::error::{AssetError, Result, run};
 const FOLDERS: [&str; 2] = ["lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu"];
 const LINKER: &str = "ld-linux-x86-64.so.2";
 
-/// Returns the dynamic linker of a root that packages were unpacked into.
+/// Returns the path of the dynamic linker under a root that packages were unpacked into.
 pub(super) fn linker(root: &Path) -> PathBuf {
     find(root, LINKER)
 }
@@ -32,12 +32,13 @@ pub(super) fn needed(root: &Path, program: &str) -> Result<Vec<(String, PathBuf)
     listed(linked(root).arg("--list").arg(root.join(program)), root)
 }
 
-/// Returns the libraries that a program of this host loads with its own dynamic linker.
+/// Returns the libraries that a program of this host loads with its own dynamic linker: their names and their paths.
 pub(super) fn of_host(linker: &Path, program: &Path) -> Result<Vec<(String, PathBuf)>> {
     listed(Command::new(linker).arg("--list").arg(program), Path::new("/"))
 }
 
-/// Returns the libraries that a dynamic linker lists, all of which have to be under `root`.
+/// Runs a dynamic linker that lists a program's libraries, and returns their names and paths, which have to be under
+/// `root`.
 fn listed(command: &mut Command, root: &Path) -> Result<Vec<(String, PathBuf)>> {
     let output = run(command)?;
     let libraries = parse(&String::from_utf8_lossy(&output.stdout));
@@ -58,7 +59,7 @@ fn linked(root: &Path) -> Command {
     command
 }
 
-/// Parses lines of `name => path (address)`, except that of the linker itself.
+/// Parses a dynamic linker's list: lines of `name => path (address)`, except that of the linker itself.
 fn parse(list: &str) -> Vec<(String, PathBuf)> {
     let library = |line: &str| {
         let (name, rest) = line.trim().split_once(" => ")?;

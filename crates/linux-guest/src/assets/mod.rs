@@ -61,14 +61,14 @@ use error::Result;
 use progress::ProgressReporter;
 use sources::{DebianMirror, DebianRelease};
 
-/// Debian kernel that a guest boots.
+/// Debian's kernel version that a guest boots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KernelSeries {
     /// Linux 6.1, the kernel of Debian 12 (bookworm).
     Bookworm61,
     /// Linux 6.12, the kernel of Debian 13 (trixie).
     Trixie612,
-    /// The newest kernel for Debian 13, from trixie-backports.
+    /// The newest kernel for Debian 13, from its suite trixie-backports.
     TrixieBackports,
 }
 
@@ -98,18 +98,18 @@ impl KernelSeries {
     }
 }
 
-/// Files to boot a guest with.
+/// Files to boot a guest with: QEMU, kernel and initramfs.
 #[derive(Clone, Debug)]
 pub struct BootFiles {
     qemu: Qemu,
     kernel: PathBuf,
     initramfs: PathBuf,
-    /// Initramfs as well, if it is a temporary file of these assets, and not of the cache.
+    /// Temporary file of `initramfs`, if the initramfs is not in the cache. Dropping the last copy removes the file.
     own: Option<Arc<TempPath>>,
 }
 
 impl BootFiles {
-    /// Finds the assets in the cache, or downloads and builds them, and reports the steps on standard error.
+    /// Finds the files of a guest in the cache, or downloads and builds them, and reports the steps on standard error.
     ///
     /// The first call on a machine fetches 100 to 250 MB; later calls take milliseconds and no network.
     ///
@@ -136,7 +136,7 @@ impl BootFiles {
         Ok(Self { qemu, kernel, initramfs, own: None })
     }
 
-    /// Returns the same guest with DPDK's `dpdk-testpmd` beside its other programs. Fetches 30 MB the first time.
+    /// Returns the same files with DPDK's `dpdk-testpmd` added to the guest's programs. Fetches 30 MB the first time.
     ///
     /// # Errors
     ///
@@ -148,8 +148,8 @@ impl BootFiles {
         Ok(self)
     }
 
-    /// Returns the same guest with a program of this host in the guest's /bin, which runs with the libraries of this
-    /// host.
+    /// Returns the same files with a program of this host added in the guest's /bin, which runs with the libraries of
+    /// this host.
     ///
     /// # Errors
     ///
@@ -161,8 +161,8 @@ impl BootFiles {
         Ok(self)
     }
 
-    /// Returns iPXE as an image for `-kernel`, with drivers for the cards it knows; pass its script as the
-    /// initramfs. Fetches 1 MB the first time.
+    /// Returns the path of iPXE as an image for QEMU's `-kernel`, with drivers for the cards it knows; pass its script
+    /// as the initramfs. Fetches 1 MB the first time.
     ///
     /// # Errors
     ///
@@ -191,12 +191,12 @@ impl BootFiles {
     }
 }
 
-/// Tools of the recipes: the cache, the mirror, and the report of progress.
+/// Shared tools of the recipes that build the parts: the cache, the Debian mirror, and the report of progress.
 struct AssetBuilder {
     cache: AssetCache,
     mirror: DebianMirror,
     progress: ProgressReporter,
-    /// Archives whose package lists are up to date.
+    /// Private apts whose package lists are up to date, one for each Debian release in use.
     open: Vec<AptRoot>,
 }
 
@@ -221,7 +221,7 @@ impl AssetBuilder {
         Ok(root)
     }
 
-    /// Returns true if this process has to build a part of the cache.
+    /// Returns true if this process has to build a part of the cache; waits while another process builds.
     fn needs_build(&mut self, part: &Path) -> Result<bool> {
         self.cache.needs_build(part, &mut self.progress)
     }

@@ -19,14 +19,15 @@ struct KernelModule {
     info: ModuleInfo,
 }
 
-/// Contents of a kernel module's `.modinfo` section.
+/// Dependencies and aliases from a kernel module's `.modinfo` section.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct ModuleInfo {
     depends: Vec<String>,
     aliases: Vec<String>,
 }
 
-/// Copies `wanted` with their dependencies from `from` (a `/lib/modules/RELEASE`) to `to`.
+/// Copies the modules `wanted` with their dependencies from `from` (a `/lib/modules/RELEASE`) to `to`, and writes
+/// modprobe's indexes there.
 pub(super) fn pick(wanted: &[&str], from: &Path, to: &Path, tools: &GuestTools) -> Result<()> {
     let mut files = BTreeMap::new();
     index(from, &mut files)?;
@@ -117,7 +118,8 @@ fn write(modules: &BTreeMap<String, KernelModule>, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns a module's line `path: dependency ...`, in the reverse of the order in which modprobe loads them.
+/// Returns a module's line `path: dependency ...` for `modules.dep`. The dependencies are in the reverse of the order
+/// in which modprobe loads them.
 fn dep_line(name: &str, modules: &BTreeMap<String, KernelModule>) -> String {
     let mut order = Vec::new();
     load_order(name, modules, &mut BTreeSet::new(), &mut order);
@@ -126,7 +128,7 @@ fn dep_line(name: &str, modules: &BTreeMap<String, KernelModule>) -> String {
     format!("{module}: {}\n", paths.collect::<Vec<_>>().join(" "))
 }
 
-/// Appends the module's path after those of all its dependencies.
+/// Appends a module's path to `order`, after the paths of all its dependencies.
 fn load_order<'a>(
     name: &'a str,
     modules: &'a BTreeMap<String, KernelModule>,

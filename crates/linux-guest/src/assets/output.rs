@@ -1,6 +1,6 @@
 //! Parses the output of apt.
 
-/// Returns the file names in the output of `apt-get --print-uris`: `'uri' name size hash`.
+/// Returns the names of package files in the output of `apt-get --print-uris`: `'uri' name size hash`.
 pub(super) fn package_files(print_uris: &str) -> Vec<String> {
     let file = |line: &str| {
         let rest = line.strip_prefix('\'')?.split_once("' ")?.1;
@@ -21,7 +21,7 @@ pub(super) fn dependencies(depends: &str) -> impl Iterator<Item = &str> {
     depends.lines().filter_map(|line| line.trim_start().strip_prefix("Depends: ")).map(str::trim)
 }
 
-/// Returns true if `apt-get update` failed because a key is missing.
+/// Returns true if the errors of `apt-get update` report that a key is missing.
 pub(super) fn is_missing_key(stderr: &str) -> bool {
     stderr.contains("NO_PUBKEY") || stderr.contains("is not signed") || stderr.contains("Missing key")
 }

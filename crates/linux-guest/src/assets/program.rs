@@ -1,7 +1,6 @@
-//! A program of this host for a guest: its loaded part, with the dynamic linker and its linked libraries,
-//! which may be newer than the guest's own. It is a second archive behind the guest's initramfs, in a file of
-//! its own that is not cached, since a program under test changes with each build. Files that a program opens at
-//! run time are not included.
+//! A program of this host for a guest: its loaded part, with the dynamic linker and its linked libraries, which may be
+//! newer than the guest's own. It is a second archive behind the guest's initramfs, in a file of its own that is not
+//! cached, since a program under test changes with each build. Files that a program opens at run time are not included.
 
 use std::env;
 use std::fs;
@@ -17,7 +16,7 @@ use super::{elf, libraries};
 /// Folder of the program in the guest, separate from the files of the guest's own programs.
 const FOLDER: &str = "opt";
 
-/// Builds `initramfs` with `program`, as a temporary file that is removed on drop.
+/// Creates a temporary file with `initramfs` and `program` in it, which is removed on drop.
 pub(super) fn prepare(initramfs: &Path, program: &Path) -> Result<TempPath> {
     let mut file = NamedTempFile::with_prefix("softiov-initramfs-").at(&env::temp_dir())?;
     let contents = [fs::read(initramfs).at(initramfs)?, archive(program)?].concat();
@@ -25,8 +24,8 @@ pub(super) fn prepare(initramfs: &Path, program: &Path) -> Result<TempPath> {
     Ok(file.into_temp_path())
 }
 
-/// Builds an archive of the program, its libraries, and a script in /bin with the program's name that starts it with
-/// them.
+/// Builds the initramfs archive of the program, its libraries, and a script in /bin with the program's name that starts
+/// it with them.
 fn archive(program: &Path) -> Result<Vec<u8>> {
     let unfit =
         || AssetError::Contents(format!("{} is not a program that a guest can run", program.display()));

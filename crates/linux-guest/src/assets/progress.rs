@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{IsTerminal, Write, stderr};
 
-/// Report of progress: one line per step; a terminal redraws the running step's line.
+/// Report of the preparation's progress: one line per step; a terminal redraws the running step's line.
 #[derive(Debug)]
 pub(super) struct ProgressReporter {
     terminal: bool,
@@ -31,7 +31,7 @@ impl ProgressReporter {
         }
     }
 
-    /// Ends the line that a terminal redraws.
+    /// Ends the line of the running step, which a terminal redraws.
     pub(super) fn finish(&mut self) {
         if self.drawn {
             tell(format_args!("\n"));

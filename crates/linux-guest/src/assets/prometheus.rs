@@ -18,7 +18,7 @@ pub struct Prometheus {
     pub tool: PathBuf,
 }
 
-/// Returns Prometheus from the cache. Fetches 19 MB the first time.
+/// Returns the programs of Prometheus from the cache. Fetches 19 MB the first time.
 ///
 /// # Errors
 ///

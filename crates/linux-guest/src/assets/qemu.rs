@@ -1,5 +1,6 @@
-//! A QEMU with vfio-user (10.1 or later): the given one, the system's own, or Debian's unpacked into the cache and
-//! run through its own dynamic linker, since it needs a newer libc than an older host has.
+//! A QEMU with vfio-user (10.1 or later): the one that the environment names, the system's own, or Debian's. Debian's
+//! is unpacked into the cache and run through its own dynamic linker, since it needs a newer libc than an older host
+//! has.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -32,12 +33,12 @@ impl Qemu {
         Self { program, arguments: Vec::new() }.checked()
     }
 
-    /// Returns the system's own QEMU, if it is new enough.
+    /// Returns the QEMU of this system, if it is version 10.1 or later.
     pub(super) fn of_system() -> Option<Self> {
         Self::at("qemu-system-x86_64".into()).ok()
     }
 
-    /// Returns a QEMU under an unpacked root file system, with all its libraries.
+    /// Returns the QEMU in an unpacked root file system, with all its libraries.
     fn in_root(root: &Path) -> Result<Self> {
         let libraries = LIBRARIES.map(|folder| root.join(folder).display().to_string()).join(":");
         let program = root.join("usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2");
@@ -80,7 +81,7 @@ pub(super) fn prepare(builder: &mut AssetBuilder) -> Result<Qemu> {
     Qemu::in_root(&part)
 }
 
-/// Returns major and minor of "QEMU emulator version 11.1.3 (Debian 1:11.1.3+ds-1~bpo13+1)".
+/// Returns the major and minor version in a line such as "QEMU emulator version 11.1.3 (Debian 1:11.1.3+ds-1~bpo13+1)".
 fn version_of(line: &str) -> Option<(u32, u32)> {
     let version = line.strip_prefix("QEMU emulator version ")?.split_whitespace().next()?;
     let mut numbers = version.split('.').map(str::parse);

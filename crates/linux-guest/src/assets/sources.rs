@@ -16,7 +16,7 @@ const SUITES: [&str; 8] =
 pub(super) enum DebianRelease {
     /// Debian 12 with security updates: the guest's tools and Linux 6.1.
     Bookworm,
-    /// Debian 13 with security updates and backports: QEMU, Linux 6.12 and the newest.
+    /// Debian 13 with security updates and backports: QEMU, Linux 6.12 and the newest kernel.
     Trixie,
 }
 
@@ -28,7 +28,7 @@ impl DebianRelease {
         }
     }
 
-    /// Returns the Debian suite whose package versions apt prefers.
+    /// Returns the name of the Debian suite whose package versions apt prefers.
     pub(super) fn target_release(self) -> &'static str {
         match self {
             Self::Bookworm => "bookworm",
@@ -36,7 +36,7 @@ impl DebianRelease {
         }
     }
 
-    /// Returns the sources.list of a private apt that trusts only `keyring`.
+    /// Returns the text of a sources.list for a private apt that trusts only `keyring`.
     pub(super) fn sources_list(self, mirror: &DebianMirror, keyring: &Path) -> String {
         let name = self.name();
         let options = format!("[arch=amd64 signed-by={}]", keyring.display());
@@ -49,7 +49,7 @@ impl DebianRelease {
     }
 }
 
-/// Addresses of a Debian archive's mirror.
+/// Addresses of a Debian mirror: that of the main archive, and that of security updates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DebianMirror {
     main: String,
@@ -88,7 +88,7 @@ impl DebianMirror {
     }
 }
 
-/// Archive and suite that the host's apt uses.
+/// Address and suite of a Debian archive that the host's apt uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct AptSource {
     uri: String,
@@ -106,7 +106,7 @@ fn source_files() -> Vec<PathBuf> {
     files
 }
 
-/// Parses lines of `deb [ option=value ... ] uri suite component ...`.
+/// Returns the archives in a sources.list of lines `deb [ option=value ... ] uri suite component ...`.
 fn one_line_entries(text: &str) -> Vec<AptSource> {
     let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix("deb "));
     let entry = |line: &str| {
@@ -118,7 +118,7 @@ fn one_line_entries(text: &str) -> Vec<AptSource> {
     lines.filter_map(entry).collect()
 }
 
-/// Parses stanzas of `Key: value ...`, of which it uses `URIs` and `Suites`.
+/// Returns the archives in a sources file of stanzas `Key: value ...`, of which only `URIs` and `Suites` are read.
 fn deb822_entries(text: &str) -> Vec<AptSource> {
     let mut entries = Vec::new();
     for stanza in text.split("\n\n") {

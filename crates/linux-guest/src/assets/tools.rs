@@ -1,5 +1,5 @@
-//! Programs of a guest, from Debian 12, unpacked into the cache. They include the decompressors that the other
-//! recipes use, so that the host needs none.
+//! Programs of a guest from Debian 12, unpacked into the cache. They include the decompressors that the other recipes
+//! use, so that the host needs none.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use super::{AssetBuilder, apt, libraries};
 const PACKAGES: [&str; 8] =
     ["busybox-static", "dash", "ethtool", "iperf3", "iproute2", "pciutils", "xz-utils", "zstd"];
 
-/// Programs beside busybox that go into the guest's /bin. The shell is Debian's because busybox's prefers its own
-/// applets to programs of the same name, `ip` for one. (So do its applets: `timeout 5 ip` is busybox's, `timeout 5
-/// /bin/ip` is not.)
+/// Names of the programs beside busybox that go into the guest's /bin. The shell is Debian's because busybox's prefers
+/// its own applets to programs of the same name, `ip` for one. (So do its applets: `timeout 5 ip` is busybox's,
+/// `timeout 5 /bin/ip` is not.)
 pub(super) const PROGRAMS: [&str; 6] =
     ["bin/dash", "sbin/bridge", "sbin/ethtool", "bin/ip", "usr/bin/iperf3", "usr/bin/lspci"];
 
@@ -32,7 +32,7 @@ impl GuestTools {
         self.root.join("bin/busybox")
     }
 
-    /// Decompresses a file according to its first bytes. `None` if the format is unknown.
+    /// Decompresses the file `from` to `to` according to its first bytes. Returns `None` if its format is unknown.
     pub(super) fn decompress(&self, from: &Path, magic: &[u8], to: &Path) -> Result<Option<()>> {
         let program = match magic {
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => "usr/bin/xz",

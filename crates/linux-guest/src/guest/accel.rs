@@ -21,8 +21,8 @@ pub enum Accelerator {
 }
 
 impl Accelerator {
-    /// Returns the fastest execution that works here, determined once per process. `SOFTIOV_ACCEL=kvm` or `tcg` decides
-    /// without a trial.
+    /// Chooses KVM if it works on this host, else TCG; determined once per process. `SOFTIOV_ACCEL=kvm` or `tcg`
+    /// decides without a trial.
     ///
     /// An existing /dev/kvm proves little: some cloud kernels offer one that cannot run a stock guest. So without
     /// virtualization in the CPU's flags it is not tried, and with it a trial guest has to boot.
@@ -36,7 +36,7 @@ impl Accelerator {
         })
     }
 
-    /// Returns the name of the execution on command lines.
+    /// Returns the name of the accelerator on command lines.
     pub fn name(self) -> &'static str {
         match self {
             Self::Kvm => "kvm",
@@ -44,7 +44,7 @@ impl Accelerator {
         }
     }
 
-    /// Returns QEMU's machine option for this execution. KVM's own interrupt controller does not work with an IOMMU's
+    /// Returns QEMU's machine option for this accelerator. KVM's own interrupt controller does not work with an IOMMU's
     /// remapping of interrupts.
     pub(super) fn option(self, iommu: bool) -> &'static str {
         match self {

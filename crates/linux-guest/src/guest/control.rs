@@ -28,10 +28,10 @@ impl GuestCommandOutput {
     }
 }
 
-/// Reason why a command's answer did not come.
+/// Reason why the host received no result of a guest command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommandError {
-    /// The virtual machine has ended before the answer.
+    /// The virtual machine ended before the result.
     Closed,
     /// The guest has booted again since the command was sent.
     Rebooted,
@@ -39,7 +39,7 @@ pub(super) enum CommandError {
     Late,
 }
 
-/// Host's end of the control channel to one guest.
+/// Host's end of the control channel to one guest, over which the host sends commands.
 #[derive(Debug)]
 pub(super) struct ControlChannel {
     writer: Mutex<UnixStream>,
@@ -59,7 +59,8 @@ struct ChannelState {
     boot_id: String,
     release: String,
     last_id: u64,
-    /// Guest commands that a caller waits for, with their results once finished. An answer to any other is dropped.
+    /// Guest commands that a caller waits for, by number, with their results once finished. Results of other commands
+    /// are dropped.
     jobs: BTreeMap<u64, Option<GuestCommandOutput>>,
 }
 
@@ -89,7 +90,7 @@ impl ControlChannel {
         self.shared.wait(timeout, |state| (state.boots >= boots).then_some(()))
     }
 
-    /// Starts a command in the guest; [`wait`](Self::wait) returns its answer.
+    /// Starts a shell script in the guest; [`wait`](Self::wait) returns its result.
     pub(super) fn start(&self, script: &str) -> io::Result<PendingCommand> {
         let job = {
             let mut state = self.shared.lock();
@@ -123,7 +124,7 @@ impl ControlChannel {
         answer
     }
 
-    /// Drops a command's answer, now or in the future.
+    /// Drops the result of a guest command, now or when it arrives.
     pub(super) fn discard(&self, job: PendingCommand) {
         self.shared.lock().jobs.remove(&job.id);
     }
@@ -134,7 +135,7 @@ impl ControlChannel {
     }
 }
 
-/// Command that was sent to the guest.
+/// Command that was sent to the guest, identified by its number and the boot of the guest.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingCommand {
     pub(super) id: u64,

@@ -13,7 +13,7 @@ pub enum GuestError {
     Start {
         /// Name of the guest.
         name: String,
-        /// Error of the system that prevented the start.
+        /// Error of the system that prevented the start of QEMU.
         source: io::Error,
     },
     /// The virtual machine ended unexpectedly.
@@ -31,7 +31,7 @@ pub enum GuestError {
     Late {
         /// Name of the guest.
         name: String,
-        /// Description of the action that took too long.
+        /// Description of the guest's action that took too long.
         what: String,
         /// Time that the caller waited.
         waited: Duration,

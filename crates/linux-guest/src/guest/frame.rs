@@ -1,7 +1,8 @@
 //! The lines of the control channel: requests of the host and answers of the guest (see `assets/init.sh`). The
 //! guest may write anything, so lines are bounded and incomplete frames are ignored.
 
-/// Longest line that is kept, in bytes: 16 MiB of output, in hexadecimal. A longer one is dropped.
+/// Length of the longest line of a guest that is processed, in bytes: 16 MiB of output, in hexadecimal. A longer line
+/// is dropped.
 const LONGEST_LINE: usize = 32 << 20;
 
 /// Message that the guest sends over the control channel.
@@ -41,7 +42,7 @@ pub(super) struct GuestMessageReader {
 }
 
 impl GuestMessageReader {
-    /// Takes received bytes and passes on the messages that are now complete.
+    /// Takes received bytes, and calls `on_frame` with each message that is now complete.
     pub(super) fn feed(&mut self, mut bytes: &[u8], mut on_frame: impl FnMut(GuestMessage)) {
         while let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {
             self.append(&bytes[..end]);
@@ -82,8 +83,8 @@ fn parse(line: &[u8]) -> Option<GuestMessage> {
     }
 }
 
-/// Returns a script as one line, which `printf %b` turns back. The guest's `read` would drop leading blanks, which have
-/// no meaning in a script.
+/// Returns a script as one line, which `printf %b` in the guest converts back. The guest's `read` would drop leading
+/// blanks, which have no meaning in a script.
 fn to_line(script: &str) -> String {
     script.trim_start().replace('\\', r"\\").replace('\n', r"\n")
 }

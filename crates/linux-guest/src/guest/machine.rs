@@ -21,7 +21,7 @@ const IOMMU: &str = "intel-iommu,intremap=on,caching-mode=on";
 /// work as in a machine without one.
 const IOMMU_ON: &str = " intel_iommu=on iommu=pt";
 
-/// Properties of a guest's machine.
+/// Configuration of a guest's virtual machine.
 #[derive(Clone, Debug)]
 pub(super) struct MachineConfig {
     pub(super) memory_mib: u32,
@@ -35,7 +35,7 @@ pub(super) struct MachineConfig {
 }
 
 impl MachineConfig {
-    /// Returns QEMU's arguments; `folder` holds the console's log and the socket of the control channel.
+    /// Returns QEMU's command-line arguments; `folder` holds the console's log and the socket of the control channel.
     pub(super) fn arguments(&self, assets: &BootFiles, accel: Accelerator, folder: &Path) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec!["-nodefaults".into(), "-no-user-config".into()];
         let mut add = |option: &str, value: OsString| arguments.extend([option.into(), value]);
@@ -79,8 +79,8 @@ pub(super) fn control_socket(folder: &Path) -> PathBuf {
     folder.join("control")
 }
 
-/// Returns QEMU's options for a root port and the VF below it. On the root bus QEMU would show the VF as an integrated
-/// endpoint.
+/// Returns QEMU's device options for a root port and the VF below it. On the root bus QEMU would show the VF as an
+/// integrated endpoint.
 fn vf_devices(index: usize, socket: &Path) -> [String; 2] {
     let port = json!({
         "driver": "pcie-root-port", "id": format!("port{index}"), "bus": "pcie.0",

@@ -21,7 +21,7 @@ use frame::GuestRequest;
 use machine::MachineConfig;
 use process::{QemuProcess, QemuStartError};
 
-/// Configuration of a guest before its start.
+/// Builder of a guest: its name, accelerator and virtual machine.
 #[derive(Clone, Debug)]
 pub struct GuestBuilder {
     name: String,
@@ -68,9 +68,8 @@ impl GuestBuilder {
         self
     }
 
-    /// Runs QEMU as another user with one group, which only root may request; the default is this user. It may
-    /// enter and read all folders, since its own files may be in places for root only; a connection needs further
-    /// rights.
+    /// Runs QEMU as another user with one group, which only root may request; the default is this user. QEMU may enter
+    /// and read all folders, since its own files may be in places for root only; a connection needs further rights.
     pub fn user(mut self, uid: u32, gid: u32) -> Self {
         self.machine.user = Some((uid, gid));
         self
@@ -124,7 +123,7 @@ pub struct LinuxGuest {
 }
 
 impl LinuxGuest {
-    /// Returns the configuration of a guest with 256 MiB, one CPU and no VF.
+    /// Returns the builder of a guest with 256 MiB, one CPU and no VF.
     pub fn builder(name: impl Into<String>) -> GuestBuilder {
         let machine = MachineConfig {
             memory_mib: 256,
@@ -144,12 +143,12 @@ impl LinuxGuest {
         &self.name
     }
 
-    /// Returns the way in which QEMU executes the guest's CPU.
+    /// Returns the accelerator with which QEMU executes the guest's CPU.
     pub fn accel(&self) -> Accelerator {
         self.accel
     }
 
-    /// Returns QEMU's process id, to stop and continue it for instance.
+    /// Returns QEMU's process id, for example to stop and continue QEMU.
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
@@ -185,7 +184,7 @@ impl LinuxGuest {
         output.map_err(|lost| self.lost(lost, script, timeout))
     }
 
-    /// Runs a shell script in the guest that has to succeed, and returns its standard output.
+    /// Runs a shell script in the guest, and returns the script's standard output. A script that fails is an error.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! QEMU as a child process with a folder of its own, which is killed on drop.
+//! QEMU as a child process with a folder for its files, which is killed on drop.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::machine;
 
-/// Timeout of QEMU's start and connection of the control channel, which precede the machine.
+/// Timeout of QEMU's start until it connects the control channel, which happens before the machine runs.
 const CONNECT: Duration = Duration::from_secs(120);
 const TAIL_LINES: usize = 40;
 
@@ -27,7 +27,7 @@ pub(super) enum QemuStartError {
     Ended { status: ExitStatus, tail: String },
 }
 
-/// QEMU process of a guest, and its folder of files.
+/// QEMU process of a guest, and the folder of its logs and sockets.
 #[derive(Debug)]
 pub(super) struct QemuProcess {
     child: Child,
@@ -35,7 +35,8 @@ pub(super) struct QemuProcess {
 }
 
 impl QemuProcess {
-    /// Starts QEMU with the arguments for its folder; also returns the host's end of the control channel to the guest.
+    /// Starts QEMU with the arguments that `arguments` returns for its folder. Also returns the host's end of the
+    /// control channel to the guest.
     pub(super) fn start(
         command: Command,
         user: Option<(u32, u32)>,
@@ -85,7 +86,7 @@ impl QemuProcess {
         }
     }
 
-    /// Waits for QEMU to end; `None` after the timeout.
+    /// Waits for QEMU to end, and returns its exit status; `None` after the timeout.
     pub(super) fn wait(&mut self, timeout: Duration) -> Option<ExitStatus> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -118,7 +119,7 @@ impl Drop for QemuProcess {
     }
 }
 
-/// Returns the same command as another user, who keeps only root's right to read files.
+/// Returns a command that runs the same program as another user, who keeps only root's right to read files.
 fn as_user(command: &Command, uid: u32, gid: u32) -> Command {
     let mut other = Command::new("setpriv");
     other.args([format!("--reuid={uid}"), format!("--regid={gid}")]).arg("--clear-groups");

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 /// Unit of TIMINCA's period in nanoseconds.
 const UNIT: u64 = 16;
 
-/// Clock of the card (SYSTIM), and its high half as it was when software read the low half.
+/// IEEE 1588 clock of the card (SYSTIM), and its high half as it was when software read the low half.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename = "Clock")]
 pub(crate) struct SystimClock {
-    /// Count of the clock at the time `since`.
+    /// Value of SYSTIM at the time `since`.
     base: u64,
     since: Time,
     increment: u32,

@@ -1,5 +1,5 @@
-//! Parts of the board beside the switch: the NVM, the PHY, the clock, and a timer. Drivers reach them through the
-//! registers in `function`. There are no LEDs, no flash and no management controller.
+//! Parts of the card beside the switch and its queues: the NVM, the PHY, the clock, and a timer. Drivers reach them
+//! through the registers in `function`. There are no LEDs, no flash and no management controller.
 
 pub(crate) mod clock;
 pub(crate) mod nvm;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Value of an erased word, which reads beyond the last word return.
 const ERASED: u16 = 0xffff;
 
-/// All words of the NVM.
+/// The NVM, by its words.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "NvmRows", from = "NvmRows")]
 pub(crate) struct Nvm {
@@ -36,12 +36,12 @@ impl From<NvmRows> for Nvm {
 }
 
 impl Nvm {
-    /// Creates the NVM with the factory's image.
+    /// Creates the NVM with the factory's image for a port with the address `mac`, and I/O virtualization if `iov`.
     pub(crate) fn new(mac: MacAddress, iov: bool) -> Self {
         Self { words: Box::new(nvm::image(mac, iov)) }
     }
 
-    /// Returns the port's address, which drivers may have changed.
+    /// Returns the port's MAC address in the NVM, which drivers may have changed.
     pub(crate) fn mac(&self) -> MacAddress {
         nvm::mac(&self.words)
     }

@@ -82,7 +82,7 @@ impl Phy {
         self.values[register] = self.values[register] & !mask | value & mask;
     }
 
-    /// Returns true if a page other than 0 is selected and the PHY register is one of those that pages replace.
+    /// Returns true if an access to the PHY register goes to a page other than 0, by the selected page.
     fn is_elsewhere(&self, register: usize) -> bool {
         let paged = (phy::PORT_CONFIG..phy::PAGE).contains(&register);
         paged && self.values[phy::PAGE] >> 5 != 0

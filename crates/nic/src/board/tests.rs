@@ -1,4 +1,4 @@
-//! Tests the board's parts alone: NVM words, PHY registers, and a clock under a moved time.
+//! Tests NVM, PHY, clock and timer without the card: NVM words, PHY registers, and a clock at chosen times.
 
 use super::clock::{SystimClock, free_running};
 use super::nvm::Nvm;

@@ -6,10 +6,10 @@ use i82576::Time;
 use i82576::bits::tcptimer as bits;
 use serde::{Deserialize, Serialize};
 
-/// State of the TCP timer beside its register.
+/// Countdown of the TCP timer: stopped or running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TcpTimer {
-    /// The timer is stopped with this time left; with none left it stays stopped until KICK_START.
+    /// The timer is stopped with this time left. With no time left it stays stopped until KICK_START.
     Still(Duration),
     /// The timer runs and ends at this time.
     Ends(Time),
@@ -32,8 +32,8 @@ impl TcpTimer {
         finish
     }
 
-    /// Advances the timer to `now`. Returns true if the count ended at least once since the last call, so that missed
-    /// rounds of a loop make one interrupt.
+    /// Advances the timer to `now`. Returns true if the count ended at least once since the last call: a looping count
+    /// that ended several times makes one interrupt.
     pub(crate) fn pass(&mut self, register: u32, now: Time) -> bool {
         let Self::Ends(end) = *self else { return false };
         if end > now {

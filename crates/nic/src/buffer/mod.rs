@@ -21,27 +21,27 @@ use i82576::register::RXPBS;
 
 /// Size of the receive packet buffer in bytes: RXPBS after power-on, which is also the most that software can use.
 const BYTES: usize = 64 << 10;
-/// Unit of room for frames in the buffer, in bytes. It bounds the number of frames.
+/// Unit of a frame's room in the packet buffer, in bytes. The unit bounds the number of frames.
 const BLOCK: usize = 64;
 /// Maximum number of frames in the buffer.
 const FRAMES: usize = BYTES / BLOCK;
 /// Mask of the size field in RXPBS, in KB.
 const SIZE: u32 = 0x7f;
 
-/// A frame that waits, without its bytes.
+/// A frame in the packet buffer that waits for receive descriptors, without its bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WaitingFrame {
     /// Receive queue that the frame waits for.
     pub(crate) queue: QueueIndex,
     /// Number of bytes in the frame as it will be delivered.
     length: usize,
-    /// Number of these bytes that are the frame check sequence.
+    /// Number of bytes of the frame check sequence at the frame's end.
     pub(crate) trailer: usize,
     /// True if the frame came from the uplink.
     pub(crate) from_uplink: bool,
-    /// True if the frame interrupts at once.
+    /// True if the frame is urgent: its interrupt ignores the throttle.
     pub(crate) urgent: bool,
-    /// Contents of the frame's receive descriptor.
+    /// Fields of the frame's receive descriptor.
     pub(crate) description: RxDescriptorFields,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct PacketBuffer {
     /// Waiting frames in the order of their arrival.
     frames: Box<[Option<WaitingFrame>]>,
     count: usize,
-    /// Number of bytes that the frames of each queue use.
+    /// Number of bytes of the buffer that the frames of each queue use.
     held: [usize; QUEUES],
 }
 
@@ -84,7 +84,7 @@ impl PacketBuffer {
         self.count == 0
     }
 
-    /// Returns true if frames wait for a queue.
+    /// Returns true if frames wait for descriptors of a queue.
     pub(crate) fn has(&self, queue: QueueIndex) -> bool {
         self.held[queue.index()] > 0
     }

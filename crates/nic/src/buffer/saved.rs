@@ -1,4 +1,4 @@
-//! Saved form of the frames that wait. The rest of a port's state is in `crate::saved`.
+//! Saved form of the frames in the receive packet buffer. The rest of a port's state is in `crate::saved`.
 
 use super::{BYTES, PacketBuffer, WaitingFrame};
 use crate::damaged::InvalidStateError;
@@ -9,7 +9,7 @@ use i82576::ids::{FCS, MAX_FRAME};
 use plane::frame::HEADER;
 use serde::{Deserialize, Serialize};
 
-/// Saved form of a frame that waits.
+/// Saved form of a frame in the receive packet buffer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "WaitingFrame")]
 pub(crate) struct SavedFrame {

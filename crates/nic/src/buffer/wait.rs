@@ -1,4 +1,4 @@
-//! Frames that their queue has not taken: which of them wait in the packet buffer, which are dropped, and their delivery
+//! Frames that their receive queue has not taken: the choice between the packet buffer and a drop, and their delivery
 //! once software has posted descriptors.
 
 use super::{PacketBuffer, WaitingFrame};
@@ -26,7 +26,7 @@ pub(crate) struct UndeliveredFrame<'a> {
     pub(crate) trailer: usize,
     pub(crate) from_uplink: bool,
     pub(crate) urgent: bool,
-    /// Contents of the frame's receive descriptor, by value: a reference would force the description of every frame out
+    /// Fields of the frame's receive descriptor, by value: a reference would force the description of every frame out
     /// of CPU registers.
     pub(crate) description: RxDescriptorFields,
 }
@@ -65,7 +65,7 @@ impl<B: Bus> FramePath<'_, B> {
             || file.get(rx_block(queue) + rx::SRRCTL) & srrctl::DROP_EN != 0
     }
 
-    /// Returns true if a queue takes frames once it has descriptors.
+    /// Returns true if a queue may receive and has a valid ring, so that frames may wait for its descriptors.
     fn is_running(&self, queue: QueueIndex) -> bool {
         self.may_receive(queue) && self.queues.rx[queue.index()].open(self.file, false).is_some()
     }
@@ -93,8 +93,8 @@ impl<B: Bus> FramePath<'_, B> {
         }
     }
 
-    /// Delivers at most `budget` waiting frames to queues that have descriptors now. Returns true if the budget ran out
-    /// before the frames did.
+    /// Delivers at most `budget` frames from the packet buffer to queues that have descriptors now. Returns true if the
+    /// budget ran out before the frames did.
     #[cold]
     #[inline(never)]
     pub(crate) fn give_waiting(&mut self, budget: usize, plane: &mut policy::PoolPlane) -> bool {
@@ -116,7 +116,8 @@ impl<B: Bus> FramePath<'_, B> {
         left == 0 && waiting & !stuck != 0
     }
 
-    /// Delivers a waiting frame to its queue. Returns `false` if it has to wait further.
+    /// Delivers a frame from the packet buffer to its queue, or drops it. Returns `false` if the frame has to wait
+    /// further.
     fn give(&mut self, frame: &WaitingFrame, bytes: &[u8], plane: &mut policy::PoolPlane) -> bool {
         let (queue, mut description) = (frame.queue, frame.description);
         let port = port(queue.pool());

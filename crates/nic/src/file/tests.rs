@@ -8,12 +8,12 @@ use i82576::table::{self, PfRegister, RegisterAccess};
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
 
-/// The map of the register table, which is the same for every file.
+/// Map of offsets to registers, which is the same for every register file.
 static MAP: LazyLock<RegisterMap> = LazyLock::new(RegisterMap::new);
 
 const ALL: u32 = u32::MAX;
 
-/// Returns every row with the offset of each of its registers, the canonical offset, and the reset value.
+/// Returns each register's row, its offset (canonical or alias), its canonical offset and its reset value.
 fn places() -> impl Iterator<Item = (&'static PfRegister, u32, u32, u32)> {
     table::rows().flat_map(|row| {
         let own = row.resets().map(move |(home, value)| (row, home, home, value));
@@ -21,7 +21,7 @@ fn places() -> impl Iterator<Item = (&'static PfRegister, u32, u32, u32)> {
     })
 }
 
-/// Returns a register file in which every register has this value.
+/// Returns a register file in which every register has the value `value`.
 fn filled(value: u32) -> RegisterFile {
     let mut file = RegisterFile::new();
     table::rows().flat_map(PfRegister::offsets).for_each(|offset| file.set(offset, value));

@@ -1,5 +1,5 @@
-//! Accesses of any width and alignment, divided into dwords. A narrow write to a plain register changes its bytes only;
-//! in other registers the missing bytes count as zeros, which set and clear nothing.
+//! Register accesses of any width and alignment, divided into dwords. A narrow write to a plain register changes its
+//! bytes only; in other registers the missing bytes count as zeros, which set and clear nothing.
 
 use super::interrupts::throttle_of;
 use super::pf;
@@ -29,7 +29,8 @@ impl Nic {
         });
     }
 
-    /// Returns the bytes that a narrow write adds to its own: the stored value of a plain register, zeros elsewhere.
+    /// Returns the dword whose bytes fill the rest of a narrow write: the stored value of a plain register, zero
+    /// elsewhere.
     fn kept(&self, function: Function, offset: u32) -> u32 {
         let slot = match function {
             Function::Pf => pf::own_place(&self.derived.map, offset),
@@ -46,8 +47,8 @@ impl Nic {
     }
 }
 
-/// Calls `each` with the offset of every dword that `length` bytes at `offset` touch, the first byte lane, and the range
-/// of the caller's bytes. Stops at offsets beyond 32 bits.
+/// Calls `each` for every dword that an access of `length` bytes at `offset` touches. Its arguments are the dword's
+/// offset, the first byte in the dword, and the range of the access's bytes. Stops at offsets beyond 32 bits.
 fn for_each_dword(offset: u64, length: usize, mut each: impl FnMut(u32, usize, core::ops::Range<usize>)) {
     let mut done = 0;
     while done < length {

@@ -1,4 +1,5 @@
-//! Effects of accesses to the board's registers. The parts of the board behind them are in `board`.
+//! Effects of accesses to the registers of NVM, PHY, clock and timer. The parts of the board behind them are in
+//! `board`.
 
 use crate::board::clock;
 use crate::{Nic, mailbox};
@@ -8,7 +9,7 @@ use i82576::register as r;
 use i82576::window::ResolvedVfRegister;
 
 impl Nic {
-    /// Reads a register of the board.
+    /// Reads a register of the PF that belongs to the board (NVM, PHY, clock, timer).
     pub(crate) fn board_read(&mut self, slot: ResolvedVfRegister, now: Time) -> u32 {
         match slot.offset {
             r::STATUS => self.status(self.state.link),
@@ -30,7 +31,7 @@ impl Nic {
         }
     }
 
-    /// Applies the PF's write to a register of the board.
+    /// Applies the PF's write to a register of the board (NVM, PHY, clock, timer).
     pub(crate) fn board_written(&mut self, slot: ResolvedVfRegister, value: u32, now: Time) {
         match slot.offset {
             r::CTRL => return self.control_written(slot, value),

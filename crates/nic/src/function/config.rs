@@ -1,4 +1,5 @@
-//! Accesses to configuration spaces, and their effects. The spaces themselves are in `spaces`.
+//! Accesses to the configuration spaces of PF and VFs, and their effects on the card. The spaces themselves are in
+//! `spaces`.
 
 use crate::Nic;
 use crate::interrupt::master_bit;

@@ -1,9 +1,9 @@
 //! Pages of a VF's BAR0 that the guest maps as memory ([`MAPPED`]). The guest's loads and stores there cause no exit, so the
 //! card compares the pages later ([`Nic::read_doorbells`]), and publishes the values that the guest is to read ([`Nic::publish_registers`]).
 //!
-//! A place that differs from the published value ([`pcie::pages`]) has been stored to by the guest. The card treats the
-//! store as a write of the register. It then publishes the value that a read would return now, unless the guest has stored
-//! again.
+//! A register in these pages that differs from its published value ([`pcie::pages`]) has been stored to by the guest.
+//! The card treats the store as a write of the register. It then publishes the value that a read would return now,
+//! unless the guest has stored again.
 //!
 //! # Differences from trapped accesses
 //! - Of several stores to a register between two calls of [`Nic::read_doorbells`] only the last counts. A tail needs no more. VTEIMS
@@ -99,13 +99,13 @@ const fn rank(offset: u32) -> u8 {
     }
 }
 
-/// Values that the card has published in one VF's pages.
+/// Values that the card has published in one VF's mapped pages.
 #[derive(Debug, Clone)]
 pub struct Doorbells {
     vf: VfIndex,
     slots: [ResolvedVfRegister; COUNT],
     places: PageRegisters<COUNT>,
-    /// Vectors that the guest has enabled, a bit each; the card may have masked them since (VTEIAM).
+    /// Interrupt vectors that the guest has enabled, a bit each; the card may have masked them since (VTEIAM).
     enabled: u32,
 }
 
@@ -151,7 +151,7 @@ fn value_to_write(enabled: &mut u32, offset: u32, value: u32) -> u32 {
     }
 }
 
-/// Description of an offset without a register, which reads zero and ignores writes.
+/// Register bits of an offset without a register: reads return zero, and writes are ignored.
 const NOTHING: ResolvedVfRegister =
     ResolvedVfRegister { offset: 0, shift: 0, mask: 0, access: window::TABLE[0].access };
 
@@ -178,7 +178,7 @@ impl Nic {
         places.publish(pages, 0..COUNT, |place| self.value_of(slots[place], *vf, now));
     }
 
-    /// Returns the value that a load of a register returns: all ones from a VF that does not answer.
+    /// Returns the value that the guest loads from a register: all ones if the VF does not answer memory requests.
     fn load(&self, vf: VfIndex, slot: ResolvedVfRegister, now: Time) -> u32 {
         if self.answering(vf.get()).is_none() {
             return u32::MAX;
@@ -186,7 +186,7 @@ impl Nic {
         self.value_of(slot, vf, now)
     }
 
-    /// Returns the value that a load of a register returns from a VF that answers.
+    /// Returns the value that the guest loads from a register of a VF that answers memory requests.
     #[inline]
     fn value_of(&self, slot: ResolvedVfRegister, vf: VfIndex, now: Time) -> u32 {
         match slot.offset {

@@ -71,7 +71,8 @@ impl Nic {
         }
     }
 
-    /// Returns the bits of a vector register that the PF may change. Vectors of VFs are excluded.
+    /// Returns the bits that the PF may change in a vector register: not those of the VFs' vectors in EICR,
+    /// EIAC and EIAM.
     fn own(&self, offset: u32) -> u32 {
         match offset {
             r::EICR | r::EIAC | r::EIAM => self.state.owners.pf_vectors() | !ALL_VECTORS,

@@ -39,7 +39,8 @@ impl Nic {
         }
     }
 
-    /// Returns the register that IOADDR selects, or `None` for an unaligned address or one beyond BAR0.
+    /// Returns the BAR0 offset of the register that IOADDR selects, or `None` for an unaligned address or one beyond
+    /// BAR0.
     fn io_register(&self) -> Option<u32> {
         (self.state.io_address.is_multiple_of(4) && (self.state.io_address as usize) < ids::PF_BAR0_SIZE)
             .then_some(self.state.io_address)

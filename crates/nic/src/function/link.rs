@@ -17,7 +17,8 @@ impl Nic {
         self.renew_link();
     }
 
-    /// Updates the link from the wire and the PHY, and raises the link cause ICR.LSC if the link changed.
+    /// Updates the port's link from the wire's carrier and the PHY, and raises the link cause ICR.LSC if the link
+    /// changed.
     pub(crate) fn renew_link(&mut self) {
         let up = self.state.phy.renew_link(self.state.carrier);
         if core::mem::replace(&mut self.state.link, up) != up {

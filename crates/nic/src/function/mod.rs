@@ -45,7 +45,7 @@ impl Nic {
         }
     }
 
-    /// Returns the VF if it answers memory requests.
+    /// Returns VF `n` if it exists and answers memory requests.
     pub(crate) fn answering(&self, n: u8) -> Option<VfIndex> {
         VfIndex::new(n).filter(|_| n < self.state.owners.vfs && self.state.vf_memory && !self.sleeps())
     }

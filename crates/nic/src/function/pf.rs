@@ -67,13 +67,15 @@ impl Nic {
         }
     }
 
-    /// Returns the VF and its register at an offset. Returns `None` for a VF that does not exist: its vectors are the PF's.
+    /// Returns the VF and its register at a PF offset, if the VF exists ([`per_vf`]). The vectors of a missing VF are
+    /// the PF's.
     fn of_vf(&self, offset: u32) -> Option<(VfIndex, PerVfRegister)> {
         per_vf(offset).filter(|(vf, _)| vf.get() < self.state.owners.vfs)
     }
 }
 
-/// Returns the bits of the register at a PF offset. A VF's interrupt register resolves to the bits that the VF uses.
+/// Returns the register bits that an access to a PF offset reaches. A VF's interrupt register resolves to the bits that
+/// the VF uses.
 pub(super) fn own_place(map: &RegisterMap, offset: u32) -> Option<ResolvedVfRegister> {
     match per_vf(offset) {
         Some((vf, PerVfRegister::Interrupt(at))) => window::resolve(vf, at),

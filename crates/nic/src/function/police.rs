@@ -7,7 +7,7 @@ use i82576::bits::icr;
 use i82576::register as r;
 
 impl Nic {
-    /// Advances the windows of storm control to `now`.
+    /// Ends the windows of storm control that are over at `now`, and updates the status registers.
     pub(crate) fn pass_storm_windows(&mut self, now: Time) {
         if storm::is_limited(&self.state.file) {
             self.plane.storm.advance(now);
@@ -27,8 +27,8 @@ impl Nic {
         }
     }
 
-    /// Returns the end of the window during a storm: the card has to be polled then, since a storm may end without another
-    /// frame. Without a limit no window passes.
+    /// Returns the end of storm control's window during a storm: the card has to be polled then, since a storm may end
+    /// without another frame. Without a limit no window passes.
     pub(crate) fn end_of_storm_window(&self) -> Option<Time> {
         let passes = self.plane.storm.is_on() && storm::is_limited(&self.state.file);
         passes.then(|| self.plane.storm.ends())

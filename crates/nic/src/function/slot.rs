@@ -1,5 +1,5 @@
-//! Reads and writes of a register's bits, for PF and VFs alike: in the file, and then in the part of the card that the
-//! register table names. Effects for the PF alone are in `pf`.
+//! Reads and writes of a register's bits by PF or VFs: in the register file, and then their side effects in the card.
+//! Effects for the PF alone are in `pf`.
 
 use crate::Nic;
 use i82576::Time;
@@ -45,7 +45,8 @@ impl Nic {
         self.derived.map.find(slot.offset).map_or(RegisterEffect::Never, |place| place.effect)
     }
 
-    /// Reads the high half of a wide counter, which clears both halves. Drivers read the low half first.
+    /// Reads the high register of a 64-bit counter, which clears both of its registers. Drivers read the low register
+    /// first.
     fn pair_read(&mut self, slot: ResolvedVfRegister) -> u32 {
         self.state.file.set(slot.offset - 4, 0);
         self.state.file.read(slot)

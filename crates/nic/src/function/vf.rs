@@ -1,4 +1,4 @@
-//! A VF's registers: the window onto the PF's file, and the registers with effects of their own.
+//! A VF's registers: its window onto the PF's register file, and the registers with effects of their own.
 
 use crate::{Nic, mailbox};
 use i82576::bits::ctrl;

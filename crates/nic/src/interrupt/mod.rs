@@ -43,7 +43,7 @@ impl Interrupts {
         self.unsent & !ALL_VECTORS == 0
     }
 
-    /// Sets the cause bits of vectors in EICR.
+    /// Raises vectors: sets their cause bits in EICR, and marks their messages as pending.
     pub fn raise(&mut self, file: &mut RegisterFile, bits: u32) {
         let bits = bits & ALL_VECTORS;
         file.update(r::EICR, 0, bits);
@@ -107,7 +107,8 @@ impl Interrupts {
         self.notify_others(file, before);
     }
 
-    /// Raises unmasked causes of ICR that were not there `before`: at the vectors in IVAR_MISC, and at the single interrupt.
+    /// Raises the unmasked causes of ICR that are new since `before`: at the vectors in IVAR_MISC, and at the single
+    /// interrupt.
     fn notify_others(&mut self, file: &mut RegisterFile, before: u32) {
         let new = unmasked_others(file) & !before;
         if new == 0 {
@@ -160,7 +161,7 @@ impl Interrupts {
         }
     }
 
-    /// Marks vectors whose mask bits have just been set: their pending causes send a message.
+    /// Marks the messages of vectors that were just unmasked (`bits` of EIMS) as pending, if their causes are set.
     pub fn unmasked(&mut self, file: &RegisterFile, bits: u32) {
         self.unsent |= file.get(r::EICR) & bits & ALL_VECTORS;
     }
@@ -220,7 +221,7 @@ impl Interrupts {
         deadline
     }
 
-    /// Moves the PF's vectors among `due` to the single interrupt, and returns the VFs' vectors.
+    /// Raises the single interrupt in place of the PF's vectors among `due`, and returns the VFs' vectors among them.
     fn hand_over(&mut self, due: u32, owners: &ResourceOwners) -> u32 {
         let pf = due & owners.pf_vectors();
         if pf != 0 {
@@ -230,8 +231,8 @@ impl Interrupts {
         due & !pf
     }
 
-    /// Updates the registers after a message: counts it in IAC, clears the cause by EIAC, and masks the vector by EIAM. For
-    /// the PF's vectors EIAM needs GPIE.EIAME.
+    /// Updates the registers after a vector's message: counts the message in IAC, clears the cause by EIAC, and masks
+    /// the vector by EIAM. For the PF's vectors EIAM needs GPIE.EIAME.
     fn sent(&mut self, file: &mut RegisterFile, vector: VectorIndex, function: Function) {
         file.count(r::IAC, 1);
         let automask = function != Function::Pf || file.get(r::GPIE) & gpie::EIAME != 0;
@@ -243,7 +244,7 @@ impl Interrupts {
     }
 }
 
-/// Masks the causes that IAM names, if an access to ICR `counts` as the handling of an interrupt.
+/// Masks the causes that IAM names after an access to ICR, if the access `counts` as the handling of an interrupt.
 fn others_automask(file: &mut RegisterFile, counts: bool) {
     if counts {
         file.update(r::IMS, file.get(r::IAM), 0);

@@ -1,4 +1,5 @@
-//! The functions that own vectors and queues, and those that may master the bus. `function` changes them.
+//! The functions that own vectors and queues, and those that may master the bus. Register and configuration writes
+//! change them (`function`).
 
 use i82576::{PoolIndex, QueueIndex, VectorIndex, VfIndex};
 use pcie::Function;

@@ -26,17 +26,17 @@ pub enum InterruptMode {
     Silent,
 }
 
-/// State of the single interrupt.
+/// State of the PF's single interrupt.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename = "Single")]
 pub(super) struct SingleInterrupt {
-    /// True if a message is pending: a cause came since the last one.
+    /// True if a message is pending: a cause was raised since the last message.
     owed: bool,
     /// True if the bus sees the pin asserted.
     raised: bool,
 }
 
-/// Vector of the single interrupt, whose EITR throttles it.
+/// Vector 0, the PF's single interrupt. EITR 0 throttles it.
 pub(crate) const VECTOR_0: VectorIndex = match VectorIndex::new(0) {
     Some(vector) => vector,
     None => panic!(),
@@ -48,7 +48,8 @@ impl SingleInterrupt {
         self.owed = true;
     }
 
-    /// Sends the pending message, or changes the pin. Returns the time at which a throttled interrupt is due.
+    /// Sends the single interrupt's pending message, or changes the INTx pin. Returns the time at which a throttled
+    /// interrupt is due.
     pub(super) fn send<B: Bus>(
         &mut self,
         file: &mut RegisterFile,
@@ -92,7 +93,7 @@ impl SingleInterrupt {
     }
 }
 
-/// Returns true if an unmasked cause of the PF is set.
+/// Returns true if an unmasked cause of the PF is set, in ICR or in EICR.
 pub(crate) fn is_due(file: &RegisterFile, owners: &ResourceOwners) -> bool {
     let extended = file.get(r::EICR) & file.get(r::EIMS) & owners.pf_vectors();
     unmasked_others(file) != 0 || extended != 0

@@ -10,7 +10,8 @@ use i82576::ids::VECTORS;
 use i82576::{Time, VectorIndex};
 use serde::{Deserialize, Serialize};
 
-/// Time from which each vector may send its next message, and the vector's credits for urgent frames.
+/// Throttle of all vectors: the time from which each vector may send its next message, and its credits for urgent
+/// frames.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "Throttle")]
 pub struct InterruptThrottle {
@@ -18,7 +19,7 @@ pub struct InterruptThrottle {
     credits: [LowLatencyCredits; VECTORS],
 }
 
-/// Low-latency credits of a vector.
+/// Low-latency credits of a vector: interrupts for urgent frames that ignore the throttle.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename = "Credits")]
 struct LowLatencyCredits {

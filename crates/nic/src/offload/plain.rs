@@ -11,7 +11,7 @@ use offload::plain::PlainFrameKind;
 use plane::frame::HEADER;
 use rings::{RunProperties, RxFormat, TxFormat};
 
-/// Transmit format: advanced data descriptors of the 82576.
+/// Transmit descriptor format of the 82576, as crate `rings` uses it: advanced data descriptors.
 #[derive(Debug)]
 pub(crate) struct DataTxFormat;
 
@@ -30,7 +30,8 @@ impl TxFormat for DataTxFormat {
     }
 }
 
-/// Words of a receive descriptor by the properties of a plain frame: packet type in the first, status in the second.
+/// First two words of a plain frame's receive descriptor, for each combination of transport and checksum results:
+/// packet type, then status.
 const WORDS: [[u64; 2]; PlainFrameKind::ALL] = {
     let mut words = [[0; 2]; PlainFrameKind::ALL];
     let mut index = 0;
@@ -56,17 +57,17 @@ const fn words_of(found: PlainFrameKind) -> [u64; 2] {
     [(kind as u64) << 4, (DD | status::EOP | network | transport) as u64]
 }
 
-/// Receive format of a run of frames: the words that its descriptors share.
+/// Receive descriptor format of a run of plain frames: the bits that all of the run's descriptors share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlainRxFormat {
-    /// Bits of the second word that RXCSUM selects.
+    /// Mask of the second word without the checksum results that RXCSUM does not select.
     asked: u64,
-    /// Bits that all descriptors of the run have in the second word.
+    /// Bits in the second word of all descriptors of the run: VLAN tag, and PIF.
     common: u64,
 }
 
 impl PlainRxFormat {
-    /// Creates the descriptor words of a run for a value of RXCSUM.
+    /// Creates the receive format of a run under a value of RXCSUM.
     #[inline]
     pub(crate) fn new(rxcsum: u32, terms: RunProperties) -> Self {
         let unasked = |bit: u32, bits: u32| if rxcsum & bit != 0 { 0 } else { bits };

@@ -21,8 +21,8 @@ pub struct FrameContents {
     pub status: u32,
 }
 
-/// Returns the descriptor fields of a frame, as RXCSUM selects them. The headers were parsed from the same bytes. The
-/// payload of a checksum that the sending card has `sealed` is not summed up again.
+/// Returns the descriptor fields of a frame, as RXCSUM selects them. The headers were parsed from the same bytes. A
+/// transport checksum that the sending card has inserted (`sealed`) is not computed again.
 #[must_use]
 #[inline]
 pub fn classify(
@@ -59,7 +59,7 @@ pub fn packet_sum(frame: &[u8], rxcsum: u32) -> Option<u16> {
     Some(PartialChecksum::of(summed).value())
 }
 
-/// Description of an IPv4 packet that a descriptor has in the place of the RSS hash.
+/// Descriptor fields of an IPv4 packet in the place of the RSS hash: identification, and a fragment's sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FragmentFields {
     /// Identification of the IPv4 packet.
@@ -70,8 +70,8 @@ pub struct FragmentFields {
     pub status: u32,
 }
 
-/// Returns the description of a packet as a fragment. All fragments of a datagram and its pseudo header sum up to
-/// 0xffff, if the first says that it has a checksum.
+/// Returns the descriptor fields in the place of the RSS hash. All fragments of a datagram and its pseudo header sum up
+/// to 0xffff, if the first says that it has a checksum.
 #[must_use]
 pub fn fragment(frame: &[u8], headers: &FrameHeaders, rxcsum: u32) -> FragmentFields {
     let packet = frame.get(headers.l3_offset..).unwrap_or_default();

@@ -10,7 +10,7 @@ use offload::headers::{FrameHeaders, NetworkHeader, TransportHeader};
 use plane::tag::TAG;
 use serde::{Deserialize, Serialize};
 
-/// Offsets at which a frame may be split.
+/// Offsets at which a frame may be split into headers and payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "Split")]
 pub struct HeaderSplit {
@@ -23,7 +23,7 @@ pub struct HeaderSplit {
 }
 
 impl HeaderSplit {
-    /// Returns the offsets at which a frame with these headers may be split.
+    /// Returns the split offsets of a frame with these headers.
     #[must_use]
     pub fn of(headers: &FrameHeaders) -> Self {
         let kind = match (headers.l3, headers.l4) {
@@ -38,13 +38,14 @@ impl HeaderSplit {
         Self::at(kind, headers.l3_offset, headers.header_length)
     }
 
-    /// Returns the offsets for a frame of a kind, given the bytes of its Ethernet header and of all headers.
+    /// Returns the split offsets of a frame of a PSRTYPE kind: the lengths of its Ethernet header and of all its
+    /// headers.
     #[must_use]
     pub(super) const fn at(kind: u32, ethernet: usize, headers: usize) -> Self {
         Self { kind, ethernet: ethernet as u16, headers: headers as u16 }
     }
 
-    /// Returns the offsets in the same frame with one more tag.
+    /// Returns the split offsets of the same frame with one more VLAN tag.
     #[must_use]
     pub fn with_tag(self) -> Self {
         let ethernet = if self.ethernet == 0 { 0 } else { self.ethernet + TAG as u16 };

@@ -29,11 +29,11 @@ pub(crate) fn request(orders: RawDataDescriptor, context: &AdvancedContextDescri
     }
 }
 
-/// Inserts the requested checksums into a whole frame. Returns the sealed checksum of the transport, if it was
-/// inserted.
+/// Inserts the requested checksums into a whole frame. Returns the inserted transport checksum, which the receiving
+/// card need not verify, or `None` if none was requested.
 ///
 /// # Errors
-/// The frame is unchanged if what the context describes does not fit into it.
+/// [`ChecksumError`] if the headers that the context describes do not fit into the frame, which stays unchanged.
 #[inline]
 pub fn insert(
     frame: &mut [u8],

@@ -9,25 +9,25 @@ pub(crate) type PoolPlane = plane::Plane<MAX_VFS>;
 /// Tables of the card's switch.
 pub(crate) type PoolTables = plane::switch::SwitchTables<MAX_VFS>;
 
-/// Returns the port of a pool.
+/// Returns the plane's port of a pool.
 #[inline]
 pub(crate) const fn port(pool: PoolIndex) -> PortIndex {
     PortIndex::of_field(pool.index() as u32)
 }
 
-/// Returns the sender of a queue.
+/// Returns the plane's identifier of a transmit queue.
 #[inline]
 pub(crate) const fn sender(queue: QueueIndex) -> TransmitQueueId {
     TransmitQueueId { port: port(queue.pool()), queue: queue.in_pool() }
 }
 
-/// Returns the queue of a sender.
+/// Returns the transmit queue of an identifier of the plane.
 #[inline]
 pub(crate) const fn queue(sender: TransmitQueueId) -> QueueIndex {
     pool(sender.port).queue(sender.queue)
 }
 
-/// Returns the pool of a port.
+/// Returns the pool of a port of the plane.
 #[inline]
 pub(crate) const fn pool(port: PortIndex) -> PoolIndex {
     PoolIndex::of_field(port.get() as u32)

@@ -15,7 +15,7 @@ use i82576::register as r;
 pub(crate) struct PoolRates([u32; MAX_VFS]);
 
 impl PoolRates {
-    /// Creates the rates from saved registers.
+    /// Creates the rates from each pool's saved value of RTTBCNRC.
     pub(crate) const fn new(controls: [u32; MAX_VFS]) -> Self {
         Self(controls)
     }

@@ -11,7 +11,8 @@ const COUNT_END: u32 = 0x01ff_ffff;
 /// Mask of the counter SCTC (10 bits).
 const INTERVALS_MASK: u64 = 0x3ff;
 
-/// Registers of a kind of traffic: counter, threshold, and the bits of SCCRL and SCSTS for this window and the previous one.
+/// Storm control registers of broadcasts or of multicasts: counter, threshold, and the bits of SCCRL and SCSTS for this
+/// window and the previous one.
 type StormRegisters = (u32, u32, [u32; 2], [u32; 2]);
 
 const KINDS: [StormRegisters; 2] = [
@@ -38,7 +39,7 @@ pub(crate) fn load(file: &RegisterFile, began: Time) -> StormState {
     StormState { limits: StormLimits { kinds, window, counts_unknown }, windows, began }
 }
 
-/// Writes counters and states to the status registers.
+/// Writes storm control's counters and states to its status registers.
 pub(crate) fn show(storm: &StormState, file: &mut RegisterFile) {
     let mut status = 0;
     for ((count, _, _, [over, was_over]), window) in KINDS.into_iter().zip(&storm.windows) {
@@ -54,7 +55,7 @@ pub(crate) fn show_intervals(storm: &StormState, file: &mut RegisterFile, now: T
     file.set(r::SCTC, ((since / interval(file)) & INTERVALS_MASK) as u32);
 }
 
-/// Returns true if a kind of traffic has a limit.
+/// Returns true if storm control limits broadcasts or multicasts.
 pub(crate) fn is_limited(file: &RegisterFile) -> bool {
     file.get(r::BSCTRH) | file.get(r::MSCTRH) != 0
 }

@@ -18,7 +18,7 @@ use plane::tag;
 /// Settings of reception in the filter registers, which the switch does not need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ReceiveSettings {
-    /// Pools that choose among their queues by RSS, a bit each. Without VMDq bit 0 stands for all queues.
+    /// Pools whose frames are spread over their queues by RSS, a bit each. Without VMDq bit 0 stands for all queues.
     pub(crate) scales: u8,
     /// True if frames from the wire are delivered with their check sequence (RCTL.SECRC is clear). Pools never get it.
     pub(crate) keeps_check_sequence: bool,
@@ -50,7 +50,7 @@ fn ports(bits: u32) -> PortSet {
     PortSet::new((bits & 0xff).into())
 }
 
-/// Returns the tables with the settings of both modes. No pool accepts frames yet.
+/// Returns the switch tables with the settings that apply with VMDq and without. No pool accepts frames yet.
 fn common(file: &RegisterFile, receive: u32, shared: bool) -> PoolTables {
     let outer = file.get(r::CTRL_EXT) & ctrl_ext::EXT_VLAN != 0;
     let mut tables = PoolTables::closed(RECEIVE_ADDRESSES);
@@ -70,7 +70,7 @@ fn common(file: &RegisterFile, receive: u32, shared: bool) -> PoolTables {
     tables
 }
 
-/// Returns the longest frame without long packet enable (LPE).
+/// Returns the length limit of frames without long packet enable (LPE).
 fn usual(tables: &PoolTables) -> MaxFrameLength {
     if tables.outer.is_some() { MaxFrameLength::WITH_OUTER } else { MaxFrameLength::STANDARD }
 }
@@ -96,7 +96,8 @@ fn pools(tables: &mut PoolTables, file: &RegisterFile, receive: u32) -> u8 {
     with(vmolr::RSSE) as u8
 }
 
-/// Returns the pool's rule for tags by VMVIR: a default tag replaces the descriptor's, or tags are forbidden.
+/// Returns a pool's rule for tag insertion by the value of VMVIR: a default tag replaces the descriptor's, or tags are
+/// forbidden.
 fn port_tag(port_vlan: u32) -> TagInsertion {
     match port_vlan & (3 << vmvir::VLANA_SHIFT) {
         vmvir::DEFAULT => TagInsertion::Always((port_vlan & vmvir::TAG_MASK) as u16),
@@ -105,7 +106,8 @@ fn port_tag(port_vlan: u32) -> TagInsertion {
     }
 }
 
-/// Sets the connections between pools and the wire (VMDq).
+/// Sets the tables' rules between pools and the wire (VMDq): replication, mirrors, default pool, loopback, and
+/// anti-spoofing.
 fn switching(tables: &mut PoolTables, file: &RegisterFile) {
     let control = file.get(r::VT_CTL);
     tables.ignore_address = control & vt_ctl::IGNORE_MAC != 0;
@@ -125,7 +127,7 @@ fn switching(tables: &mut PoolTables, file: &RegisterFile) {
     tables.check_vlan = ports(switch >> dtxswc::VLAN_SPOOF_SHIFT);
 }
 
-/// Sets the options of the port as pool 0 (without VMDq). Returns pool 0's bit, since RSS applies to it.
+/// Sets the port's options as those of pool 0 (without VMDq). Returns pool 0's bit, since RSS applies to it.
 fn single(tables: &mut PoolTables, file: &RegisterFile, receive: u32) -> u8 {
     let flag = |bit: u32| ports(u32::from(receive & bit != 0));
     tables.all = ports(1);
@@ -149,7 +151,8 @@ fn canonical(receive: u32) -> (u16, u16) {
     (on(rctl::CFIEN), on(rctl::CFIEN) & on(rctl::CFI))
 }
 
-/// Adds the valid receive addresses. Without VMDq their pool bits have no meaning, and all belong to pool 0.
+/// Adds the valid receive addresses (RAL, RAH) to the filter. Without VMDq their pool bits have no meaning, and all
+/// belong to pool 0.
 fn addresses(exact: &mut ExactFilter, file: &RegisterFile, shared: bool) {
     for i in 0..RECEIVE_ADDRESSES as u32 {
         let (low, high) = (file.get(r::ral(i)), file.get(r::rah(i)));

@@ -12,7 +12,7 @@ use i82576::register::{RCTL, psrtype, rx, rx_block};
 /// Longest header that is split off, bytes: HDRLEN has ten bits.
 const MAX_HEADER: usize = 0x3ff;
 
-/// Descriptor format of a queue, with its treatment of headers.
+/// Descriptor format of a receive queue, with the use of its header buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DescriptorFormat {
     Legacy,
@@ -49,7 +49,7 @@ pub(super) struct FrameLayout {
 }
 
 impl BufferSettings {
-    /// Reads the buffers from the registers.
+    /// Decodes a queue's buffer sizes and descriptor format from its registers.
     #[must_use]
     pub(super) fn of(file: &RegisterFile, queue: QueueIndex) -> Self {
         let control = file.get(rx_block(queue) + rx::SRRCTL);
@@ -75,14 +75,15 @@ impl BufferSettings {
         self.format == DescriptorFormat::Legacy
     }
 
-    /// Returns the longest frame that needs one packet buffer, no look at its headers and an advanced descriptor, in bytes;
-    /// 0 in the other formats.
+    /// Returns the length in bytes of the longest frame in one packet buffer under the advanced format without header
+    /// buffers; 0 in the other formats.
     #[must_use]
     pub(super) fn whole(&self) -> usize {
         if self.format == DescriptorFormat::OneBuffer { self.packet } else { 0 }
     }
 
-    /// Returns the number of packet buffers for `bytes`: at least one, since an empty part needs a descriptor too.
+    /// Returns the number of packet buffers that `bytes` bytes need: at least one, since an empty part needs a
+    /// descriptor too.
     #[must_use]
     pub(super) fn needed(&self, bytes: usize) -> usize {
         bytes.div_ceil(self.packet).max(1)
@@ -112,7 +113,7 @@ impl BufferSettings {
 mod tests {
     use super::{BufferSettings, DescriptorFormat, FrameLayout};
 
-    /// Returns buffers with header buffers of 128 bytes.
+    /// Returns buffer settings of a descriptor format with header buffers of 128 bytes.
     fn buffers(format: DescriptorFormat) -> BufferSettings {
         BufferSettings { packet: 2048, header: 128, format, split: 0 }
     }

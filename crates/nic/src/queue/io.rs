@@ -1,4 +1,4 @@
-//! Registers, owner and bus that a queue works on beside its own state.
+//! Registers, owner and bus that a queue's methods use beside the queue's own state.
 
 use crate::file::RegisterFile;
 use pcie::Function;

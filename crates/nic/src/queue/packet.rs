@@ -7,7 +7,7 @@ use i82576::descriptor::{SIZE, legacy};
 use offload::OffloadRequest;
 use rings::{NextPacket, PacketDropReason};
 
-/// Offload requests of a packet.
+/// Offload requests in a packet's transmit descriptors, and the context that they refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DescriptorOffloads {
     /// Requests of the packet's first data descriptor: VLAN, segmentation, checksums.
@@ -34,8 +34,8 @@ impl rings::PacketOffloads for DescriptorOffloads {
         self.first.segment().then_some(self.context.mss)
     }
 
-    /// Returns false for a packet that requests a time stamp: the card knows the time of departure only if it cuts the
-    /// packet itself.
+    /// Returns true if the uplink may cut the packet. A packet that requests a time stamp may not: the card knows the
+    /// time of departure only if it cuts the packet itself.
     fn may_leave_uncut(&self) -> bool {
         !self.first.time_stamp()
     }

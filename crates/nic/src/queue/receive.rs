@@ -34,7 +34,8 @@ pub struct RxDescriptorFields {
     pub checksum: u16,
 }
 
-/// Decoded registers of a receive queue. They hold for many frames, until the next write of a register.
+/// Ring and buffer settings of a receive queue, decoded from its registers. They are valid until the next write of a
+/// register.
 #[derive(Debug, Clone, Copy)]
 pub struct ReceiveQueueSetup {
     ring: Ring,
@@ -52,7 +53,7 @@ impl ReceiveQueueSetup {
     }
 }
 
-/// A frame, and its division between receive descriptors.
+/// A frame with its descriptor fields, and its division between the buffers of receive descriptors.
 struct FrameDelivery<'a> {
     frame: &'a [u8],
     description: &'a RxDescriptorFields,
@@ -109,8 +110,8 @@ impl ReceiveQueue {
         self.decode(file);
     }
 
-    /// Returns the ring and the buffers, or `None` if the queue receives nothing. With `shortcuts` a frame that fits one
-    /// buffer is written without a look at its headers.
+    /// Returns the queue's ring and buffer settings, or `None` if the queue receives nothing. With `shortcuts` a frame
+    /// that fits one buffer is written without a look at its headers.
     #[must_use]
     pub fn open(&self, file: &RegisterFile, shortcuts: bool) -> Option<ReceiveQueueSetup> {
         debug_assert_eq!(self.ring, ring::receive(file, self.queue));
@@ -175,7 +176,7 @@ impl ReceiveQueue {
         self.ring.is_some_and(|ring| buffers.needed(length - layout.header) <= ring.most() as usize)
     }
 
-    /// Stops the queue after a fault of its ring, and returns the reason of the loss.
+    /// Stops the queue after a fault of its ring, and returns the fault as the reason of the frame's loss.
     #[cold]
     fn halt(&mut self) -> ReceiveError {
         self.halted = true;
@@ -183,15 +184,16 @@ impl ReceiveQueue {
         ReceiveError::Fault
     }
 
-    /// Returns the number of descriptors that may be filled. They and the filled ones never exceed the ring: software could
-    /// otherwise make the card lap the ring by moving the tail back behind fetched descriptors.
+    /// Returns the number of posted descriptors that the card may still fill. They and the filled ones never exceed the
+    /// ring: software could otherwise make the card lap the ring by moving the tail back behind fetched descriptors.
     fn left(&self, ring: &Ring) -> usize {
         let posted = self.posted.ready() + ring.available(self.posted.fetch_at()) as usize;
         posted.min((ring.most() as usize).saturating_sub(self.posted.used()))
     }
 
-    /// Fills descriptors with a frame. Returns true if all of it reached memory. A write that faults is lost like a posted
-    /// write that the bus refuses: the descriptor reports RXE, and the queue continues.
+    /// Writes a frame to the buffers of posted descriptors and fills the descriptors. Returns true if the whole frame
+    /// reached memory. A write that faults is lost like a posted write that the bus refuses: the descriptor reports
+    /// RXE, and the queue continues.
     fn fill<B: Bus>(
         &mut self,
         ring: &Ring,
@@ -262,13 +264,14 @@ impl ReceiveQueue {
     }
 }
 
-/// Writes to a buffer, and returns true if that succeeded. An empty part is not written: its address may be invalid.
+/// Writes `bytes` to a receive buffer, and returns true if that succeeded. An empty part of a frame is not written: its
+/// address may be invalid.
 fn write<B: Bus>(io: &mut QueueIo<'_, B>, iova: Iova, bytes: &[u8]) -> bool {
     bytes.is_empty() || io.bus.dma_write(io.function, iova, bytes).is_ok()
 }
 
 impl RxDescriptorFields {
-    /// Writes the description to the last descriptor of a frame.
+    /// Sets these fields in the last descriptor of a frame.
     fn tell(&self, back: &mut AdvancedRxWriteBack) {
         (back.rss_type, back.hash) = self.rss;
         back.packet_type = self.packet_type;
@@ -278,7 +281,7 @@ impl RxDescriptorFields {
 }
 
 impl FrameLayout {
-    /// Writes the header fields to the first descriptor of a frame.
+    /// Sets the header fields in the first descriptor of a frame.
     fn tell(&self, back: &mut AdvancedRxWriteBack) {
         (back.header_length, back.split) = (self.header_length, self.split);
         back.status |= if self.overflow { status::HBO } else { 0 };

@@ -33,7 +33,7 @@ pub const MAX_DESCRIPTORS: usize = MAX_BUFFERS;
 const DESCRIPTORS_A_FRAME: usize = 16;
 const BYTES_A_FRAME: usize = 2048;
 
-/// Descriptors of the packet that was taken last.
+/// Descriptors of the packet that was last taken from a transmit queue.
 #[derive(Debug, Clone)]
 pub(crate) struct PacketDescriptors {
     raw: [[u8; SIZE]; MAX_DESCRIPTORS],
@@ -52,9 +52,9 @@ enum PacketScan {
     Complete(usize, usize),
     /// The queue has this number of contexts, and no buffer behind them.
     Contexts(usize),
-    /// The packet has no end before the tail.
+    /// The packet's last descriptor (EOP) is not before the tail yet.
     Incomplete,
-    /// This number of descriptors makes no packet, for this reason.
+    /// The next descriptors, of this number, make no valid packet, for this reason.
     Invalid(usize, PacketDropReason),
 }
 
@@ -69,17 +69,17 @@ pub struct TransmitQueue {
     burst: [[u8; SIZE]; BURST],
     fetched_at: u32,
     fetched: u32,
-    /// Descriptors that are processed and not given back yet.
+    /// Descriptors that the card has processed and not yet written back.
     done: WriteBackBatch,
     /// True if a packet with too many descriptors is being dropped, up to its end.
     skipping: bool,
     /// Numbers of descriptors and of bytes that the last packet took.
     effort: (usize, usize),
-    /// Packet of which some segments wait. Its descriptors have been read and go back.
+    /// Packet of which some segments have left and others wait. The card has already processed its descriptors.
     pub held: HeldPacket<DescriptorOffloads>,
     /// Ring decoded from the registers; `None` if the queue is disabled or the registers are invalid. It is not saved.
     ring: Option<Ring>,
-    /// Hint to the memory windows of the ring and its buffers.
+    /// Hint to the bus at the memory that holds the ring; `buffers` is that of the ring's buffers.
     hint: MemoryHint,
     buffers: MemoryHint,
 }
@@ -129,8 +129,8 @@ impl TransmitQueue {
         self.decode(file);
     }
 
-    /// Reads the ring's registers after TXDCTL was written; returns true if a packet waits between two segments and the queue is still
-    /// enabled.
+    /// Reads the ring's registers after a write of TXDCTL. Returns true if the queue is still enabled and keeps a
+    /// packet that waits between two segments.
     #[must_use]
     pub fn goes_on(&mut self, file: &RegisterFile) -> bool {
         self.decode(file);
@@ -143,7 +143,7 @@ impl TransmitQueue {
         self.restart(file);
     }
 
-    /// Returns true if descriptors are pending, or segments of a packet.
+    /// Returns true if the queue has something to send: descriptors, or waiting segments of a packet.
     #[must_use]
     pub fn has_more(&self, file: &RegisterFile) -> bool {
         let waiting = self.open(file).filter(|_| !self.done.is_halted());
@@ -217,7 +217,8 @@ impl TransmitQueue {
         }
     }
 
-    /// Gives back the descriptors of the packet that was taken last. Returns `false` if the ring has faulted.
+    /// Adds the descriptors of the packet that was taken last to the write-back batch. Returns `false` if the ring has
+    /// faulted.
     pub(crate) fn end_take<B: Bus>(&mut self, io: &mut QueueIo<'_, B>, packet: &PacketDescriptors) -> bool {
         let Some(ring) = self.open(io.file) else { return false };
         let passed = self.pass_all(io, &ring, packet).is_ok();
@@ -244,8 +245,8 @@ impl TransmitQueue {
         ring.advance(self.done.head(), self.done.waiting())
     }
 
-    /// Reads descriptors up to the end of a packet. Contexts take effect at once: reading them again does no
-    /// harm.
+    /// Reads descriptors into `packet` up to the end of a packet. Contexts take effect at once: reading them again does
+    /// no harm.
     fn scan<B: Bus>(
         &mut self,
         io: &mut QueueIo<'_, B>,
@@ -286,7 +287,8 @@ impl TransmitQueue {
         })
     }
 
-    /// Returns the place in the burst of the descriptor at a ring index. Fetches a burst if the descriptor is in none.
+    /// Returns the index within the fetched burst of the descriptor at a ring index. Fetches a burst that starts with
+    /// the descriptor if it was not fetched yet.
     fn fetch<B: Bus>(&mut self, io: &mut QueueIo<'_, B>, ring: &Ring, index: u32) -> Result<usize, DmaFault> {
         let at = index.wrapping_sub(self.fetched_at);
         if at < self.fetched {
@@ -300,7 +302,7 @@ impl TransmitQueue {
         Ok(0)
     }
 
-    /// Lists the buffers of a packet, of which descriptor `first` names the first.
+    /// Lists a packet's buffers in `buffers`, and returns the packet. Descriptor `first` names its first buffer.
     fn describe(
         &self,
         packet: &[[u8; SIZE]],
@@ -319,7 +321,7 @@ impl TransmitQueue {
             .map_or(NextPacket::Dropped(PacketDropReason::Size), |first| self.taken(first, buffers.bytes()))
     }
 
-    /// Returns the packet of `length` bytes whose first buffer is that of descriptor `first`.
+    /// Returns the packet of `length` bytes whose offload requests are in the descriptor `first`.
     #[inline]
     fn taken(&self, first: &[u8; SIZE], length: usize) -> NextPacket<DescriptorOffloads> {
         match RawDataDescriptor::of(first) {
@@ -332,7 +334,7 @@ impl TransmitQueue {
         }
     }
 
-    /// Passes a processed descriptor. If it requests a `report`, it will read as done.
+    /// Adds a processed descriptor to the write-back batch. With `report` it gets the done bit (DD).
     #[inline]
     fn pass<B: Bus>(
         &mut self,
@@ -348,7 +350,7 @@ impl TransmitQueue {
         Ok(())
     }
 
-    /// Gives back what is done; answers whether an interrupt is due.
+    /// Writes back the processed descriptors. Returns true if an interrupt is due.
     ///
     /// # Errors
     /// [`DmaFault`] if the ring is not in the function's memory; the queue then stays silent until it is set up

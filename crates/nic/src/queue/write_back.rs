@@ -11,7 +11,7 @@ use pcie::{Bus, DmaFault, HintedMemory, Iova, MemoryHint};
 use rings::Ring;
 use serde::{Deserialize, Serialize};
 
-/// Write-back method of a queue.
+/// Write-back method of a queue: the descriptors, or the head alone.
 #[derive(Debug, Clone, Copy)]
 pub struct WriteBackMethod {
     /// Offset of the queue's head register.
@@ -31,15 +31,15 @@ pub struct WriteBackBatch {
     /// True if a descriptor of the batch requests a report to software (RS). Otherwise the batch writes nothing to
     /// memory.
     speaks: bool,
-    /// True if descriptors were written back since the last interrupt.
+    /// True if the queue has written back descriptors since its last interrupt.
     spoke: bool,
     /// True if an access to the descriptor ring has failed. The queue stops until software sets the ring up again.
     halted: bool,
-    /// Hint to the memory window of the ring.
+    /// Hint to the bus at the memory that holds the ring.
     hint: MemoryHint,
 }
 
-/// Saved form of a batch of descriptors: the descriptors that are not written back.
+/// Saved form of a [`WriteBackBatch`]: finished descriptors that are not written back yet.
 #[derive(Serialize, Deserialize)]
 struct SavedBatch {
     raw: Vec<[u8; SIZE]>,
@@ -66,7 +66,7 @@ impl TryFrom<SavedBatch> for WriteBackBatch {
     }
 }
 
-/// Returns saved descriptors in an array for a burst, and their number.
+/// Copies saved descriptors into an array of a burst's length, and returns it with their number.
 ///
 /// # Errors
 /// [`InvalidStateError`] if they are more than a burst.
@@ -213,7 +213,7 @@ impl WriteBackBatch {
         Ok(())
     }
 
-    /// Empties the batch of finished descriptors. Returns true if it reports to software.
+    /// Empties the batch and moves the head past its descriptors. Returns true if one of them requests a report (RS).
     fn move_on(&mut self, ring: &Ring) -> bool {
         let count = core::mem::take(&mut self.count) as u32;
         let speaks = core::mem::take(&mut self.speaks);

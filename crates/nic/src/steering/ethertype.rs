@@ -32,7 +32,7 @@ impl EtherTypeFilters {
         self.those(|filter| filter & etqf::ENABLE != 0 && types.contains(&Some(filter as u16)))
     }
 
-    /// Returns the queue of the last matching filter, or `None` if that filter selects none.
+    /// Returns the queue that the last matching filter selects, or `None` if it selects no queue.
     pub(super) fn queue(&self, hits: u8) -> Option<QueueIndex> {
         let filter = self.registers[Self::last(hits)?];
         (filter & etqf::QUEUE_ENABLE != 0).then(|| QueueIndex::of_field(filter >> etqf::QUEUE_SHIFT))
@@ -48,7 +48,7 @@ impl EtherTypeFilters {
         Self::last(hits).is_some_and(|last| self.registers[last] & etqf::TIMED != 0)
     }
 
-    /// Returns the number of the last matching filter. `hits` has a bit for each match.
+    /// Returns the number of the last matching ether type filter. `hits` has a bit for each match.
     pub(super) fn last(hits: u8) -> Option<usize> {
         hits.checked_ilog2().map(|last| last as usize)
     }

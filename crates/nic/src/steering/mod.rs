@@ -39,7 +39,7 @@ pub(crate) struct ReceiveFilters {
     syn: Option<QueueIndex>,
     /// True if the SYN filter comes before the five-tuple filters (RFCTL.SYNQFP).
     syn_first: bool,
-    /// Packets whose arrival is stamped, once a filter has found their protocol.
+    /// Kind of packets whose arrival is stamped, if a filter has found the precision time protocol.
     timed: Option<TimestampFilter>,
     /// Lowest VLAN priority whose frames interrupt at once.
     urgent: Option<u8>,
@@ -60,7 +60,7 @@ pub(crate) struct FilterMatches {
     pub(crate) timed: bool,
 }
 
-/// Result of the receive filters in one pool.
+/// Result of the receive filters for a frame in one pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct FilterVerdict {
     /// Queue that a filter chooses for the frame.
@@ -118,8 +118,8 @@ impl ReceiveFilters {
         }
     }
 
-    /// Decides on a frame by its matching filters, in a pool that gets the frame with `length` bytes. `pool` is `None`
-    /// if there are no pools.
+    /// Returns the queue and urgency that the matching filters choose for a frame, in a pool that gets the frame with
+    /// `length` bytes. `pool` is `None` if there are no pools.
     #[inline]
     pub(crate) fn decide(
         &self,
@@ -145,7 +145,8 @@ impl ReceiveFilters {
 }
 
 impl FilterMatches {
-    /// Returns the packet type of a frame that an ether type filter matches.
+    /// Returns the packet type in the descriptor of a frame that an ether type filter matches, or `None` if no such
+    /// filter matches.
     pub(crate) fn packet_type(self) -> Option<u16> {
         EtherTypeFilters::last(self.types).map(|filter| packet_type::ETHER_TYPE | filter as u16)
     }

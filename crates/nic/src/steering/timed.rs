@@ -14,7 +14,7 @@ const CONTROL: usize = 32;
 /// First message type of version 2 that is a general message and no event (IEEE 1588-2008).
 const GENERAL: u8 = 8;
 
-/// Kind of the packets whose arrival is stamped.
+/// Kind of the precision time packets whose arrival is stamped (TSYNCRXCTL).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TimestampFilter {
     kind: u32,
@@ -33,13 +33,13 @@ impl TimestampFilter {
         })
     }
 
-    /// Returns true if a frame with the protocol's ether type is stamped.
+    /// Returns true if a frame with the ether type of the precision time protocol is stamped.
     pub(super) fn over_ethernet(self, frame: &[u8], headers: &FrameHeaders) -> bool {
         let message = frame.get(headers.l3_offset..).unwrap_or_default();
         self.kind != tsync::L4_V1 && self.is_version_2(message)
     }
 
-    /// Returns true if a datagram with the protocol's five-tuple is stamped.
+    /// Returns true if a datagram that the protocol's five-tuple filter matches is stamped.
     pub(super) fn over_udp(self, frame: &[u8], headers: &FrameHeaders) -> bool {
         let message = frame.get(headers.l4_offset + UDP..).unwrap_or_default();
         headers.l4 == TransportHeader::Udp

@@ -46,7 +46,8 @@ impl FiveTupleFilter {
         }
     }
 
-    /// Returns true if a hit has an effect: a queue, a time stamp or an interrupt at once.
+    /// Returns true if the filter has an effect on packets that it matches: a queue, a time stamp or an interrupt at
+    /// once.
     fn acts(&self) -> bool {
         self.control & (ftqf::QUEUE_ENABLE | ftqf::TIMED) != 0 || self.port & imir::IMMEDIATE != 0
     }
@@ -70,7 +71,8 @@ impl FiveTupleFilter {
             && (self.more & imirext::ANY_FLAGS != 0 || flags & self.flags() != 0)
     }
 
-    /// Returns the flags in the order of a TCP header. The register has them in reverse order.
+    /// Returns the TCP flags that the filter compares, in the order of a TCP header. The register has them in reverse
+    /// order.
     fn flags(&self) -> u8 {
         ((self.more >> imirext::FLAGS_SHIFT) as u8 & FLAGS).reverse_bits() >> 2
     }
@@ -97,7 +99,7 @@ impl FiveTupleFilters {
         self.those(|filter| filter.acts() && filter.knows(frame, headers, flags))
     }
 
-    /// Returns the matching filters that apply to a frame of `length` bytes in a pool.
+    /// Returns the matching five-tuple filters that apply to a frame of `length` bytes in a pool.
     pub(super) fn in_pool(&self, hits: u8, pool: Option<PoolIndex>, length: usize) -> u8 {
         hits & self.those(|filter| filter.fits(pool, length))
     }

@@ -9,7 +9,7 @@ use i82576::{MacAddress, PoolIndex};
 use nic::UplinkWire;
 use pcie::{Bus, DmaFault, Function, Iova};
 
-/// The bench's memory without its log, which would allocate.
+/// Bus of the test without its log of requests, which would allocate.
 struct UnloggedBus<'a>(&'a mut TestBus);
 
 impl Bus for UnloggedBus<'_> {
@@ -56,7 +56,7 @@ fn bench() -> CardFixture {
     bench
 }
 
-/// Posts the used descriptors of both VFs, so that every round begins alike.
+/// Posts the used receive descriptors of both VFs again, so that every round begins alike.
 fn post(bench: &mut CardFixture) {
     for n in 0..2 {
         let (head, tail) = (bench.vf(n).read(vf::RX_BLOCK + rx::RDH), bench.vf(n).rings().rx_tail);
@@ -104,13 +104,13 @@ fn poll(bench: &mut CardFixture, wire: &mut CountingWire) {
     }
 }
 
-/// Returns the descriptor of a frame in one buffer.
+/// Puts a frame into VF 0's memory, and returns its descriptor: one buffer.
 fn whole(bench: &mut CardFixture, frame: &[u8]) -> [u8; 16] {
     let address = bench.vf(0).place(frame);
     packet(address, frame.len() as u16).emit()
 }
 
-/// Returns a context of TCP over IPv4.
+/// Returns a context descriptor of TCP over IPv4, with segments of `mss` bytes and VLAN 5.
 fn context(mss: u16) -> [u8; 16] {
     let lengths = AdvancedContextDescriptor {
         mac_length: 14,
@@ -121,7 +121,7 @@ fn context(mss: u16) -> [u8; 16] {
     AdvancedContextDescriptor { ipv4: true, l4: L4PacketType::Tcp, mss, vlan_tag: 5, ..lengths }.emit()
 }
 
-/// Returns the descriptors of a packet of twenty segments.
+/// Returns the descriptors of a TCP packet from VF 0 that the card cuts into twenty segments.
 fn large(bench: &mut CardFixture, to: MacAddress) -> Vec<[u8; 16]> {
     let address = bench.vf(0).place(&tcp(to, mac(0), &[7; 20_000]));
     let sums =

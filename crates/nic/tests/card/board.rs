@@ -1,4 +1,4 @@
-//! The board as PF drivers use it before they have descriptors: NVM, PHY, semaphores, clock, and igb's register test.
+//! Tests the card as PF drivers use it before they set up rings: NVM, PHY, semaphores, clock, and igb's register test.
 
 use crate::common::{CardFixture, PORT, mac, plain};
 use i82576::bits::{ctrl, icr, mdic, rctl, status, tctl};

@@ -28,7 +28,7 @@ fn run_late(bench: &mut CardFixture, descriptors: &[[u8; 16]], mut gap: impl FnM
     }
 }
 
-/// Polls until the card has no more work now, and returns the number of frames that left.
+/// Polls until the card has no more work at this time, and returns the number of frames that left by the wire.
 fn poll(bench: &mut CardFixture) -> usize {
     while bench.poll_once().more {}
     bench.world.bus.log.clear();

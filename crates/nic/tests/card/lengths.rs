@@ -13,7 +13,7 @@ const LONGEST: usize = MAX_FRAME - FCS;
 /// Tested lengths of frames in bytes, relative to a limit.
 const AROUND: [isize; 5] = [-4, -1, 0, 1, 4];
 
-/// Tags of a frame, by their origin.
+/// Sources of a frame's VLAN tags: the frame's bytes, its transmit descriptor, the pool's default tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TagOrigins {
     /// The frame's bytes have the outer tag, and CTRL_EXT.EXT_VLAN is set.
@@ -41,7 +41,7 @@ const TAGS: [TagOrigins; 10] = [
 ];
 
 impl TagOrigins {
-    /// Returns the bytes of tags that the card adds.
+    /// Returns the number of bytes of VLAN tags that the card adds.
     fn added(self) -> usize {
         match self {
             Self { port: true, bytes, .. } => 4 * usize::from(!bytes),
@@ -88,7 +88,7 @@ fn around(limit: usize) -> impl Iterator<Item = (usize, bool)> {
     AROUND.into_iter().map(move |more| (limit.saturating_add_signed(more), more <= 0))
 }
 
-/// Sends a frame from VF 0, in one buffer or in two.
+/// Sends a frame from VF 0 with the descriptor's tag that `tags` requests, in one buffer or in two.
 fn send(bench: &mut CardFixture, tags: TagOrigins, frame: &[u8], pieces: bool) {
     let (address, length) = (bench.vf(0).place(frame), frame.len() as u16);
     let first = if pieces { data(address, 64) } else { packet(address, length) };

@@ -10,7 +10,7 @@ const P2V0: u32 = r::p2v_mailbox(match i82576::VfIndex::new(0) {
     None => panic!(),
 });
 
-/// Returns a card with three VFs whose reset notices have been read.
+/// Returns a card with three VFs, after VFs and PF have read their reset notices.
 fn bench() -> CardFixture {
     let mut bench = CardFixture::new(3);
     for vf in 0..3 {

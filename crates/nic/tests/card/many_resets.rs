@@ -36,14 +36,14 @@ fn offsets() -> (Vec<u32>, Vec<u32>) {
     )
 }
 
-/// Reads the registers at these [`offsets`], the port's and then VF 1's.
+/// Returns offsets and values of the registers at these [`offsets`], the port's and then VF 1's.
 fn registers(bench: &mut CardFixture, (port, vf): &(Vec<u32>, Vec<u32>)) -> Vec<(u32, u32)> {
     let mut seen: Vec<(u32, u32)> = port.iter().map(|at| (*at, bench.pf().read(*at))).collect();
     seen.extend(vf.iter().map(|at| (*at, bench.vf(1).read(*at))));
     seen
 }
 
-/// Asserts that no register differs from its value after the first reset.
+/// Asserts that the registers after a reset (`seen`) equal those after the first reset.
 #[track_caller]
 fn expect_same(round: usize, first: &[(u32, u32)], seen: &[(u32, u32)]) {
     let differ: Vec<_> = first.iter().zip(seen).filter(|(first, seen)| first != seen).collect();

@@ -228,7 +228,7 @@ fn mapped_pages_of_a_disabled_vf_read_ones() {
 #[derive(Debug, Clone)]
 enum PageAction {
     Store(usize, u32),
-    /// A part of a dword, as a torn store leaves it.
+    /// Register and its new low half: a store of which only that half is visible yet.
     Torn(usize, u16),
     Hear,
     Look,

@@ -38,7 +38,7 @@ pub(crate) fn whole(bench: &mut CardFixture, from: u8, to: MacAddress, length: u
     vec![packet(address, length as u16).emit()]
 }
 
-/// Returns the descriptors of a packet for segments of 1,448 bytes.
+/// Returns the descriptors of a TCP packet from a VF that the card cuts into segments of 1,448 bytes.
 pub(crate) fn large(bench: &mut CardFixture, from: u8, to: MacAddress, payload: usize) -> Vec<[u8; 16]> {
     let address = bench.vf(from).place(&tcp(to, mac(from), &vec![7; payload]));
     let context = AdvancedContextDescriptor {
@@ -54,7 +54,7 @@ pub(crate) fn large(bench: &mut CardFixture, from: u8, to: MacAddress, payload: 
     vec![context.emit(), first.emit(), packet(address + 54, payload as u16).emit()]
 }
 
-/// Fills a VF's ring with copies of a packet.
+/// Fills a VF's transmit ring with copies of a packet, and rings the doorbell.
 pub(crate) fn fill(bench: &mut CardFixture, from: u8, descriptors: &[[u8; 16]]) {
     loop {
         let head = bench.vf(from).read(vf::TX_BLOCK + tx::TDH);

@@ -10,7 +10,7 @@ use pcie::Function::Pf;
 
 const ALL: MacAddress = MacAddress::BROADCAST;
 
-/// Returns a card whose VFs 0 to 2 and PF (pool 3) have running rings; other causes use vector 0.
+/// Returns a card whose VFs 0 to 2 and PF (pool 3) have running rings; the causes of ICR use vector 0.
 fn bench() -> CardFixture {
     let mut bench = CardFixture::new(3);
     for vf in 0..3 {
@@ -33,7 +33,7 @@ fn spoof(bench: &mut CardFixture, vf: u8) {
     bench.vf(vf).send(&plain(mac(1), mac(9), 100));
 }
 
-/// Sends a packet with a reserved descriptor type.
+/// Sends a packet with a reserved descriptor type from a VF.
 fn nonsense(bench: &mut CardFixture, vf: u8) {
     let mut raw = packet(0x2_0000, 60).emit();
     raw[10] |= 0xf0;
@@ -243,7 +243,7 @@ fn control(dst: MacAddress, operation: u8, quanta: u8) -> Vec<u8> {
 
 const FLOW_CONTROL: MacAddress = MacAddress([0x01, 0x80, 0xc2, 0, 0, 1]);
 
-/// Returns a port with CTRL.RFCE and a filter for the flow control address.
+/// Returns a card with CTRL.RFCE set, whose VF 1 gets frames to the flow control address.
 fn flow_control() -> CardFixture {
     let mut bench = bench();
     bench.pf().set_address(20, FLOW_CONTROL, 0b010);
@@ -251,8 +251,8 @@ fn flow_control() -> CardFixture {
     bench
 }
 
-/// Sends an XON, two XOFFs and another MAC control frame to the group address, and an XON to the port. Returns the number of
-/// frames that reached the pool, and XONRXC, XOFFRXC and FCRUC.
+/// Sends an XON, two XOFFs and another MAC control frame to the group address, and an XON to the port. Returns the
+/// number of frames that VF 1 received, and XONRXC, XOFFRXC and FCRUC.
 fn controlled(bench: &mut CardFixture) -> (usize, [u32; 3]) {
     for (operation, quanta) in [(1, 0), (1, 9), (1, 9), (7, 0)] {
         bench.wire_sends(&control(FLOW_CONTROL, operation, quanta));
@@ -288,7 +288,7 @@ fn mac_control_frames_are_delivered_without_rfce() {
     assert_eq!(controlled(&mut bench), (4, [0; 3]));
 }
 
-/// Sends a frame to a full ring, and returns RQDPC of its queue, MPC and RNBC.
+/// Sends a frame to VF 1 while its ring has no free descriptor. Returns RQDPC of the queue, MPC and RNBC.
 fn missed(bench: &mut CardFixture) -> [u32; 3] {
     let rqdpc = rx_block(index(1).queue(0)) + rx::RQDPC;
     bench.vf(1).write(vf::RX_BLOCK + rx::RDT, 0);

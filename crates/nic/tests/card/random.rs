@@ -10,7 +10,7 @@ use pcie::config::offset;
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
-/// An action of a guest, of its VMM, of the wire or of time.
+/// An action of VF 0's guest, of its VMM, of the PF, of the wire or of time.
 #[derive(Debug, Clone)]
 enum RandomAction {
     Write(u32, u32),
@@ -150,7 +150,7 @@ fn perform(bench: &mut CardFixture, act: &RandomAction) {
     }
 }
 
-/// Restores the settings of PF and VMM that an action has cleared.
+/// Restores VF 0's bus mastering and the VFs' traffic enables (VFRE, VFTE), which an action may have cleared.
 fn forgive(bench: &mut CardFixture) {
     bench.config(Vf(0), offset::COMMAND, u32::from(offset::COMMAND_BUS_MASTER));
     bench.pf().write(r::VFRE, 0xff);
@@ -165,7 +165,7 @@ fn bench(rate: u32) -> CardFixture {
     bench
 }
 
-/// Draws no rate, a thousandth of the link's, or half of it.
+/// Draws a value of RTTBCNRC: no rate, a thousandth of the link's, or half of it.
 pub(crate) fn rate() -> impl Strategy<Value = u32> {
     let limit = |factor: u32| rttbcnrc::RS_ENA | factor << rttbcnrc::INTEGER_SHIFT;
     prop_oneof![Just(0), Just(limit(1_000)), Just(limit(2))]
@@ -179,7 +179,7 @@ fn drain(bench: &mut CardFixture, vf: u8) -> Vec<Vec<u8>> {
     received.into_iter().map(|frame| frame.bytes).collect()
 }
 
-/// Returns true if a memory request is a VF's, and stays in its memory or faulted.
+/// Returns true if a memory request is a VF's. Only requests of VF 0, which acts at random, may fault.
 fn in_bounds(access: &MemoryRequest) -> bool {
     match access.function {
         Vf(0) => true,
@@ -202,7 +202,7 @@ fn finish(bench: &mut CardFixture) {
     bench.poll();
 }
 
-/// Result of a script: memory requests, messages and frames in order, and the VF's registers.
+/// Visible effects of random actions: memory requests, messages and frames in order, and VF 0's registers.
 #[derive(Debug, PartialEq, Eq)]
 struct ScriptTrace {
     requests: Vec<MemoryRequest>,

@@ -8,7 +8,8 @@ use i82576::{MacAddress, VfIndex, ids, window};
 
 const ALL: u32 = u32::MAX;
 
-/// Registers whose reads or writes have further effects, or whose value is computed.
+/// Names of registers whose reads or writes have effects beyond their row of the register table, or whose value is
+/// computed.
 const MORE_THAN_THEIR_ROW: &[&str] = &[
     "CTRL",
     "STATUS",
@@ -38,18 +39,18 @@ const MORE_THAN_THEIR_ROW: &[&str] = &[
     "VTEICR",
 ];
 
-/// Returns every plain register of the table by its offsets.
+/// Returns the row and the offset of every plain register of the table.
 pub(super) fn elements() -> impl Iterator<Item = (&'static PfRegister, u32)> {
     resets().map(|(row, offset, _)| (row, offset))
 }
 
-/// Returns every plain register by its offsets, with reset values.
+/// Returns the row, the offset and the reset value of every plain register of the table.
 fn resets() -> impl Iterator<Item = (&'static PfRegister, u32, u32)> {
     let plain = table::rows().filter(|row| !MORE_THAN_THEIR_ROW.contains(&row.name));
     plain.flat_map(|row| row.resets().map(move |(offset, value)| (row, offset, value)))
 }
 
-/// Returns the offset of every alias, and of its register.
+/// Returns the row, the register's offset and the alias offset of every alias.
 fn aliases() -> impl Iterator<Item = (&'static PfRegister, u32, u32)> {
     table::rows()
         .flat_map(|row| row.offsets().zip(row.aliases()).map(move |(home, alias)| (row, home, alias)))
@@ -85,7 +86,8 @@ fn read_write_registers_keep_only_their_writable_bits() {
     }
 }
 
-/// Returns the result of sample traffic: frames at VF 0, VF 1 and the wire, messages, and statistics.
+/// Returns the visible effects of sample traffic after `prepare`: frames at VF 0, VF 1 and the wire, messages, and
+/// statistics.
 fn conversation(prepare: fn(&mut CardFixture)) -> String {
     let mut bench = CardFixture::new(3);
     prepare(&mut bench);

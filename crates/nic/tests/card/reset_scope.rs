@@ -11,16 +11,16 @@ use pcie::config::offset;
 use pcie::{ConfigAccess, Function, Function::Pf, Function::Vf};
 use std::collections::BTreeMap;
 
-/// Registers whose writes have effects beyond a stored value, and are not tested here.
+/// Names of registers that [`fill`] does not write, since the writes have effects beyond a stored value.
 const NOT_FILLED: &[&str] = &["CTRL", "P2VMAILBOX", "MDIC", "EERD", "EEWR", "TIMADJH"];
-/// Registers that change when they are read.
+/// Names of registers that change when they are read, which [`look`] therefore leaves out.
 const NOT_LOOKED_AT: &[&str] = &["SWSM", "ICR", "EICR", "VTEICR"];
 
 fn elements() -> impl Iterator<Item = (&'static PfRegister, u32)> {
     table::rows().flat_map(|row| row.offsets().map(move |offset| (row, offset)))
 }
 
-/// Writes ones to every writable bit, and sets every cause.
+/// Writes ones to every writable bit of the PF's registers, and sets every interrupt cause.
 fn fill(bench: &mut CardFixture) {
     for (row, offset) in elements().filter(|(row, _)| !NOT_FILLED.contains(&row.name)) {
         match row.access {
@@ -32,7 +32,7 @@ fn fill(bench: &mut CardFixture) {
     bench.pf().write(r::ICS, u32::MAX);
 }
 
-/// Reads every register.
+/// Reads every register of the PF. Returns the values by offset.
 fn look(bench: &mut CardFixture) -> BTreeMap<u32, u32> {
     let rows = elements().filter(|(row, _)| !NOT_LOOKED_AT.contains(&row.name));
     rows.map(|(_, offset)| (offset, bench.pf().read(offset))).collect()
@@ -51,11 +51,11 @@ fn sleep_and_wake(bench: &mut CardFixture) {
 
 type ResetTrigger = fn(&mut CardFixture);
 
-/// Resets of the whole port that act like a power-on.
+/// Ways to reset the whole port that act like a power-on.
 const OF_EVERYTHING: [ResetTrigger; 3] =
     [|bench| level_reset(bench, Pf), sleep_and_wake, |bench| bench.nic.conventional_reset()];
 
-/// Resets of VF 1.
+/// Ways to reset VF 1 alone.
 const OF_VF_1: [ResetTrigger; 3] = [
     |bench| bench.vf(1).write(vf::CTRL, ctrl::RST),
     |bench| bench.pf().write(r::vf_block(index(1)), ctrl::RST),
@@ -129,12 +129,12 @@ fn vf_reset_changes_only_its_own_bits_in_shared_registers() {
     }
 }
 
-/// Returns V2PMAILBOX at the VF's next two reads.
+/// Returns the values of V2PMAILBOX at VF 1's next two reads.
 fn twice(bench: &mut CardFixture) -> (u32, u32) {
     (bench.vf(1).read(vf::V2PMAILBOX), bench.vf(1).read(vf::V2PMAILBOX))
 }
 
-/// Returns a card whose VFs 0 to 2 may run after PFRSTD, with all notices read.
+/// Returns a card whose VFs 0 to 2 may run after PFRSTD. VF 1 has read its reset notice.
 fn let_go() -> CardFixture {
     let mut bench = CardFixture::new(3);
     twice(&mut bench);

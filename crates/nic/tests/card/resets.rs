@@ -23,7 +23,7 @@ fn level_reset(bench: &mut CardFixture, function: Function) {
     bench.config(function, at, u32::from(express::DEVICE_CONTROL_FLR));
 }
 
-/// Returns a card whose VFs 0 to 2 have running rings, with pending frames from VF 1 to both of its neighbours.
+/// Returns a card whose VFs 0 to 2 have read their reset notices and have running rings. No message is pending.
 fn busy() -> CardFixture {
     let mut bench = CardFixture::new(3);
     for vf in 0..3 {

@@ -1,6 +1,6 @@
-//! A card that is saved at any step, written, read back and restored behaves as one that was not. The steps are random: PF
-//! and VFs write registers, rings move, packets wait between segments, the wire delivers frames, functions are reset, and
-//! polls stop at their budget.
+//! Tests that a card that is saved at any step, written, read back and restored behaves like a card that was not. The
+//! steps are random: PF and VFs write registers, rings move, packets wait between segments, the wire delivers frames,
+//! functions are reset, and polls stop at their budget.
 
 mod packets;
 
@@ -19,7 +19,7 @@ use pcie::config::offset;
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
-/// Number of VFs.
+/// Number of the card's VFs.
 const VFS: u8 = 3;
 
 /// An action of a driver, a guest, the host, the wire or of time.
@@ -29,13 +29,13 @@ enum RunAction {
     Read(Function, u32),
     Start(u8),
     Send(u8, Vec<[u8; 16]>),
-    /// A VF sends bytes to a function, to be cut into segments.
+    /// VF, receiver, length, shape: a VF sends a packet to be cut into segments ([`packets::send_large`]).
     SendLarge(u8, u8, u16, u8),
-    /// A VF sends equal frames of a kind to a function, with or without a request for a tag.
+    /// VF, receiver, kinds, count: a VF sends equal frames ([`packets::send_many`]).
     SendMany(u8, u8, [u8; 2], usize),
-    /// The host changes its policy, by bits.
+    /// The host changes its policy, by the bits of [`police`].
     Police(u32),
-    /// A VF sends buffers of a packet without EOP.
+    /// A VF sends this number of buffers of a packet without its end (EOP).
     Chain(u8, usize),
     Post(u8),
     Arrive(Vec<u8>),
@@ -45,7 +45,7 @@ enum RunAction {
     /// The PF sets the port up again.
     SetUp,
     StormControl(u32),
-    /// The PF uses NVM, PHY, clock, timer or I/O BAR, by number.
+    /// The PF uses NVM, PHY, clock, timer or I/O BAR, by the number in [`use_board`].
     Board(u8, u32),
     Link(bool),
     Wait(u64),
@@ -98,7 +98,7 @@ fn act() -> impl Strategy<Value = RunAction> {
     ]
 }
 
-/// Acts of which most are traffic to VFs that run, so that most frames can travel in bursts.
+/// Draws actions of which most are traffic to VFs with running rings, so that most frames can travel in bursts.
 fn traffic() -> impl Strategy<Value = RunAction> {
     let to = || prop_oneof![8 => 0..VFS, 1 => 0..6u8];
     prop_oneof![
@@ -111,7 +111,7 @@ fn traffic() -> impl Strategy<Value = RunAction> {
     ]
 }
 
-/// Result of an action.
+/// Value that an action returns: none, a register's, or the result of a poll.
 #[derive(Debug, PartialEq, Eq)]
 enum ActionResult {
     Nothing,
@@ -195,7 +195,7 @@ fn police(bench: &mut CardFixture, bits: u32) {
     pf.write(r::RXCSUM, rxcsum::IPOFL | rxcsum::TUOFL | on(5, rxcsum::PCSD));
 }
 
-/// Uses a part of the board.
+/// Uses timer, clock, NVM, PHY or I/O BAR, selected by `what`, with a value. Returns the value read, or SYSTIML.
 fn use_board(bench: &mut CardFixture, what: u8, value: u32) -> ActionResult {
     match what {
         0 => bench.pf().write(r::TCPTIMER, tcptimer::KICK_START | tcptimer::COUNT_EN | (value % 4 + 1)),
@@ -220,7 +220,7 @@ fn set_up(bench: &mut CardFixture) {
     bench.set_up_port(VFS);
 }
 
-/// Returns the card that a successor restores from its saved bytes.
+/// Saves a card as bytes, and returns the card that a successor restores from them.
 fn set_aside(nic: &Nic) -> Nic {
     let bytes = postcard::to_allocvec(&nic.save()).unwrap();
     let state: nic::NicState = postcard::from_bytes(&bytes).unwrap();
@@ -231,11 +231,11 @@ fn set_aside(nic: &Nic) -> Nic {
     Nic::restore(state).unwrap()
 }
 
-/// All visible effects of a run.
+/// All visible effects of a sequence of actions.
 #[derive(PartialEq, Eq)]
 struct RunTrace {
     answers: Vec<ActionResult>,
-    /// Memory, the requests for it, and the interrupts.
+    /// Memory of the functions, the card's requests for it, and its interrupts.
     bus: TestBus,
     frames: Vec<Vec<u8>>,
     counters: nic::PoolCounterArray,

@@ -20,13 +20,13 @@ fn use_one_vector(bench: &mut CardFixture) {
     bench.config(Pf, u16::from(MSIX) + msix::CONTROL, u32::from(msix::CONTROL_ENABLE));
 }
 
-/// Changes of the pin, MSI messages, MSI-X messages.
+/// Changes of the pin, number of MSI messages, number of MSI-X messages.
 type InterruptSignals = (Vec<bool>, usize, usize);
 
-/// Function that selects a kind of interrupt.
+/// Function that makes the PF use one kind of single interrupt.
 type InterruptSelector = fn(&mut CardFixture);
 
-/// Returns the changes of the pin and the numbers of messages since the last call.
+/// Polls, and returns the changes of the pin and the numbers of messages since the last call.
 fn heard(bench: &mut CardFixture) -> InterruptSignals {
     bench.poll();
     let bus = &mut bench.world.bus;

@@ -14,7 +14,8 @@ const SYNC: u8 = 0;
 const DELAY_REQUEST: u8 = 1;
 const ANNOUNCE: u8 = 11;
 
-/// Returns a port that stamps packets of a kind. Its clock counts nanoseconds, and igb's two filters are set.
+/// Returns a card that stamps packets of a kind (TSYNCRXCTL, TSYNCRXCFG). Its clock counts nanoseconds, and igb's two
+/// filters are set.
 fn bench(kind: u32, which: u32) -> CardFixture {
     let mut bench = CardFixture::bare();
     bench.pf().write(r::RCTL, rctl::EN | rctl::BAM | rctl::SECRC);
@@ -33,14 +34,14 @@ fn bench(kind: u32, which: u32) -> CardFixture {
     bench
 }
 
-/// Returns a message of version 2.
+/// Returns a precision time message of version 2, with a message type.
 fn version_2(kind: u8) -> [u8; 44] {
     let mut message = [0; 44];
     (message[0], message[1]) = (kind, 2);
     message
 }
 
-/// Returns a message of version 1.
+/// Returns a precision time message of version 1, with a control field.
 fn version_1(control: u8) -> [u8; 44] {
     let mut message = [0; 44];
     (message[1], message[32]) = (1, control);
@@ -58,7 +59,8 @@ fn over_udp(port: u16, message: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Reads the stamp in `low` and the register behind it, which frees it. Returns `None` if there is none.
+/// Reads the time stamp in `low` and the register behind it, which frees the stamp. Returns `None` if `control` reports
+/// no stamp.
 fn stamp(bench: &mut CardFixture, control: u32, low: u32) -> Option<u64> {
     let valid = bench.pf().read(control) & tsync::VALID != 0;
     let value = u64::from(bench.pf().read(low)) | u64::from(bench.pf().read(low + 4)) << 32;
@@ -66,7 +68,8 @@ fn stamp(bench: &mut CardFixture, control: u32, low: u32) -> Option<u64> {
     valid.then_some(value)
 }
 
-/// Returns true if the arrival of a frame is stamped, by its descriptor and by the registers.
+/// Delivers a frame from the wire. Returns true if its arrival is stamped, which descriptor and registers must agree
+/// on.
 fn is_stamped(bench: &mut CardFixture, frame: &[u8]) -> bool {
     bench.wire_sends(frame);
     let told = bench.pf().expect_frame().last().status & status::TS != 0;

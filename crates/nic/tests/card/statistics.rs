@@ -112,7 +112,7 @@ fn vf_counters_wrap_at_32_bits() {
     assert_eq!(totals(&mut bench, 0), [0, 0, sent as u32, (sent * length) as u32, 0]);
 }
 
-/// Returns a card whose VF 0 has received and sent a frame.
+/// Returns a card whose VF 0 has received a frame and sent another, so that its statistics are not zero.
 fn used() -> CardFixture {
     let mut bench = bench();
     bench.wire_sends(&plain(mac(0), mac(9), 86));
@@ -195,7 +195,7 @@ fn vf_counters_of_the_program_match_the_vf_registers() {
     assert_eq!((receiver.rx_packets, receiver.rx_bytes), (1, 100));
 }
 
-/// Reads the six counters by size from `first` on.
+/// Reads the six registers that count frames by size, from `first` on.
 fn sizes(bench: &mut CardFixture, first: u32) -> [u32; 6] {
     [0, 4, 8, 12, 16, 20].map(|at| bench.pf().read(first + at))
 }

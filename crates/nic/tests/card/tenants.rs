@@ -33,7 +33,7 @@ fn change_tenant(bench: &mut CardFixture) {
     }
 }
 
-/// Reads every register of VF 0, by offset. The reads clear some of them.
+/// Reads every register of VF 0, in the order of offsets. The reads clear some of them.
 fn look(bench: &mut CardFixture) -> Vec<u32> {
     (0..VF_BAR0_SIZE as u32).step_by(4).map(|at| bench.vf(0).read(at)).collect()
 }
@@ -67,8 +67,8 @@ fn large(bench: &mut CardFixture) -> [[u8; 16]; 3] {
     [context.emit(), first.emit(), rest.emit()]
 }
 
-/// Uses every part of VF 0: traffic in both directions, a packet held between two segments, fetched and unused descriptors,
-/// throttled interrupts, words in the mailbox, and last ones in every writable bit.
+/// Uses every part of VF 0: traffic in both directions, a packet held between two segments, fetched and unused
+/// descriptors, throttled interrupts, words in the mailbox, and finally ones in every writable bit.
 fn leave_traces(bench: &mut CardFixture) {
     bench.vf(0).start();
     bench.vf(0).start_second_receive();

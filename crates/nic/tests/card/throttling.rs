@@ -12,7 +12,7 @@ const RX: u32 = vf::VTEITR + 4;
 /// Interval of 100 us (EITR).
 const INTERVAL: u32 = 100 << eitr::INTERVAL_SHIFT;
 
-/// Returns a card at 1 ms whose VF 0 has a throttled receive vector.
+/// Returns a card at 1 ms whose VF 0 has a receive vector with the interval [`INTERVAL`].
 fn bench() -> CardFixture {
     let mut bench = CardFixture::new(3);
     bench.wait_us(1000);
@@ -21,7 +21,7 @@ fn bench() -> CardFixture {
     bench
 }
 
-/// Raises the vector, and asserts that it fires.
+/// Raises VF 0's receive vector, and asserts that its message is sent at once.
 #[track_caller]
 fn fire(bench: &mut CardFixture) {
     bench.vf(0).write(vf::VTEICS, 2);

@@ -9,20 +9,20 @@ use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, 
 use i82576::register::{self as r, vf};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 
-/// Packet of a VF, and the host's policy.
+/// A packet of VF 0 that requests segmentation, and the host's policy for it.
 #[derive(Debug, Clone)]
 struct SegmentationCase {
     to: MacAddress,
     six: bool,
     payload: usize,
     mss: u16,
-    /// Tags: by the descriptor, in the bytes, by the port VLAN.
+    /// True for each VLAN tag that the packet gets: by its descriptor, in its bytes, by the port VLAN.
     tags: [bool; 3],
     /// Offset in the packet's headers, and the bits that are flipped there.
     turned: Option<(usize, u8)>,
-    /// Requested checksums: of IP, of the transport.
+    /// True for each requested checksum: of IP, of the transport.
     sums: [bool; 2],
-    /// A mirror, a rate, a spoofed address.
+    /// True for a mirror, for a transmit rate, and for a spoofed source address.
     policy: [bool; 3],
     /// Bytes that the context adds to the transport header's true length.
     header: u8,
@@ -106,7 +106,8 @@ impl SegmentationCase {
     }
 }
 
-/// Returns the frames of all receivers, and the counters.
+/// Returns the frames on the wire, the counters of port, VF 0 and pools, and the number of frames that VFs 1 and 2
+/// received.
 fn seen(bench: &mut CardFixture) -> (Vec<Vec<u8>>, Vec<u32>, String, usize) {
     let frames = bench.wire_got();
     let ports = [r::GPTC, r::GOTCL, r::TPT, r::TOTL, r::MPTC, r::BPTC, r::TSCTC, r::SSVPC, r::GPRC];
@@ -158,7 +159,7 @@ fn card_segments_packets_that_the_uplink_cannot_segment() {
     }
 }
 
-/// Returns context and first descriptor of a packet with segments of `mss` bytes.
+/// Returns the context and the first data descriptor of a packet with segments of `mss` bytes.
 fn orders(mss: u16, length: u32) -> (AdvancedContextDescriptor, AdvancedDataDescriptor) {
     let context = AdvancedContextDescriptor {
         mac_length: 14,

@@ -9,7 +9,7 @@ use i82576::descriptor::rx::status;
 use i82576::register::{self as r, rx, vf};
 use pcie::Function::Vf;
 
-/// EITR of VF 0's receive vector.
+/// Offset of VTEITR of VF 0's receive vector.
 const RX: u32 = vf::VTEITR + 4;
 /// Interval of 1 ms (EITR).
 const INTERVAL: u32 = 1000 << eitr::INTERVAL_SHIFT;

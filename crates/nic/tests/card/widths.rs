@@ -1,4 +1,4 @@
-//! Accesses of any width and alignment, and their effect on the dwords of registers.
+//! Tests register accesses of any width and alignment, and their effect on the registers' dwords.
 
 use crate::common::{CardFixture, index, mac, plain};
 use crate::registers::elements;

@@ -1,4 +1,4 @@
-//! Tests which headers of a frame are found, and which are refused as invalid.
+//! Tests the parsing of a frame's headers: which ones are found, and which are refused as invalid.
 
 use super::frames::{built, ipv4_frame, ipv4_header, ipv6, ipv6_frame, link, tcp4, tcp6, udp4, udp6};
 use crate::headers::{FrameHeaders, NetworkHeader, TransportHeader};

@@ -1,4 +1,4 @@
-//! Tests frames whose sender has left the checksum to a card.
+//! Tests frames whose sender has left the transport checksum for a card to fill in.
 
 use super::frames::{ipv4_frame, ipv4_header, pseudo, tcp4, tcp6, udp4, udp6};
 use crate::checksum::PartialChecksum;

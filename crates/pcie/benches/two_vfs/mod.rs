@@ -1,5 +1,5 @@
-//! VF 0 and VF 1 of both cards' benchmarks: guest memory behind `host`'s tables as on a live port, addresses, and a
-//! frame between them. A guest writes through the file, so that its writes are not counted.
+//! Memory and frames of VF 0 and VF 1 for the benchmarks of both cards. The guests' memory is behind `host`'s DMA
+//! tables, as on a live port. A guest writes through the file, so that its writes are not counted.
 
 use host::dma::{DmaLimits, DmaPermissions, DmaTable};
 use host::shared::SharedMemory;
@@ -10,16 +10,17 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
-/// Bytes of each VF's memory.
+/// Size of each VF's memory in bytes.
 const LENGTH: u64 = 0x4_0000;
-/// Ends of three regions: rings, the sender's buffers, the receiver's.
+/// Ends of three DMA regions in a VF's memory: of the rings, the sent frames' buffers and the receive buffers.
 const ENDS: [u64; 3] = [0x2000, 0x2_0000, LENGTH];
 
-/// TwoVfMemory of both VFs.
+/// Memory of the guests of VF 0 and VF 1: for each a DMA table and the file that it maps.
 pub(crate) struct TwoVfMemory([(DmaTable, File); 2]);
 
 impl TwoVfMemory {
-    /// Creates memory in one region, or in `three` for rings, sent frames and receive buffers.
+    /// Creates the memory of both VFs: each in one DMA region, or in `three` for rings, sent frames and receive
+    /// buffers.
     pub(crate) fn new(three: bool) -> Self {
         let ends = if three { &ENDS[..] } else { &ENDS[2..] };
         Self([0, 1].map(|_| {
@@ -132,12 +133,12 @@ impl Bus for TwoVfMemory {
     fn msix(&mut self, _function: Function, _vector: u16) {}
 }
 
-/// Returns the address of station `n`; 0 and 1 are the VFs.
+/// Returns the MAC address of station `n`; 0 and 1 are the VFs.
 pub(crate) const fn address(n: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, n]
 }
 
-/// Builds a TCP frame over IPv4 with the seed of the pseudo header in its checksum field.
+/// Builds a TCP frame over IPv4 from one station to another. Its checksum field holds the sum of the pseudo header.
 pub(crate) fn frame(to: u8, from: u8, length: usize) -> Vec<u8> {
     let mut frame = [address(to), address(from)].concat();
     let total = (length - 14) as u16;

@@ -11,7 +11,7 @@ pub const CAPABILITY: u16 = 4;
 /// Offset of the ARI control word within its capability.
 pub const CONTROL: u16 = 6;
 
-/// Returns the ARI capability; `next_function` is 0 on the last function.
+/// Returns the ARI capability of a function; `next_function` is 0 on the last function.
 #[must_use]
 pub fn capability(next_function: u8) -> ExtendedCapability {
     let body = vec![

@@ -1,5 +1,5 @@
-//! PCI Express capability, version 2, of an endpoint (PCIe base specification, 7.5.3). The link never retrains: its
-//! status is constant.
+//! PCI Express capability, version 2, of an endpoint (PCIe base specification, 7.5.3). The link never retrains, so the
+//! link status is constant.
 
 use super::Capability;
 use crate::config::ConfigRegister;
@@ -34,11 +34,11 @@ pub const DEVICE_CAPABILITIES_FLR: u32 = 1 << 28;
 pub const DEVICE_CONTROL_FLR: u16 = 1 << 15;
 /// Writable device control bits: error reporting, relaxed ordering, payload size, no-snoop, read request size.
 pub const DEVICE_CONTROL_WRITABLE: u16 = 0x78ff;
-/// Payload size in device control, which a function level reset keeps.
+/// Device control field: maximum payload size, which a function level reset keeps.
 pub const DEVICE_CONTROL_PAYLOAD: u16 = 0b111 << 5;
 /// Reset value of device control: relaxed ordering, no-snoop, 128-byte payload, 512-byte read requests.
 pub const DEVICE_CONTROL_RESET: u16 = 0x2810;
-/// Error bits of device status, write-1-to-clear.
+/// Device status bits of errors, write-1-to-clear.
 pub const DEVICE_STATUS_ERRORS: u16 = 0xf;
 /// Writable link control bits: ASPM, read completion boundary, common clock, extended sync. A function level reset
 /// keeps them.

@@ -16,19 +16,19 @@ mod tests;
 use crate::config::ConfigRegister;
 use alloc::vec::Vec;
 
-/// Capability of the list that begins at offset 34h.
+/// Capability in the list of a configuration space that begins at offset 34h.
 #[derive(Debug, Clone)]
 pub struct Capability {
-    /// Capability id.
+    /// Id of the capability.
     pub id: u8,
     /// Registers from offset 2 on, relative to the capability's offset.
     pub body: Vec<ConfigRegister>,
 }
 
-/// Capability of the list that begins at offset 100h.
+/// Extended capability in the list of a configuration space that begins at offset 100h.
 #[derive(Debug, Clone)]
 pub struct ExtendedCapability {
-    /// Extended capability id.
+    /// Id of the extended capability.
     pub id: u16,
     /// Version of the capability's layout.
     pub version: u8,

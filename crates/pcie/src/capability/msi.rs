@@ -24,7 +24,7 @@ pub const CONTROL_64BIT: u16 = 1 << 7;
 /// MSI control bit: per-vector masking.
 pub const CONTROL_MASKABLE: u16 = 1 << 8;
 
-/// MSI settings of a function.
+/// MSI settings in a function's MSI control word and mask bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MsiControl {
     /// True if the function signals by MSI.

@@ -21,7 +21,7 @@ pub const CONTROL_MASK: u16 = 1 << 14;
 /// MSI-X control bit: MSI-X enable.
 pub const CONTROL_ENABLE: u16 = 1 << 15;
 
-/// MSI-X settings of a function.
+/// MSI-X settings in a function's MSI-X control word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MsiXControl {
     /// True if the function signals by MSI-X.

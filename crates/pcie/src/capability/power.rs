@@ -9,7 +9,7 @@ use alloc::vec;
 pub const ID: u8 = 0x01;
 /// Offset of the power management capabilities word.
 pub const CAPABILITIES: u16 = 2;
-/// Offset of the control and status word.
+/// Offset of the power management control and status word.
 pub const CONTROL: u16 = 4;
 /// Offset of the power management data byte.
 pub const DATA: u16 = 7;
@@ -28,9 +28,9 @@ pub const CONTROL_PME_STATUS: u16 = 1 << 15;
 /// Power states that functions support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PowerState {
-    /// The function works.
+    /// The function works normally.
     D0,
-    /// The function accepts configuration requests only.
+    /// The function accepts only configuration requests.
     D3Hot,
 }
 
@@ -49,11 +49,11 @@ impl PowerState {
 /// Values of the power management capability that differ between functions.
 #[derive(Debug, Clone, Copy)]
 pub struct PowerCapability {
-    /// Value of the capabilities word.
+    /// Value of the power management capabilities word.
     pub capabilities: u16,
-    /// Scale of the data register, 0 to 3.
+    /// Scale of the power management data register, 0 to 3.
     pub data_scale: u8,
-    /// Value of the data register.
+    /// Value of the power management data register.
     pub data: u8,
 }
 

@@ -1,4 +1,4 @@
-//! Layout of the SR-IOV capability (SR-IOV specification 1.1, 3.3), without VF migration. [`crate::sriov`] has the
+//! Layout of the SR-IOV capability (SR-IOV specification 1.1, 3.3), without VF migration. [`crate::sriov`] enforces the
 //! rules between the registers.
 
 use super::ExtendedCapability;
@@ -21,7 +21,7 @@ pub const TOTAL_VFS: u16 = 0x0e;
 pub const NUM_VFS: u16 = 0x10;
 /// Offset of the function dependency link, a byte.
 pub const DEPENDENCY: u16 = 0x12;
-/// Offset of the first VF's routing id relative to the PF, a word.
+/// Offset of FirstVFOffset, a word: the routing id of the first VF relative to the PF.
 pub const FIRST_OFFSET: u16 = 0x14;
 /// Offset of the VF stride, a word.
 pub const STRIDE: u16 = 0x16;
@@ -44,11 +44,11 @@ pub const CONTROL_ARI: u16 = 1 << 4;
 /// Values of the SR-IOV capability that differ between devices.
 #[derive(Debug, Clone)]
 pub struct SrIovParameters {
-    /// Maximum number of VFs.
+    /// Maximum number of VFs that the device supports.
     pub total_vfs: u16,
-    /// Number of the PF.
+    /// Number of the PF among the device's functions.
     pub function: u8,
-    /// Routing id of the first VF relative to the PF, without ARI.
+    /// Distance of the first VF's routing id from the PF's, without ARI.
     pub first_offset: u16,
     /// Distance between VFs' routing ids.
     pub stride: u16,
@@ -56,7 +56,7 @@ pub struct SrIovParameters {
     pub vf_device: u16,
     /// Supported page sizes: bit n is 4 KiB << n.
     pub pages: u32,
-    /// BAR numbers with the BAR of a single VF.
+    /// BARs of a single VF, each with its number.
     pub bars: &'static [(u8, Bar)],
 }
 

@@ -24,16 +24,16 @@ pub struct FunctionIds {
     pub subsystem: u16,
 }
 
-/// Configuration space under construction. Bytes without a register are read-only zero.
+/// Builder of a configuration space. Bytes without a register are read-only zero.
 ///
 /// Layouts are constants of a program, so a mistake in one (outside of the space, lists out of order) is a bug that
 /// panics on the first use, in any test.
 #[derive(Clone)]
 pub struct ConfigSpaceBuilder {
     layout: Box<ConfigLayout>,
-    /// Offset of the pointer to the next capability.
+    /// Offset of the pointer that the next added capability is linked to.
     link: u16,
-    /// Offset of the last extended capability.
+    /// Offset of the extended capability that was added last.
     last_extended: Option<u16>,
 }
 
@@ -63,7 +63,7 @@ impl ConfigSpaceBuilder {
             .register(ConfigRegister::word(offset::STATUS, 0).write_1_to_clear(offset::STATUS_ERRORS.into()))
     }
 
-    /// Adds one register to the space.
+    /// Adds one register to the configuration space.
     ///
     /// # Panics
     /// The register lies outside of the space.
@@ -93,7 +93,7 @@ impl ConfigSpaceBuilder {
         self.bar_at(offset::BAR0 + 4 * u16::from(number), bar)
     }
 
-    /// Adds a BAR at any offset, for VF BARs in a capability.
+    /// Adds a BAR at any offset of the configuration space, for VF BARs in a capability.
     #[must_use]
     pub fn bar_at(self, at: u16, bar: Bar) -> Self {
         bar.registers(at).fold(self, Self::register)

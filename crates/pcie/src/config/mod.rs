@@ -1,6 +1,6 @@
-//! Configuration space of a function: 4 KiB of which every bit is read-only, writable or write-1-to-clear. The
-//! bytes are the whole state; [`ConfigSpaceBuilder`] defines once which writes are permitted, and all copies share
-//! that.
+//! Configuration space of a function: 4 KiB of which every bit is read-only, writable or write-1-to-clear. The bytes
+//! are the whole state; [`ConfigSpaceBuilder`] defines once which writes are permitted, and all copies of a space share
+//! that definition.
 //!
 //! `endpoint` has the side effects of writes.
 
@@ -24,10 +24,10 @@ use serde::{Deserialize, Serialize};
 /// Bytes of a PCIe function's configuration space.
 pub const SIZE: usize = 4096;
 
-/// Value for each byte of configuration space.
+/// Image of configuration space: one value, such as a mask, for each byte.
 type ConfigImage = [u8; SIZE];
 
-/// Properties of each configuration space bit. A bit in none of the masks is read-only.
+/// Layout of a configuration space: a mask for each property of a bit. A bit in none of the masks is read-only.
 #[derive(Clone, PartialEq, Eq)]
 struct ConfigLayout {
     reset: ConfigImage,
@@ -62,7 +62,7 @@ impl ConfigSpace {
         }
     }
 
-    /// Writes bytes at `offset`, in address order. Bytes beyond 4 KiB are ignored.
+    /// Writes bytes of the configuration space at `offset`, in address order. Bytes beyond 4 KiB are ignored.
     pub fn write_bytes(&mut self, offset: u64, from: &[u8]) {
         for (at, &value) in (0u64..).zip(from) {
             let Some(i) = index(offset, at) else { return };
@@ -72,7 +72,8 @@ impl ConfigSpace {
         }
     }
 
-    /// Reads 1, 2 or 4 bytes, little endian, at any alignment. Any other size reads as all ones.
+    /// Reads 1, 2 or 4 bytes of the configuration space, little endian, at any alignment. Any other size reads as all
+    /// ones.
     #[must_use]
     pub fn read(&self, offset: u16, size: u8) -> u32 {
         let mut bytes = [0; 4];
@@ -83,31 +84,31 @@ impl ConfigSpace {
         u32::from_le_bytes(bytes)
     }
 
-    /// Writes the low 1, 2 or 4 bytes of `value`. Any other size is ignored.
+    /// Writes the low 1, 2 or 4 bytes of `value` to the configuration space. Any other size is ignored.
     pub fn write(&mut self, offset: u16, size: u8, value: u32) {
         if matches!(size, 1 | 2 | 4) {
             self.write_bytes(offset.into(), &value.to_le_bytes()[..size.into()]);
         }
     }
 
-    /// Returns the 16-bit word at `offset`.
+    /// Returns the 16-bit word of the configuration space at `offset`.
     #[must_use]
     pub fn word(&self, offset: u16) -> u16 {
         self.read(offset, 2) as u16
     }
 
-    /// Returns the configuration dword at `offset`.
+    /// Returns the dword of the configuration space at `offset`.
     #[must_use]
     pub fn dword(&self, offset: u16) -> u32 {
         self.read(offset, 4)
     }
 
-    /// Sets a 16-bit word as the device, regardless of the masks.
+    /// Sets a 16-bit word on behalf of the device, regardless of the masks for software.
     pub fn set_word(&mut self, offset: u16, value: u16) {
         self.set_bytes(offset, &value.to_le_bytes());
     }
 
-    /// Sets a dword as the device, regardless of the masks.
+    /// Sets a dword on behalf of the device, regardless of the masks for software.
     pub fn set_dword(&mut self, offset: u16, value: u32) {
         self.set_bytes(offset, &value.to_le_bytes());
     }
@@ -130,18 +131,18 @@ impl ConfigSpace {
         }
     }
 
-    /// Resets every bit, sticky ones included (conventional reset).
+    /// Resets every bit of the space, sticky ones included (conventional reset).
     pub fn reset(&mut self) {
         *self.bytes = self.layout.reset;
     }
 
-    /// Returns the current bytes of the space.
+    /// Returns the current bytes of the configuration space.
     #[must_use]
     pub fn bytes(&self) -> &[u8; SIZE] {
         &self.bytes
     }
 
-    /// Returns the state of the space for [`ConfigSpace::load`] in a successor.
+    /// Returns the state of the configuration space, for [`ConfigSpace::load`] in a successor process.
     #[must_use]
     pub fn save(&self) -> ConfigSpaceState {
         let changeable = self.layout.changeable.iter().map(|&i| (i, usize::from(i)));
@@ -165,18 +166,18 @@ impl ConfigSpace {
         true
     }
 
-    /// Returns the changeable bits of a byte.
+    /// Returns the bits of byte `i` that can change: the writable and the clearable ones.
     fn live(&self, i: usize) -> u8 {
         self.layout.writable[i] | self.layout.clearable[i]
     }
 
-    /// Returns the offset of capability `id`.
+    /// Returns the offset of capability `id`, if the configuration space has it.
     #[must_use]
     pub fn find(&self, id: u8) -> Option<u16> {
         crate::walk::find(|at| self.dword(at), id)
     }
 
-    /// Returns the offset of extended capability `id`.
+    /// Returns the offset of extended capability `id`, if the configuration space has it.
     #[must_use]
     pub fn find_extended(&self, id: u16) -> Option<u16> {
         crate::walk::find_extended(|at| self.dword(at), id)
@@ -195,7 +196,7 @@ impl FromIterator<(u16, u8)> for ConfigSpaceState {
     }
 }
 
-/// Returns the index of byte `at` after `offset`, if it is below 4 KiB.
+/// Returns `offset + at` as an index into configuration space, if it is below 4 KiB.
 fn index(offset: u64, at: u64) -> Option<usize> {
     let i = usize::try_from(offset.checked_add(at)?).ok()?;
     (i < SIZE).then_some(i)

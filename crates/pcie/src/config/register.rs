@@ -1,7 +1,7 @@
 //! Register of configuration space as data: reset value and the effect of writes on each bit. Side effects belong
 //! to the device.
 
-/// Register of one, two or four bytes. Bits in no mask are read-only.
+/// Register of configuration space, of one, two or four bytes. Bits in no mask are read-only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConfigRegister {
     pub(super) offset: u16,
@@ -35,7 +35,7 @@ impl ConfigRegister {
         Self { offset, size, reset, writable: 0, clearable: 0, sticky: 0 }
     }
 
-    /// Sets the mask of writable bits.
+    /// Sets the mask of the register's writable bits.
     #[must_use]
     pub const fn writable(mut self, mask: u32) -> Self {
         self.writable = mask;

@@ -1,4 +1,4 @@
-//! Properties of every configuration space: read-only bits keep their value, write-1-to-clear bits clear alone,
+//! Tests properties of every configuration space: read-only bits keep their value, write-1-to-clear bits clear alone,
 //! sizing returns sizes, and every access follows the rules.
 
 use super::{

@@ -1,4 +1,4 @@
-//! Configuration space of a function with the side effects of writes, which it reports to the device in
+//! Endpoint: a function's configuration space with the side effects of writes, which it reports to the device in
 //! [`ConfigWriteEffects`].
 
 #[cfg(test)]
@@ -18,7 +18,7 @@ pub struct ConfigWriteEffects {
     /// True if software requested a function level reset, or left D3hot, which resets as well. The configuration
     /// space is reset already.
     pub function_reset: bool,
-    /// True if the function may now make requests; `None` if unchanged.
+    /// True if the function may now issue memory requests; `None` if unchanged.
     pub bus_master: Option<bool>,
     /// True if the function now accepts memory requests; `None` if unchanged.
     pub memory: Option<bool>,
@@ -50,7 +50,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Creates a function with this space. Its first VF, if it has any, stays at the layout's offset.
+    /// Creates a function with this configuration space. Its first VF, if it has any, stays at the layout's offset.
     #[must_use]
     pub fn new(space: ConfigSpace) -> Self {
         let at = space.find_extended(field::ID);
@@ -69,7 +69,7 @@ impl Endpoint {
         Self { space, express, msi, msix, power, sriov }
     }
 
-    /// Returns the configuration space.
+    /// Returns the function's configuration space.
     #[must_use]
     pub fn space(&self) -> &ConfigSpace {
         &self.space
@@ -86,7 +86,7 @@ impl Endpoint {
         self.space.read(offset, size)
     }
 
-    /// Writes the low 1, 2 or 4 bytes of `value`. Any other size is ignored.
+    /// Writes the low 1, 2 or 4 bytes of `value` to the configuration space. Any other size is ignored.
     pub fn write(&mut self, offset: u16, size: u8, value: u32) -> ConfigWriteEffects {
         match size {
             1 | 2 | 4 => self.write_bytes(offset.into(), &value.to_le_bytes()[..size.into()]),
@@ -94,8 +94,8 @@ impl Endpoint {
         }
     }
 
-    /// Writes bytes, dword by dword in address order, like a root complex: a register takes effect before the next
-    /// one is written. Bytes beyond 4 KiB are ignored.
+    /// Writes bytes of the configuration space, dword by dword in address order, like a root complex: a register takes
+    /// effect before the next one is written. Bytes beyond 4 KiB are ignored.
     pub fn write_bytes(&mut self, offset: u64, from: &[u8]) -> ConfigWriteEffects {
         let before = self.effective();
         let mut function_reset = false;
@@ -116,12 +116,12 @@ impl Endpoint {
         self.space.function_level_reset();
     }
 
-    /// Resets every bit, sticky ones included (conventional reset).
+    /// Resets every bit of the configuration space, sticky ones included (conventional reset).
     pub fn reset(&mut self) {
         self.space.reset();
     }
 
-    /// Returns the function's state for [`Endpoint::load`] in a successor.
+    /// Returns the function's state, for [`Endpoint::load`] in a successor process.
     #[must_use]
     pub fn save(&self) -> ConfigSpaceState {
         self.space.save()
@@ -139,7 +139,7 @@ impl Endpoint {
         whole
     }
 
-    /// Returns true if the function may make requests.
+    /// Returns true if the function may issue memory requests.
     #[must_use]
     pub fn bus_master(&self) -> bool {
         self.command() & offset::COMMAND_BUS_MASTER != 0
@@ -157,7 +157,7 @@ impl Endpoint {
         self.msix.map(|at| MsiXControl::from_word(self.space.word(at + msix::CONTROL)))
     }
 
-    /// Returns MSI enable and mask; both are false for a function without MSI.
+    /// Returns the function's MSI enable and mask; both are false for a function without MSI.
     #[must_use]
     pub fn msi(&self) -> msi::MsiControl {
         let Some(at) = self.msi else { return msi::MsiControl::default() };
@@ -196,7 +196,7 @@ impl Endpoint {
         self.sriov.map(|sriov| sriov.state(&self.space))
     }
 
-    /// Returns the VFs' placement, if the function has the SR-IOV capability.
+    /// Returns the routing ids of the function's VFs, if the function has the SR-IOV capability.
     #[must_use]
     pub fn placement(&self) -> Option<VfRoutingIds> {
         self.sriov.map(|sriov| sriov.placement(&self.space))
@@ -206,7 +206,7 @@ impl Endpoint {
         self.space.word(offset::COMMAND)
     }
 
-    /// Returns the current values of all effects.
+    /// Returns the current values of everything that a write may change.
     fn effective(&self) -> ConfigWriteEffects {
         ConfigWriteEffects {
             function_reset: false,
@@ -218,7 +218,7 @@ impl Endpoint {
         }
     }
 
-    /// Writes within one dword of the configuration space. Returns true if that reset the function.
+    /// Writes bytes within one dword of the configuration space. Returns true if the write reset the function.
     fn write_dword(&mut self, at: u16, from: &[u8]) -> bool {
         let settings = self.sriov.map(|sriov| sriov.settings(&self.space));
         let power = self.power_control();
@@ -237,8 +237,8 @@ impl Endpoint {
         self.power.map_or(0, |at| self.space.word(at + power::CONTROL))
     }
 
-    /// Reverts an unsupported power state. Returns true if software left D3hot, which resets a function without
-    /// No_Soft_Reset (PCIe base specification, 5.3.1.4).
+    /// Restores the power state `before` if software wrote an unsupported one. Returns true if software left D3hot,
+    /// which resets a function without No_Soft_Reset (PCIe base specification, 5.3.1.4).
     fn wakes(&mut self, before: u16) -> bool {
         let Some(at) = self.power else { return false };
         let control = self.power_control();
@@ -261,7 +261,7 @@ impl Endpoint {
     }
 }
 
-/// Returns the effects that differ between two states.
+/// Returns the fields of `after` that differ from `before`.
 fn changes(before: ConfigWriteEffects, after: ConfigWriteEffects) -> ConfigWriteEffects {
     fn new<T: Copy + PartialEq>(before: Option<T>, after: Option<T>) -> Option<T> {
         if before == after { None } else { after }

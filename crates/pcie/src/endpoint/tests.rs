@@ -1,4 +1,4 @@
-//! Tests the effects of writes by software.
+//! Tests the effects of writes to configuration space by software.
 
 use super::{ConfigWriteEffects, Endpoint};
 use crate::capability::{express, msix, power, power::PowerState, sriov};

@@ -15,7 +15,7 @@ pub const ENTRY: usize = 16;
 pub const MOST_VECTORS: u16 = 2048;
 /// MSI-X vector control bit: the vector is masked.
 const MASKED: u32 = 1;
-/// Writable bits of an entry's dwords: the address is a dword's, control has one bit.
+/// Writable bits of a table entry's dwords: all but two of the address's, and one of vector control.
 const WRITABLE: [u32; 4] = [!3, u32::MAX, u32::MAX, MASKED];
 /// Value of an MSI-X table entry after reset.
 const RESET: [u32; 4] = [0, 0, 0, MASKED];
@@ -54,7 +54,7 @@ impl MsiXTable {
         self.entries.len() as u16
     }
 
-    /// Reads table bytes, counted from the table's first. Bytes beyond the last entry read as zero.
+    /// Reads bytes of the MSI-X table from byte `offset` on. Bytes beyond the last entry read as zero.
     pub fn read(&self, offset: u64, into: &mut [u8]) {
         for (at, byte) in (0u64..).zip(into) {
             let place = self.place(offset, at);
@@ -73,7 +73,8 @@ impl MsiXTable {
         }
     }
 
-    /// Reads pending bits, eight vectors a byte. They are read-only, and zero beyond the last vector.
+    /// Reads pending bits of the MSI-X table, eight vectors a byte. They are read-only, and zero beyond the last
+    /// vector.
     pub fn read_pending(&self, offset: u64, into: &mut [u8]) {
         for (at, byte) in (0u64..).zip(into) {
             let first = offset.checked_add(at).and_then(|i| usize::try_from(i).ok()?.checked_mul(8));

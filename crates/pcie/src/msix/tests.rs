@@ -1,4 +1,4 @@
-//! Tests a driver that writes the table, and a device that signals.
+//! Tests an MSI-X table with a driver that writes the table, and a device that signals vectors.
 
 use super::{InterruptMessage, MsiXControl, MsiXTable};
 use proptest::prelude::*;

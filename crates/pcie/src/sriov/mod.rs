@@ -9,14 +9,14 @@ use crate::Rid;
 use crate::capability::sriov as field;
 use crate::config::ConfigSpace;
 
-/// Settings in the control words of an SR-IOV capability.
+/// Settings of an SR-IOV capability by software: its control bits, and the number of VFs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SrIovSettings {
-    /// True if VFs are enabled.
+    /// True if software has enabled the VFs.
     pub enabled: bool,
-    /// True if VFs accept memory requests.
+    /// True if the VFs accept memory requests.
     pub memory: bool,
-    /// True if the hierarchy routes by ARI.
+    /// True if the bus above the device routes by ARI.
     pub ari: bool,
     /// Requested number of VFs; kept while the VFs are disabled.
     pub num_vfs: u16,
@@ -33,7 +33,7 @@ impl SrIovSettings {
 /// Routing ids of VFs, relative to the PF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VfRoutingIds {
-    /// Distance from the PF to the first VF.
+    /// Distance of the first VF's routing id from the PF's.
     pub first_offset: u16,
     /// Distance between the routing ids of consecutive VFs.
     pub stride: u16,
@@ -48,16 +48,16 @@ impl VfRoutingIds {
     }
 }
 
-/// SR-IOV capability in a configuration space.
+/// Location of an SR-IOV capability in a configuration space, whose registers it reads and restricts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SrIovRegisters {
     at: u16,
-    /// Offsets of the first VF without and with ARI.
+    /// Offsets of the first VF's routing id from the PF's, without and with ARI.
     offsets: [u16; 2],
 }
 
 impl SrIovRegisters {
-    /// Finds the capability of `space`. `ari_offset` is the first VF's offset when the hierarchy routes by ARI;
+    /// Finds the SR-IOV capability of `space`. `ari_offset` is the first VF's offset when the hierarchy routes by ARI;
     /// without ARI it is the layout's.
     #[must_use]
     pub fn find(space: &ConfigSpace, ari_offset: u16) -> Option<Self> {
@@ -65,7 +65,7 @@ impl SrIovRegisters {
         Some(Self { at, offsets: [space.word(at + field::FIRST_OFFSET), ari_offset] })
     }
 
-    /// Returns the settings in the capability's control words.
+    /// Returns the settings in the capability's registers.
     #[must_use]
     pub fn state(self, space: &ConfigSpace) -> SrIovSettings {
         let control = space.word(self.at + field::CONTROL);
@@ -77,7 +77,7 @@ impl SrIovRegisters {
         }
     }
 
-    /// Returns the placement of the VFs.
+    /// Returns the routing ids of the VFs, relative to the PF.
     #[must_use]
     pub fn placement(self, space: &ConfigSpace) -> VfRoutingIds {
         VfRoutingIds {

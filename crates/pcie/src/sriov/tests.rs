@@ -1,4 +1,4 @@
-//! Tests the specification's rules on a capability like the 82576's.
+//! Tests the SR-IOV specification's rules on a capability like the 82576's.
 
 use super::{SrIovRegisters, SrIovSettings, VfRoutingIds};
 use crate::Rid;
@@ -24,7 +24,7 @@ fn space() -> ConfigSpace {
     ConfigSpaceBuilder::new(identity, 0).extended(AT, capability.capability()).build()
 }
 
-/// Writes like software, under the rules.
+/// Writes to a register of the capability as software does, and enforces the rules.
 fn write(space: &mut ConfigSpace, offset: u16, size: u8, value: u32) {
     let sriov = SrIovRegisters::find(&self::space(), 0x80).unwrap();
     let before = sriov.settings(space);
@@ -122,7 +122,7 @@ fn larger_sriov_page_size_aligns_vf_bars() {
     assert_eq!(space.dword(AT + field::PAGE_SIZE), 0x10, "two sizes, and an unsupported one, are ignored");
 }
 
-/// Returns the read-only registers: everything but control, NumVFs, page size and VF BARs.
+/// Returns the capability's read-only registers: everything but control, NumVFs, page size and VF BARs.
 fn fixed(space: &ConfigSpace) -> [u32; 5] {
     let at = |offset| space.dword(AT + offset);
     let [initial, device] = [field::INITIAL_VFS, field::STRIDE + 2].map(at);

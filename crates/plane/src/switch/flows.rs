@@ -151,7 +151,7 @@ mod tests {
         })
     }
 
-    /// Draws tables: addresses, VLANs, checks, a mirror.
+    /// Draws random switch tables: addresses, VLANs, checks of senders, and perhaps a mirror rule.
     fn tables() -> impl Strategy<Value = SwitchTables<PORTS>> {
         let fits = proptest::array::uniform16(1500usize..9000);
         (any::<[bool; 6]>(), proptest::array::uniform16(any::<u16>()), fits).prop_map(

@@ -13,7 +13,7 @@ const IDS: usize = 4096;
 pub struct VlanIdSet([u32; IDS / 32]);
 
 impl VlanIdSet {
-    /// The set without a VLAN id.
+    /// The empty set of VLAN ids.
     pub const NONE: Self = Self([0; IDS / 32]);
 
     /// Returns the set whose word `n` is `word(n)`: its bit i is id 32 n + i.

@@ -18,7 +18,7 @@ pub trait UplinkWire {
     /// truncated: `into` is longer than the longest frame that the plane takes.
     fn receive(&mut self, into: &mut [u8]) -> Option<usize>;
 
-    /// Returns the sealed transport checksum of the last received frame, if it has one.
+    /// Returns the trusted transport checksum of the last received frame, if the frame has one.
     fn sealed(&self) -> Option<TrustedChecksum> {
         None
     }

@@ -150,7 +150,7 @@ impl StreamDevice {
     }
 }
 
-/// Uplink that keeps the sent frames and, while captured, the observations.
+/// Uplink that records the sent frames and, while captured, the observations with the observed frames.
 #[derive(Default)]
 pub(crate) struct RecordingWire(pub(crate) Vec<Vec<u8>>, pub(crate) Option<Vec<(FrameObservation, Vec<u8>)>>);
 

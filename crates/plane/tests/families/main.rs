@@ -79,7 +79,7 @@ impl TwoDevicePlane {
         self.plane.forward(origin, &mut frame, &mut families, &mut self.cable)
     }
 
-    /// Visits a port at a time.
+    /// Visits the transmit queue of port `n` at the time `now`, within a budget of frames.
     fn visit(&mut self, n: u8, budget: usize, now: Time) -> Option<VisitResult> {
         let sender = TransmitQueueId { port: PortIndex::new(n).unwrap(), queue: 0 };
         self.plane.now = now;
@@ -94,7 +94,7 @@ impl TwoDevicePlane {
         *self.plane.ledger.of(port)
     }
 
-    /// Returns the observations since the last call, which all are of a frame with these bytes.
+    /// Returns the observations since the last call. Panics unless all of them are of a frame with these bytes.
     fn seen(&mut self, bytes: &[u8]) -> Vec<FrameObservation> {
         let all = self.cable.1.replace(Vec::new()).unwrap_or_default();
         assert!(all.iter().all(|(_, seen)| seen == bytes), "{all:?}");

@@ -13,7 +13,7 @@ use rings::{
     RxFormat,
 };
 
-/// Offload requests of a packet that is a frame as it is: none.
+/// Offload requests of a toy packet: none, because each packet is one frame that is sent unchanged.
 #[derive(Clone, Copy)]
 pub(crate) struct NoOffloads;
 

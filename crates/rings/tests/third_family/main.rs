@@ -19,16 +19,16 @@ use units::{MacAddress, Time};
 
 const PORTS: usize = 4;
 
-/// Action of a test on the toy card.
+/// Action of a random conversation with the toy card.
 #[derive(Debug, Clone)]
 enum ToyAction {
-    /// Sends a number of frames of a kind, from a port to an address.
+    /// Sends copies of a frame: sender's port, number of the destination address, kind of frame, number of copies.
     Send(u8, u8, u8, usize),
-    /// Posts a port's buffers anew, except a number of them. One may be outside of memory.
+    /// Posts all receive buffers of a port except a number of them. If true, one buffer is outside of memory.
     Post(u8, u8, bool),
-    /// Sets another policy of the plane.
+    /// Replaces the plane's switch tables by those of the given policy bits.
     Police(u8),
-    /// Sets a port's rate.
+    /// Sets a port's transmit rate as a factor of the plane; `None` is no limit.
     Rate(u8, Option<u32>),
     Poll(u64, usize),
 }
@@ -43,7 +43,7 @@ fn act() -> impl Strategy<Value = ToyAction> {
     ]
 }
 
-/// Uplink that keeps the sent frames.
+/// Uplink that records the sent frames and receives none.
 #[derive(Default)]
 struct RecordingUplink(Vec<Vec<u8>>);
 
@@ -112,12 +112,14 @@ fn tables(bits: u8) -> SwitchTables<PORTS> {
     tables
 }
 
-/// Returns memory, frames and counters after a conversation, once all sent frames have become due.
+/// Plays a conversation, and polls once more when all sent frames are due. Returns memory, uplink frames, counters and
+/// the number of refused frames.
 fn left_behind(acts: &[ToyAction], careful: bool) -> (ToyMemory, Vec<Vec<u8>>, Vec<PortCounters>, usize) {
     left_behind_until(&[acts, &[ToyAction::Poll(1 << 40, 100)]].concat(), careful)
 }
 
-/// Returns memory, frames and counters after the actions of a conversation so far.
+/// Plays a conversation on a new toy card and plane. Returns memory, uplink frames, counters and the number of refused
+/// frames.
 fn left_behind_until(
     acts: &[ToyAction],
     careful: bool,

@@ -29,7 +29,7 @@ impl ToyMemory {
         Self { windows: vec![[vec![0; 0x1000], vec![0; 0x4_0000]]; ports], gathered: 0 }
     }
 
-    /// Returns the first byte that differs: its port, window and offset.
+    /// Returns the first byte that differs from `other`'s memory: its port, window and offset.
     pub(crate) fn difference(&self, other: &Self) -> Option<(usize, usize, usize)> {
         let windows = self.windows.iter().zip(&other.windows).enumerate();
         let mut pairs =

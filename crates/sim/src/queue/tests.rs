@@ -112,7 +112,8 @@ fn operation() -> impl Strategy<Value = EventQueueOperation> {
 }
 
 proptest! {
-    /// Compares the queue with a sorted map of (time, sequence).
+    /// Performs random operations on the event queue and on a map sorted by (time, sequence), and compares
+    /// both.
     #[test]
     fn event_queue_operations_match_a_sorted_map(operations in vec(operation(), 0..300)) {
         let mut queue = EventQueue::new();

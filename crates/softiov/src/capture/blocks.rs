@@ -7,7 +7,7 @@ const LONGEST: usize = 1 << 18;
 /// Block type of an Enhanced Packet Block (pcapng 4.3).
 const PACKET: u32 = 6;
 
-/// Whole block of a pcapng stream.
+/// Block of a pcapng stream, whole, and true if it holds a packet.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PcapngBlock {
     pub(super) is_packet: bool,
@@ -23,7 +23,7 @@ impl PcapngBlockBuffer {
         self.0.extend(piece);
     }
 
-    /// Returns the next block, or `None` until all of it has arrived.
+    /// Takes the next block from the received bytes; `None` until all of it has arrived.
     ///
     /// # Errors
     /// The bytes are not pcapng.

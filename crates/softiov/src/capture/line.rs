@@ -15,12 +15,13 @@ const MISSING: OptionCode = OptionCode(4);
 /// Ethernet types of VLAN tags (IEEE 802.1Q, 802.1ad).
 const TAGS: [u16; 2] = [0x8100, 0x88a8];
 
-/// Names of a capture's interfaces, by pcapng interface id.
+/// Formatter of captured frames. Holds the names of the capture's interfaces, by pcapng interface id.
 #[derive(Debug, Default)]
 pub(super) struct FrameFormatter(Vec<String>);
 
 impl FrameFormatter {
-    /// Returns the line of a packet's block, or an empty text for other blocks.
+    /// Returns a line of text for a packet's pcapng block. Stores an interface's name from its block; other blocks give
+    /// an empty text.
     pub(super) fn format(&mut self, block: &[u8]) -> String {
         match parse_block_le(block) {
             Ok((_, Block::InterfaceDescription(interface))) => {

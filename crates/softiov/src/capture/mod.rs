@@ -42,7 +42,7 @@ pub(crate) struct CaptureArgs {
     target: TargetHost,
 }
 
-/// Destination of captured frames.
+/// Destination of captured frames: lines of text, a pcapng file, or pcapng on standard output.
 enum CaptureSink {
     Text(FrameFormatter),
     File(File),
@@ -83,7 +83,8 @@ pub(crate) fn run(args: &CaptureArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the port's name and the functions to capture; no function stands for the whole port.
+/// Returns the name of the port that `names` are of, and the functions to capture; no function stands for the whole
+/// port.
 fn choose(ports: &[PortStatus], names: &[String]) -> anyhow::Result<(String, Vec<String>)> {
     let has = |port: &PortStatus, name: &str| port.name == name || port.vfs.iter().any(|vf| vf.name == name);
     let mut chosen: Option<&PortStatus> = None;

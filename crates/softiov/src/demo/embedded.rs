@@ -91,7 +91,8 @@ fn ping(host: &DemoHost, from: &EmbeddedGuest, to: &EmbeddedGuest) -> Result<Pin
     })
 }
 
-/// Sends one TCP flow and returns its figures, and its fault if it has one.
+/// Sends a TCP flow from one guest to another. Returns its figures, and a description of the fault if bytes are lost or
+/// wrong.
 fn send(host: &DemoHost, from: &EmbeddedGuest, to: &EmbeddedGuest) -> Result<(TcpFlow, Option<String>)> {
     let (sent, cost) = host.measure(PORT, || Ok(from.send_tcp(to.ip(), FLOW_BYTES)))?;
     let (bytes, mbps, wrong) = match &sent {

@@ -43,7 +43,7 @@ impl DemoHost {
         ports.into_iter().nth(port).with_context(|| format!("the host has no port {port}"))
     }
 
-    /// Runs `traffic` on a port, and returns its result and its cost.
+    /// Calls `traffic`, and returns its result and the cost of the packets that it moved on a port's VFs.
     pub(super) fn measure<T>(
         &self,
         port: usize,
@@ -74,7 +74,7 @@ impl TrafficCost {
         Self { accesses: reads + posted_writes + synchronous_writes, interrupts, packets }
     }
 
-    /// Adds the costs of two flows.
+    /// Adds the costs of two portions of traffic.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             accesses: self.accesses + other.accesses,
@@ -91,17 +91,17 @@ impl TrafficCost {
         }
     }
 
-    /// Returns the flow's register accesses divided by `count`.
+    /// Returns the traffic's register accesses divided by `count`.
     pub(super) fn accesses_per(self, count: f64) -> f64 {
         rate(self.accesses, count)
     }
 
-    /// Returns the flow's register accesses per 1,000 packets.
+    /// Returns the traffic's register accesses per 1,000 packets.
     pub(super) fn per_1000_packets(self) -> f64 {
         rate(self.accesses, self.thousands())
     }
 
-    /// Returns the flow's interrupts per 1,000 packets.
+    /// Returns the traffic's interrupts per 1,000 packets.
     pub(super) fn interrupts_per_1000_packets(self) -> f64 {
         rate(self.interrupts, self.thousands())
     }

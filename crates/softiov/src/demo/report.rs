@@ -63,7 +63,7 @@ pub(super) struct PingResult {
     pub(super) received: u64,
     /// Median round trip, microseconds; null if no ping was answered.
     pub(super) rtt_us_p50: Option<f64>,
-    /// Register accesses that reached the host, per ping.
+    /// Register accesses that reached the host per ping.
     pub(super) trapped_each: f64,
 }
 
@@ -98,14 +98,14 @@ pub(super) struct FamilyPerformance {
 pub(super) struct VmmWorkPerPacket {
     /// Register reads per 1,000 packets; the guest waits for each.
     pub(super) reads: f64,
-    /// Register writes, posted or not.
+    /// Register writes per 1,000 packets, posted or not.
     pub(super) writes: f64,
-    /// Interrupts delivered to the guests.
+    /// Interrupts delivered to the guests per 1,000 packets.
     pub(super) interrupts: f64,
 }
 
 impl VmmWorkPerPacket {
-    /// Sums over all VFs, sent and received packets alike.
+    /// Computes the VMM work of all VFs together per 1,000 packets; sent and received packets count alike.
     fn of(vfs: &[VfStatus]) -> Self {
         let sum = |what: fn(&VfStatus) -> u64| vfs.iter().map(what).sum::<u64>();
         let packets = sum(packets).max(1) as f64;
@@ -118,7 +118,7 @@ impl VmmWorkPerPacket {
     }
 }
 
-/// Rounds to tenths, the precision of these measurements.
+/// Rounds a measured value to tenths, the precision of the demo's measurements.
 pub(super) fn to_tenths(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
@@ -248,7 +248,7 @@ impl DemoTable {
 }
 
 impl fmt::Display for DemoTable {
-    /// Formats names left-aligned and numbers right-aligned.
+    /// Formats the table's names left-aligned and its numbers right-aligned.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for row in &self.rows {
             let mut line = String::new();

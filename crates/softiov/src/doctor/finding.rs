@@ -42,7 +42,7 @@ impl DoctorFinding {
     }
 }
 
-/// Formats findings, one line each, with the remedy on the line below.
+/// Returns findings as text, one line each, with the remedy on the line below.
 pub(super) fn text(findings: &[DoctorFinding]) -> String {
     let mut text = String::new();
     for DoctorFinding { check, verdict, seen, remedy } in findings {

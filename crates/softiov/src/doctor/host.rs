@@ -9,7 +9,7 @@ use daemon::control::uplink::UplinkState;
 use std::fs;
 use std::path::Path;
 
-/// Share of frames without a receive descriptor from which on a VF is reported, percent.
+/// Share of a VF's frames dropped for lack of a receive descriptor from which on the VF is reported, percent.
 const LOST_PERCENT: u64 = 1;
 
 /// State and limits of a host's process; `None` where the kernel does not report one.
@@ -90,7 +90,8 @@ impl ProcessLimits {
     }
 }
 
-/// Checks the CPU quota: a throttled port delays guests, and QEMU drops a device that is silent for 5 s.
+/// Checks the CPU quota of the host's control group: a throttled port delays guests, and QEMU drops a device
+/// that is silent for 5 s.
 fn processors((time, period): (u64, u64)) -> DoctorFinding {
     let seen = format!("the host's control group may use {time} us of CPU time per {period} us");
     if time < period {
@@ -178,7 +179,7 @@ fn uplink(port: &PortStatus) -> DoctorFinding {
     }
 }
 
-/// Returns the cause of an uplink's absence.
+/// Returns the probable cause of the absence of an uplink of this kind.
 fn absence_of(kind: &str) -> &'static str {
     match kind {
         "tap" => "the tap was deleted",
@@ -188,7 +189,7 @@ fn absence_of(kind: &str) -> &'static str {
     }
 }
 
-/// Returns the remedy for an uplink's absence.
+/// Returns the remedy for the absence of an uplink of this kind and name.
 fn remedy_of(kind: &str, name: &str) -> String {
     match kind {
         "tap" => format!("run `ip tuntap add {name} mode tap`; the host then attaches to the tap again"),
@@ -226,7 +227,8 @@ fn vf(vf: &VfStatus, family: CardFamily) -> Vec<DoctorFinding> {
     findings
 }
 
-/// Returns a finding about the process that holds a function's socket and the memory it shares.
+/// Returns a finding about a function's client: the process on its socket, and the memory that it shares.
+/// `None` without a client.
 fn client(name: &str, function: &FunctionStatus) -> Option<DoctorFinding> {
     let ConnectedVmm { pid, uid, shareable_bytes, .. } = function.peer.as_ref()?;
     let program = fs::read_to_string(format!("/proc/{pid}/comm"));

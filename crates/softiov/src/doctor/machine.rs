@@ -131,7 +131,7 @@ mod tests {
         }
     }
 
-    /// Returns check and verdict of the findings that are not ok.
+    /// Checks a machine's state, and returns check and verdict of each finding that is not ok.
     fn found(machine: &MachineState) -> Vec<(&'static str, DoctorVerdict)> {
         let findings = machine.judge().into_iter().filter(|finding| finding.verdict != DoctorVerdict::Ok);
         findings.map(|finding| (finding.check, finding.verdict)).collect()

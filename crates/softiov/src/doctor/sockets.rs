@@ -68,7 +68,7 @@ pub(super) fn check(ports: &[PortStatus]) -> Vec<DoctorFinding> {
     judge(&sockets, &vmms)
 }
 
-/// Returns the rights on a socket, and on each directory above it.
+/// Returns owner, group and mode of a socket, and of each directory above it.
 fn path_rights(socket: &Path) -> io::Result<Vec<FileRights>> {
     let rights = |path: &Path| {
         let file = fs::metadata(path)?;

@@ -7,7 +7,7 @@ use daemon::config::file::CardFamily;
 use daemon::control::status::PortStatus;
 use daemon::control::uplink::{UplinkDrops, UplinkState, UplinkStatus, UplinkTraffic};
 
-/// Returns a port with a tap and a VF with a client, without a fault.
+/// Returns the status of a port without a fault, with a tap, and a VF that has a client.
 fn good() -> PortStatus {
     let tap = UplinkStatus {
         kind: "tap".into(),
@@ -25,7 +25,7 @@ fn good() -> PortStatus {
     PortStatus { uplink_status: Some(tap), ..sample::port() }
 }
 
-/// Returns the findings that are not ok after a change to the good port.
+/// Changes the faultless port's status, and returns the findings that are not ok.
 fn found(change: impl FnOnce(&mut PortStatus)) -> Vec<DoctorFinding> {
     let mut port = good();
     change(&mut port);

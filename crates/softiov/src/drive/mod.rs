@@ -98,7 +98,7 @@ fn reset(args: &DriveArgs, function: PciAddress) -> anyhow::Result<ExitCode> {
     Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Prints a report as text or JSON.
+/// Prints the report of checks, audit or reset as text or JSON.
 fn print_report(
     args: &DriveArgs,
     report: &(impl serde::Serialize + std::fmt::Display),
@@ -115,7 +115,7 @@ fn functions(args: &DriveArgs) -> FunctionSelection {
     }
 }
 
-/// Runs every check. The exit status is 0 if nothing failed.
+/// Runs every check of the drivers on the selected functions. The exit status is 0 if no check failed.
 fn run_checks(args: &DriveArgs) -> anyhow::Result<ExitCode> {
     let wire = args.peer.zip(args.address).map(|(peer, own)| WireStation { peer, own });
     let plan = CheckPlan { functions: functions(args), wire };

@@ -7,10 +7,10 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 use vfio_client::VfBus;
 
-/// Timeout of a guest's link.
+/// Timeout for an embedded guest's link to come up.
 const LINK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An embedded guest with which the checks ping and send.
+/// TCP/IP stack of a driver check: an embedded guest that pings and sends TCP.
 pub(super) struct EmbeddedStack(EmbeddedGuest);
 
 impl GuestStack for EmbeddedStack {

@@ -14,7 +14,7 @@ use crate::output;
 
 const HEADER: &str = "# Measured by `softiov lab host`; for `softiov lab run --settings FILE`.\n";
 
-/// Measurement of this machine, or the reason for its failure.
+/// Measured property of this machine (median and range), or the reason why it cannot be measured.
 #[derive(Debug, Serialize)]
 struct MachineMeasurement {
     name: &'static str,
@@ -34,7 +34,7 @@ struct MachineMeasurement {
 #[derive(Debug, Serialize)]
 struct ProcessorAssumption {
     what: &'static str,
-    /// `null` if this machine does not report it.
+    /// True if the assumption holds on this machine; `null` if the machine does not report it.
     here: Option<bool>,
     source: &'static str,
 }
@@ -48,7 +48,7 @@ impl From<VirtualizationFeature> for ProcessorAssumption {
 #[derive(Debug, Serialize)]
 struct MachineReport {
     measured: Vec<MachineMeasurement>,
-    /// Assumptions, all of which the table `modern` makes.
+    /// Assumptions about the processor that the table of constants `modern` makes.
     assumed: Vec<ProcessorAssumption>,
     table: Vec<ModelConstant>,
     predictions: Vec<HostPrediction>,
@@ -143,7 +143,7 @@ fn predictions(predictions: &[HostPrediction]) -> String {
     table.to_string()
 }
 
-/// Returns a line for an assumption, and whether this machine agrees.
+/// Returns a line of text for an assumption: its content, the state of this machine, and the source.
 fn assumption_text(ProcessorAssumption { what, here, source }: &ProcessorAssumption) -> String {
     let says = match here {
         Some(true) => "present on this machine",
@@ -153,7 +153,7 @@ fn assumption_text(ProcessorAssumption { what, here, source }: &ProcessorAssumpt
     format!("assumed: {what}; {says} ({source})\n")
 }
 
-/// Returns a line with the constants that a prediction depends on most.
+/// Returns a line with the constants on which a prediction's throughput and CPU load depend most.
 fn sensitivity(prediction: &HostPrediction) -> String {
     const SHOWN: usize = 4;
     let list = |effects: &[ConstantEffect]| {

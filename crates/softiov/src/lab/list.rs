@@ -15,7 +15,7 @@ pub(super) fn list(catalogue: &Catalogue, json: bool) -> anyhow::Result<()> {
     output::print(&text)
 }
 
-/// JSON of `lab list`.
+/// JSON output of `lab list`: experiments and settings.
 #[derive(Serialize)]
 struct LabListing<'a> {
     experiments: Vec<ListedExperiment<'a>>,

@@ -85,7 +85,7 @@ pub(super) fn run_with_progress(
     Ok(run)
 }
 
-/// Returns the number of rows, and the speed relative to the simulated time.
+/// Returns a run's summary line: number of rows, and simulated time relative to real time.
 pub(super) fn summary(run: &RunResult, took: Duration) -> String {
     let (seconds, simulated) = (took.as_secs_f64(), run.simulated_ps as f64 / 1e12);
     let mut text = format!("{} rows", run.records.len());
@@ -105,7 +105,7 @@ pub(super) fn summary(run: &RunResult, took: Duration) -> String {
 struct ExperimentPrinter {
     progress: RunProgress,
     json: bool,
-    /// Standard output has lost its reader.
+    /// True if standard output has lost its reader.
     reader_gone: bool,
 }
 
@@ -129,7 +129,7 @@ impl RunObserver for ExperimentPrinter {
     }
 }
 
-/// Returns a table for each experiment.
+/// Returns the rows of a run as text, in a table for each experiment.
 pub(super) fn tables(run: &RunResult) -> String {
     let rows: Vec<_> = run.records.iter().map(|record| &record.row).collect();
     let tables = rows.chunk_by(|one, next| one.experiment == next.experiment).map(table);

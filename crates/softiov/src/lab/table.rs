@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Debug)]
 pub(super) struct TextTable {
     rows: Vec<Vec<String>>,
-    /// First column of numbers; this one and later ones are aligned right.
+    /// Index of the first column of numbers; that column and later ones are aligned right.
     numbers: usize,
 }
 

@@ -10,11 +10,11 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::layer::Context;
 
-/// A tracing layer that stores each log line as a record.
+/// Tracing layer that stores each log line as a record for `softiov events`.
 #[derive(Debug)]
 pub(crate) struct EventRecordLayer;
 
-/// Fields that name the object of a log line; the first field that the line has counts.
+/// Names of the log fields that name the object of a log line; the first field that the line has counts.
 const ABOUT: [&str; 5] = ["function", "vf", "port", "pf", "tap"];
 
 impl<S: Subscriber> Layer<S> for EventRecordLayer {

@@ -96,7 +96,7 @@ pub(crate) struct MirrorArgs {
 }
 
 impl MirrorArgs {
-    /// Returns the rule, or `None` for `--off`.
+    /// Returns the mirror rule that the options describe, or `None` for `--off`.
     fn rule(self) -> Option<MirrorRule> {
         let Self { to, vfs, uplink, vlans, off: _ } = self;
         Some(MirrorRule { to: to?, vfs, uplink, vlans })

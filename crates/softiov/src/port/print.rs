@@ -7,7 +7,7 @@ use daemon::settings::{ConductThresholds, MirrorRule, PortSettings, SettingsGrou
 use host::cpus::CpuList;
 use std::fmt::Write;
 
-/// Returns a port's line in a list, with its number of VFs.
+/// Returns a port's line in `softiov port list`, with its number of VFs and of those with a client.
 pub(crate) fn line(port: &PortStatus) -> String {
     let line = port_line(port);
     if port.pf.is_some() {
@@ -17,7 +17,7 @@ pub(crate) fn line(port: &PortStatus) -> String {
     format!("{}, {} VFs, {connected} with a client\n", line.trim_end(), port.vfs.len())
 }
 
-/// Returns the text about one port except its VFs.
+/// Returns the text of `softiov port show`: everything about one port except its VFs.
 pub(crate) fn show(port: &PortStatus) -> String {
     let mut text = port_line(port);
     if let Some(status) = &port.uplink_status {
@@ -79,7 +79,7 @@ fn uplink(text: &mut String, status: &UplinkStatus) {
     let _ = writeln!(text, "{} frames, {} bytes", tx.packets, tx.bytes);
 }
 
-/// Returns the line about the PF driver: its requests and the latency of its replies.
+/// Returns the line about the PF driver: its number of mailbox requests and the latency of its replies.
 fn answers(answers: &PfAnswerStatus) -> String {
     let PfAnswerStatus { requests, visits, most_a_visit, p50_ns, p99_ns, max_ns, .. } = *answers;
     if requests == 0 {

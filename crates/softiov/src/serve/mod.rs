@@ -68,7 +68,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     outcome
 }
 
-/// State that is set up before any thread starts.
+/// Configuration, signals and poller of a host, which are set up before any thread starts.
 struct PreparedHost {
     config: HostConfig,
     signals: SignalHandlers,
@@ -90,7 +90,7 @@ fn run_keeper(seccomp: SeccompMode) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(status))
 }
 
-/// Reads the configuration, and gives up the privileges that no thread needs.
+/// Reads the configuration, sets up signals and poller, and gives up the privileges that no thread needs.
 fn prepare(args: &ServeArgs) -> anyhow::Result<PreparedHost> {
     let config = args.target.load_with(|file| {
         let keys = &mut file.confine;
@@ -149,7 +149,8 @@ fn serve(args: &ServeArgs, prepared: PreparedHost) -> anyhow::Result<ExitCode> {
     anyhow::bail!("a thread of the host has ended unexpectedly; see the log above")
 }
 
-/// Returns the configuration file's directory: an editor replaces the file by a new one.
+/// Returns the directories that the confined host may read: that of the configuration file, since an editor replaces
+/// the file by a new one.
 fn readable_directories(args: &ServeArgs) -> Vec<PathBuf> {
     let file = args.target.config.as_deref();
     let folder = |file: &Path| match file.parent() {
@@ -159,7 +160,7 @@ fn readable_directories(args: &ServeArgs) -> Vec<PathBuf> {
     file.map(folder).into_iter().collect()
 }
 
-/// Logs the socket and address of each function.
+/// Logs the socket path and the Ethernet address of each function.
 fn log_sockets(config: &HostConfig, host: &RunningHost) {
     for port in &config.ports {
         if let Some(socket) = &port.pf_socket {
@@ -205,7 +206,8 @@ fn reload(host: &RunningHost, target: &TargetHost) {
     }
 }
 
-/// Disconnects every client so that its machine lives on. A second signal ends the process at once.
+/// Ends the host: disconnects every client so that its virtual machine lives on. A second signal ends the process at
+/// once.
 fn end_gracefully(
     host: RunningHost,
     signals: &SignalHandlers,

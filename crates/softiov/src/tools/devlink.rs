@@ -32,7 +32,7 @@ const USAGE: &str = "\
 Usage: softiov devlink [ -j[son] ] [ -p[retty] ] port show [ DEV/PORT_INDEX | NETDEV ]
 ";
 
-/// Port or VF with devlink's attributes.
+/// Port or VF in devlink's output: its handle, its attributes, and those of its function.
 #[derive(Debug)]
 struct DevlinkPort {
     handle: String,
@@ -71,7 +71,7 @@ impl Serialize for DevlinkFunction<'_> {
     }
 }
 
-/// Shown devlink ports, by handle.
+/// `port` object of devlink's JSON: attributes of the shown ports, by handle.
 struct PortSection<'a>(&'a [DevlinkPort]);
 
 impl Serialize for PortSection<'_> {
@@ -111,14 +111,14 @@ struct DevlinkOutputFormat {
     pretty: bool,
 }
 
-/// Error of `port show`, and whether iproute2 would have asked the kernel before it.
+/// Error of `devlink port show`, and true if iproute2 would have asked the kernel before it.
 #[derive(Debug)]
 struct PortShowError {
     exit: ToolExit,
     kernel_asked: bool,
 }
 
-/// Options of iproute2, by letter and word. `f`, `b` and `N` read from elsewhere.
+/// devlink's options, by letter and word. `f`, `b` and `N` make iproute2 read from elsewhere.
 const OPTIONS: [(char, &str); 10] = [
     ('f', "force"),
     ('b', "batch"),
@@ -132,7 +132,7 @@ const OPTIONS: [(char, &str); 10] = [
     ('x', "hex"),
 ];
 
-/// Separates the options, which may be anywhere, from the other words.
+/// Parses devlink's options, which may be anywhere, and returns the format and the other words.
 fn options(words: &[String]) -> Result<(DevlinkOutputFormat, Vec<&str>), ToolExit> {
     let mut format = DevlinkOutputFormat::default();
     let mut rest = Vec::new();
@@ -170,11 +170,11 @@ fn options(words: &[String]) -> Result<(DevlinkOutputFormat, Vec<&str>), ToolExi
     Ok((format, rest))
 }
 
-/// Commands of `port`, in iproute2's order: an abbreviation selects the first match.
+/// Commands of `devlink port`, in iproute2's order: an abbreviation selects the first match.
 const COMMANDS: [&str; 10] =
     ["help", "show", "list", "set", "split", "unsplit", "param", "function", "health", "add"];
 
-/// Returns the words after `port show`, or `None` if help is requested.
+/// Parses devlink's object and command, and returns the words after `port show`; `None` if help is requested.
 fn command<'a>(words: &'a [&'a str]) -> Result<Option<&'a [&'a str]>, ToolExit> {
     let matches = |word: &str, full: &str| !word.is_empty() && full.starts_with(word);
     let rest = match words {
@@ -237,7 +237,7 @@ fn virtual_port(handle: String, vf: &VfStatus) -> DevlinkPort {
     DevlinkPort { handle, attributes, function: Some(function) }
 }
 
-/// Returns the port with this handle or interface name, or all ports.
+/// Returns the devlink port with the handle or interface name in `words`, or all ports without a name.
 fn show(all: Vec<DevlinkPort>, words: &[&str]) -> Result<Vec<DevlinkPort>, PortShowError> {
     let [asked, more @ ..] = words else { return Ok(all) };
     let is_named = |port: &DevlinkPort| {

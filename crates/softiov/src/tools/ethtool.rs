@@ -30,7 +30,7 @@ pub(crate) struct EthtoolArgs {
     words: Vec<String>,
 }
 
-/// ethtool commands on a function.
+/// Command of ethtool, by its option: -i, -S, -c, -C, -g, -k or -l.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EthtoolCommand {
     Driver,
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &EthtoolArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Returns the command, the function's name, and the words after it.
+/// Parses ethtool's words: returns the command, the function's name, and the words after it.
 fn parse(words: &[String]) -> Result<(EthtoolCommand, &str, &[String]), ToolExit> {
     let bad =
         || ToolExit::new("ethtool: bad command line argument(s)\nFor more information run ethtool -h", 1);
@@ -110,7 +110,7 @@ fn find<'a>(ports: &'a [PortStatus], name: &str) -> Option<NamedFunction<'a>> {
     })
 }
 
-/// Returns ethtool's error for an unknown interface. Some of its commands still use ioctl and have other texts.
+/// Returns ethtool's error for an unknown interface. The commands -i and -S still use ioctl and have other texts.
 fn no_such_device(command: EthtoolCommand) -> ToolExit {
     match command {
         EthtoolCommand::Driver => ToolExit::new("Cannot get driver information: No such device", 71),
@@ -134,7 +134,7 @@ fn not_supported(command: EthtoolCommand) -> ToolExit {
     })
 }
 
-/// Returns the text of `-i`; the driver is the one that Linux has for such a function.
+/// Returns the text of `ethtool -i`; the driver is the one that Linux has for such a function.
 fn driver(found: &NamedFunction<'_>) -> String {
     let (name, rid) = match found.vf {
         Some(vf) => (found.port.family.vf_driver(), vf.rid.clone()),
@@ -149,7 +149,7 @@ fn driver(found: &NamedFunction<'_>) -> String {
     )
 }
 
-/// Returns the text of `-S`: those of igbvf's counters that the card has.
+/// Returns the text of `ethtool -S`: those of igbvf's counters that the card has.
 fn statistics(found: &NamedFunction<'_>) -> Result<String, ToolExit> {
     let Some(vf) = found.vf else { return Err(ToolExit::new("no stats available", 94)) };
     let (rx, tx) = (vf.rx, vf.tx);
@@ -169,7 +169,7 @@ fn statistics(found: &NamedFunction<'_>) -> Result<String, ToolExit> {
 /// Microseconds in a second.
 const USECS_PER_SECOND: u32 = 1_000_000;
 
-/// Returns the text of `-c`: `max_interrupts` as the time between two interrupts, and adaptive coalescing.
+/// Returns the text of `ethtool -c`: `max_interrupts` as the time between two interrupts, and adaptive coalescing.
 fn coalescing(vf: &VfStatus) -> String {
     let adaptive = vf.settings.coalesce == Some(CoalesceMode::Adaptive);
     let usecs = vf.settings.max_interrupts.filter(|rate| *rate > 0).map_or(0, |rate| USECS_PER_SECOND / rate);
@@ -222,7 +222,7 @@ fn parse_coalesce(words: &[String]) -> Result<VfSettings, ToolExit> {
     Ok(set)
 }
 
-/// Parameters that ethtool knows and the card does not support.
+/// Parameters of `ethtool -C` that the card does not support.
 const UNSUPPORTED_PARAMETERS: [&str; 20] = [
     "adaptive-tx",
     "stats-block-usecs",
@@ -273,7 +273,7 @@ fn rings(socket: &Path, port: &PortStatus, vf: &VfStatus) -> anyhow::Result<Resu
     Ok(Ok(ring_text(&vf.name, found.as_ref())))
 }
 
-/// Returns the text of `-g`: 0 descriptors if the guest's driver has set up no ring.
+/// Returns the text of `ethtool -g`: 0 descriptors if the guest's driver has set up no ring.
 fn ring_text(name: &str, function: Option<&PciFunction>) -> String {
     let first = |rings: fn(&PciFunction) -> &[u32]| {
         function.and_then(|function| rings(function).first()).copied().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Message and exit code of a tool that prints no answer.
+//! Message and exit code of a tool's command that fails or only prints help.
 
 use crate::output;
 use std::process::ExitCode;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Returns a line for each VF, under a line for its port.
+/// Returns the text of `softiov vf list`: a line for each VF, under a line for its port.
 pub(crate) fn list(ports: &[PortStatus]) -> String {
     let mut text = String::new();
     for port in ports {
@@ -55,7 +55,7 @@ fn line(vf: &VfStatus) -> String {
     line
 }
 
-/// Returns a VF's quarantine and throttling, for its line.
+/// Returns the end of a VF's line: its quarantine and throttling, or an empty text.
 fn restraint(conduct: &VfConductStatus) -> String {
     let cause = conduct.quarantine.as_ref();
     let quarantined = cause.map_or(String::new(), |cause| format!(", quarantined ({cause})"));
@@ -70,7 +70,7 @@ fn state(up: bool) -> &'static str {
     if up { "UP" } else { "DOWN" }
 }
 
-/// Returns the text about one VF.
+/// Returns the text of `softiov vf show`: everything about one VF.
 pub(crate) fn show(vf: &VfStatus) -> String {
     let mut text = line(vf) + "\n";
     let vlans: Vec<String> = vf.vlans.iter().map(u16::to_string).collect();
@@ -91,7 +91,7 @@ pub(crate) fn show(vf: &VfStatus) -> String {
     text
 }
 
-/// Appends settings with their values, grouped by origin; defaults come first.
+/// Appends the settings of a VF or port with their values, grouped by origin; defaults come first.
 pub(crate) fn settings(text: &mut String, leaves: &SettingValues, origins: &BTreeMap<String, SettingOrigin>) {
     for (origin, title) in [
         (SettingOrigin::Default, "by default"),
@@ -108,7 +108,7 @@ pub(crate) fn settings(text: &mut String, leaves: &SettingValues, origins: &BTre
     }
 }
 
-/// Formats a setting's value as commands take it.
+/// Returns a setting's value as text, as commands accept it.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::Null => "none".to_owned(),

@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::{TempDir, tempdir};
 
-/// Ids of a VMM's user and group, of the operators' group, and of an unrelated user.
+/// User and group ids of the tests: a VMM's, the operators' group, and those of an unrelated user.
 const VMM: u32 = 65_533;
 const OPERATORS: u32 = 65_532;
 const STRANGER: u32 = 65_531;
 
-/// Returns a folder that all users may search, with the program in it. Without root, skips the test and returns
-/// `None`.
+/// Creates a folder that all users may search, with the program `softiov` in it. Without root, skips the test and
+/// returns `None`.
 fn open_folder(test: &str) -> Option<TempDir> {
     if !geteuid().is_root() {
         skipped(test, "only root can start processes of other users");
@@ -38,14 +38,14 @@ fn serve(folder: &TempDir, text: &str) -> ServeProcess {
     ServeProcess::start(folder, &["--config", configured(folder, text).to_str().unwrap()])
 }
 
-/// Runs the program as another user with one group.
+/// Runs `softiov` from the open folder as another user with one group.
 fn run_as(folder: &TempDir, uid: u32, gid: u32, arguments: &[&str]) -> CommandOutput {
     let mut command = Command::new("setpriv");
     command.args([&format!("--reuid={uid}"), &format!("--regid={gid}")]).args(["--clear-groups", "--"]);
     finish(command.arg(folder.path().join("softiov")).args(arguments).env_remove("XDG_RUNTIME_DIR"))
 }
 
-/// Drives a VF through its socket as another user.
+/// Runs `softiov drive` on a VF's socket as another user.
 fn drive_as(folder: &TempDir, uid: u32, gid: u32, socket: &Path) -> CommandOutput {
     run_as(folder, uid, gid, &["drive", "--socket", socket.to_str().unwrap()])
 }
@@ -155,7 +155,7 @@ fn socket_folder_of_another_user_is_refused() {
     assert!(refused.err.contains(&format!("belongs to user {STRANGER}")), "{}", refused.err);
 }
 
-/// Returns the `/proc` status of each thread of the host.
+/// Returns the text of `/proc/PID/task/TID/status` of each thread of the host.
 fn threads(host: &ServeProcess) -> Vec<String> {
     let tasks = fs::read_dir(host.proc().join("task")).unwrap();
     tasks.map(|task| fs::read_to_string(task.unwrap().path().join("status")).unwrap()).collect()

@@ -16,7 +16,7 @@ fn blocks() -> Vec<(&'static str, &'static str)> {
     parts.iter().skip(1).step_by(2).filter_map(|block| block.split_once('\n')).collect()
 }
 
-/// Runs a block after the first one, whose functions it uses, and returns its output.
+/// Runs the page's first block, which defines shell functions, and then another block. Returns their output.
 fn shell(socket: &Path, first: &str, block: &str) -> String {
     let mut command = Command::new("bash");
     let script = format!("set -e\n{first}\n{block}");
@@ -26,7 +26,8 @@ fn shell(socket: &Path, first: &str, block: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Returns true if the host's value has everything of the page's; the page may leave out keys of an object.
+/// Returns true if the page's JSON value `printed` is contained in the host's value `told`; the page may
+/// leave out keys of an object.
 fn is_within(printed: &Value, told: &Value) -> bool {
     match (printed, told) {
         (Value::Object(printed), Value::Object(told)) => {

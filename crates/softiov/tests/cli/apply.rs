@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::{TempDir, tempdir};
 
-/// Starts a host with a configuration file, and returns both.
+/// Starts a host with a configuration file. Returns the test's folder, the host, and the file's path.
 fn host(text: &str) -> (TempDir, ServeProcess, PathBuf) {
     let folder = tempdir().unwrap();
     let file = folder.path().join("softiov.toml");

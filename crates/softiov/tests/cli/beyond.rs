@@ -19,7 +19,7 @@ const FLOW: u64 = 64 << 10;
 /// The guide's addresses of the two machines.
 const ADDRESSES: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
 
-/// Process that is killed at the end of the test.
+/// Process of a test that is killed when this value is dropped.
 struct TestProcess(Child);
 
 impl Drop for TestProcess {
@@ -31,7 +31,7 @@ impl Drop for TestProcess {
 
 /// A network namespace that stands for a machine, with a folder of its own.
 struct MachineNamespace {
-    /// Open vSwitch, dropped before the namespace.
+    /// Processes of Open vSwitch, dropped before the namespace.
     switch: Vec<TestProcess>,
     holder: TestProcess,
     folder: TempDir,
@@ -63,7 +63,7 @@ impl MachineNamespace {
         self.folder.path().join("sockets")
     }
 
-    /// Runs a command in the shell of the simulated machine.
+    /// Creates an executable `name` that runs `command`, in the folder of programs of the simulated machine.
     fn tool(&self, name: &str, command: &str) {
         let path = self.folder.path().join("bin").join(name);
         fs::write(&path, format!("#!/bin/sh\nexec {command}\n")).unwrap();
@@ -94,8 +94,8 @@ impl MachineNamespace {
         said.out
     }
 
-    /// Starts a host whose port has a name, and so addresses, of its own: addresses derive from the name and from the
-    /// machine's id, which both namespaces share.
+    /// Starts a host on the simulated machine. Its port has a name, and so addresses, of its own: addresses derive from
+    /// the name and from the machine's id, which both namespaces share.
     fn serve(&self, config: &str) -> ServeProcess {
         let file = self.folder.path().join("softiov.toml");
         let port = format!("[[port]]\nname = \"{}\"\n", self.port());
@@ -111,7 +111,8 @@ impl MachineNamespace {
     }
 }
 
-/// Returns two simulated machines on a cable. Without network namespaces, skips the test and returns `None`.
+/// Creates two simulated machines, joined by a veth pair as the cable. Without network namespaces, skips the test and
+/// returns `None`.
 fn two_machines(what: &str) -> Option<[MachineNamespace; 2]> {
     let may = finish(Command::new("unshare").args(["-n", "ip", "link", "add", "probe0", "type", "veth"]));
     if may.status != Some(0) {
@@ -126,7 +127,7 @@ fn two_machines(what: &str) -> Option<[MachineNamespace; 2]> {
     Some(machines)
 }
 
-/// Returns the blocks of one language in a section of the guide.
+/// Returns the code blocks of a language in a section of the user guide.
 fn blocks(heading: &str, language: &str) -> Vec<&'static str> {
     let (_, section) = GUIDE.split_once(&format!("\n### {heading}\n")).expect("the section is there");
     let section = section.split("\n##").next().unwrap();
@@ -135,8 +136,9 @@ fn blocks(heading: &str, language: &str) -> Vec<&'static str> {
     rests.map(|rest| rest.split("```").next().unwrap()).collect()
 }
 
-/// Joins guests on VLAN 100 and untagged guests of both machines: a flow of full frames reaches the same network, and
-/// no frame reaches the other. Then the interface's MTU becomes too small for the guests' frames.
+/// Follows a section of the guide that joins both machines by a tunnel. A flow of full frames passes between guests on
+/// VLAN 100, and between untagged guests, and no frame from one pair to the other. Then the interface's MTU becomes too
+/// small for the guests' frames.
 fn joined(machines: &[MachineNamespace; 2], heading: &str) {
     let [script] = blocks(heading, "sh")[..] else { panic!("{heading} has another block") };
     let [config] = blocks(heading, "toml")[..] else { panic!("{heading} has another configuration") };
@@ -201,7 +203,7 @@ fn open_vswitch_with_vxlan_joins_two_hosts() {
     joined(&machines, "Open vSwitch");
 }
 
-/// Starts Open vSwitch on a simulated machine. Its database is dropped after the switch.
+/// Starts Open vSwitch on a simulated machine, and returns its processes. The database is dropped after the switch.
 fn start_switch(machine: &MachineNamespace, programs: &OpenVSwitch) -> Vec<TestProcess> {
     let folder = machine.folder.path();
     let at = |name: &str| folder.join(name).display().to_string();
@@ -231,7 +233,7 @@ fn start_switch(machine: &MachineNamespace, programs: &OpenVSwitch) -> Vec<TestP
     vec![switch, database]
 }
 
-/// Returns true if a file's name in the folder starts with `name`.
+/// Returns true if `folder` has a file whose name starts with `name`.
 fn starts(folder: &Path, name: &str) -> bool {
     let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
     names.into_iter().any(|file| file.to_str().is_some_and(|file| file.starts_with(name)))

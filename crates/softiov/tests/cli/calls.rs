@@ -25,18 +25,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Frames over which system calls are counted, at least.
+/// Least number of forwarded frames over which system calls are counted.
 const FRAMES: u64 = 100_000;
-/// Duration of traffic between two checks of the count.
+/// Duration of one portion of traffic; the frame count is checked after each.
 const SLICE: Duration = Duration::from_millis(5);
-/// System calls per 1,000 packets in mapped mode, at most.
+/// Upper bound of the port thread's system calls per 1,000 frames with mapped doorbells.
 const BOUND: f64 = 10.0;
 
-/// Numbers of a thread's system calls.
+/// System calls of the port's thread, by system call number.
 #[derive(Debug, Default)]
 struct SystemCallCounts {
     by_number: BTreeMap<u64, u64>,
-    /// Waits in which the port's thread may have slept. They are not in `by_number`.
+    /// Number of waits in which the port's thread may have slept. They are not in `by_number`.
     pauses: u64,
 }
 
@@ -64,7 +64,8 @@ fn mapped_doorbells_cost_few_system_calls_per_packet() {
     assert!(rates[1] < rates[0], "{rates:?} for 1,000 packets, posted and mapped");
 }
 
-/// Returns the calls of a port's thread, and the frames that it forwarded meanwhile.
+/// Runs traffic on a host. Returns the system calls of its port's thread, and the frames that the port forwarded
+/// meanwhile.
 fn calls(mode: ContenderKind) -> nix::Result<(SystemCallCounts, u64)> {
     let options = BenchmarkOptions::parse_from(["bench", "--softiov", env!("CARGO_BIN_EXE_softiov")]);
     let processors = ProcessorAssignment::of_process().unwrap();
@@ -90,7 +91,7 @@ fn calls(mode: ContenderKind) -> nix::Result<(SystemCallCounts, u64)> {
     Ok((traffic.unwrap()?, frames.into_inner()))
 }
 
-/// Counts a thread's calls until `enough` returns true. Sets `begun` when counting starts.
+/// Counts a thread's system calls by ptrace until `enough` returns true. Sets `begun` when counting starts.
 fn trace(thread: Pid, begun: &AtomicBool, enough: impl Fn() -> bool) -> nix::Result<SystemCallCounts> {
     ptrace::seize(thread, ptrace::Options::PTRACE_O_TRACESYSGOOD)?;
     ptrace::interrupt(thread)?;
@@ -119,7 +120,7 @@ fn trace(thread: Pid, begun: &AtomicBool, enough: impl Fn() -> bool) -> nix::Res
 }
 
 impl SystemCallCounts {
-    /// Counts the call at which a thread has stopped.
+    /// Counts the system call at which ptrace has stopped a thread.
     fn note(&mut self, thread: Pid) -> nix::Result<()> {
         let registers = ptrace::getregs(thread)?;
         let number = registers.orig_rax;
@@ -132,13 +133,13 @@ impl SystemCallCounts {
     }
 }
 
-/// Returns true if a wait may sleep: its `timespec` is not zero, or there is none.
+/// Returns true if a system call that waits may sleep: its `timespec` is not zero, or there is none.
 fn may_sleep(thread: Pid, timeout: u64) -> nix::Result<bool> {
     let word = |at: u64| ptrace::read(thread, at as *mut c_void);
     Ok(timeout == 0 || word(timeout)? != 0 || word(timeout + 8)? != 0)
 }
 
-/// Returns the thread that runs the port.
+/// Returns the id of the thread that runs the port of a host's process.
 fn port_of(process: u32) -> Pid {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap();
     let port = tasks

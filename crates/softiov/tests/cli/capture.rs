@@ -9,7 +9,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use tempfile::tempdir;
 
-/// Starts a capture of two VFs' drops that ends after one frame.
+/// Starts `softiov capture` of two VFs' dropped frames, which ends after one frame. Writes pcapng to the file
+/// `to`, or to a pipe.
 fn capture(serve: &ServeProcess, to: &Path) -> Child {
     let mut capture = Command::new(SOFTIOV);
     capture.args(["capture", "pf0vf0", "pf0vf1", "--drops", "-c", "1", "--runtime-dir"]).arg(serve.folder());
@@ -17,7 +18,7 @@ fn capture(serve: &ServeProcess, to: &Path) -> Child {
     capture.stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// Returns tshark's output for a capture that comes through a pipe.
+/// Feeds tshark a capture through a pipe, first `begin` and then `rest`. Returns tshark's output.
 fn read_by(mut tshark: Command, begin: &[u8], mut rest: impl Read) -> String {
     tshark.args(["-r", "-", "-T", "fields"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     for field in ["frame.interface_name", "frame.packet_flags_direction", "eth.src", "frame.comment"] {
@@ -38,7 +39,8 @@ fn begin(of: &mut ChildStdout) -> [u8; 28] {
     begin
 }
 
-/// Uses the two frames of `softiov drive` that are dropped: with a foreign address, and of a foreign VLAN.
+/// Captures the two frames of `softiov drive` that are dropped: with a foreign address, and of a foreign
+/// VLAN.
 #[test]
 fn tshark_reads_sender_direction_and_drop_reason() {
     let folder = tempdir().unwrap();

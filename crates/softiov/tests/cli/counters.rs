@@ -9,16 +9,16 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 use tempfile::tempdir;
 
-/// Values of the host's counters, by name.
+/// Values of the host's counters, by name in the metrics or path in the status.
 type CounterValues = BTreeMap<String, u64>;
 
-/// Keys of the status below which every number is a counter.
+/// Keys of the status JSON below which every number is a counter.
 const COUNTED: [&str; 9] =
     ["rx", "tx", "drops", "interventions", "mailbox", "offences", "storms", "answers", "reattached"];
-/// Numbers below those keys that are no counters: a percentile falls when many short delays come.
+/// Keys of numbers below [`COUNTED`] that are not counters: a percentile falls when many short delays come.
 const GAUGES: [&str; 2] = ["p50_ns", "p99_ns"];
 
-/// Returns the counters of `/metrics`: samples of counters and histograms.
+/// Returns the counters in a text of `/metrics`: samples of counters and histograms.
 fn metrics(text: &str) -> CounterValues {
     let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
     let types: BTreeMap<&str, &str> = types.collect();
@@ -39,7 +39,8 @@ fn metrics(text: &str) -> CounterValues {
         .collect()
 }
 
-/// Collects the counters of the status, by path.
+/// Collects the counters of a part of the status JSON into `counts`, by path. `counted` is true below a key of
+/// [`COUNTED`].
 fn leaves(value: &Value, path: &str, counted: bool, counts: &mut CounterValues) {
     match value {
         Value::Number(number) if counted => {
@@ -61,7 +62,7 @@ fn leaves(value: &Value, path: &str, counted: bool, counts: &mut CounterValues) 
     }
 }
 
-/// Returns every counter that the host publishes.
+/// Returns every counter that the host publishes, of `/metrics` and of the status.
 fn published(serve: &ServeProcess) -> CounterValues {
     let deadline = Instant::now() + PATIENCE;
     loop {

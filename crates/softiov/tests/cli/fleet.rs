@@ -13,15 +13,15 @@ use tempfile::{TempDir, tempdir};
 
 /// Number of VFs of the tested card.
 const ALL_VFS: u8 = 64;
-/// Time over which an idle process's CPU time is measured.
+/// Time over which the CPU time of a process with idle guests is measured.
 const WATCHED: Duration = Duration::from_secs(1);
 
-/// Starts a host with one port and all VFs of its card.
+/// Starts a host with one port that has all VFs of its card and waits as by default.
 fn start(folder: &TempDir) -> ServeProcess {
     start_waiting(folder, "sleep")
 }
 
-/// Starts the same host with a value of `wait`, the port's way to wait for doorbells.
+/// Starts a host with one port that has all VFs of its card. `wait` is the port's way to wait for doorbells.
 fn start_waiting(folder: &TempDir, wait: &str) -> ServeProcess {
     let file = folder.path().join("softiov.toml");
     fs::write(&file, format!("[[port]]\nfamily = \"avf\"\nvfs = {ALL_VFS}\nwait = \"{wait}\"\n")).unwrap();
@@ -32,7 +32,7 @@ fn run(folder: &Path, words: &str) -> CommandOutput {
     softiov(folder, &words.split(' ').collect::<Vec<_>>())
 }
 
-/// Returns the output of a command that succeeds.
+/// Runs a command of `softiov` that must succeed, and returns its output.
 #[track_caller]
 fn output_of(folder: &Path, words: &str) -> String {
     let said = run(folder, words);
@@ -123,7 +123,7 @@ fn last_of_64_vfs_is_in_lists_metrics_and_commands() {
     assert!(parts.iter().all(|part| refused.err.contains(part)), "{}", refused.err);
 }
 
-/// Sends from each guest to the next at once, and from the last to the first; every byte must arrive.
+/// Sends a TCP flow from each guest to the next, and from the last to the first, all at once. Every byte must arrive.
 fn send_round(guests: &[EmbeddedGuest]) {
     let nexts = guests.iter().cycle().skip(1);
     std::thread::scope(|scope| {
@@ -141,7 +141,7 @@ fn resets(serve: &ServeProcess) -> Vec<u64> {
     ports[0]["vfs"].as_array().unwrap().iter().map(|vf| vf["mailbox"]["resets"].as_u64().unwrap()).collect()
 }
 
-/// Prints the cost of a process whose guests are idle, for `docs/performance.md`.
+/// Prints memory, threads, descriptors and CPU share of a host whose guests are idle, for `docs/performance.md`.
 fn print_cost(wait: &str, when: &str, serve: &ServeProcess) {
     let process = PathBuf::from(format!("/proc/{}", host(serve).as_raw_nonzero()));
     let keeper = PathBuf::from(format!("/proc/{}", serve.keeper()));
@@ -172,7 +172,7 @@ fn processor_time(process: &Path) -> Duration {
     threads.map(|thread| ran(thread.unwrap())).sum()
 }
 
-/// Returns the process of the host that serves.
+/// Waits until exactly one host process runs, and returns its pid.
 fn host(serve: &ServeProcess) -> Pid {
     serve.wait_until("one host", || serve.hosts().len() == 1);
     serve.hosts()[0]

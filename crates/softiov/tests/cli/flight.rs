@@ -39,7 +39,7 @@ fn flight_recording_is_printed_and_saved_as_text_and_json() {
     );
 }
 
-/// Makes the host quarantine VFs at the first spoofed frame, and sends spoofed frames until it has done so.
+/// Makes the host quarantine VFs at the first spoofed frame, and sends spoofed frames until a VF is quarantined.
 fn spoof(serve: &ServeProcess) {
     let limit = ["port", "limit", "pf0", "spoofing", "--quarantine", "1", "--volatile"];
     assert_eq!(softiov(serve.folder(), &limit).status, Some(0));

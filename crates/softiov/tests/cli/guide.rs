@@ -87,7 +87,7 @@ fn commands_of_page_monitoring_work_with_prometheus() {
     reader_with(&tempdir().unwrap(), programs.parent().unwrap()).follow(&page);
 }
 
-/// Returns true, and skips a page, if this machine does not have a program.
+/// Returns true, and skips a page of the guide, if this machine does not have a program.
 fn skipped_without(program: &str, package: &str) -> bool {
     let missing = Command::new(program).arg("--version").output().is_err();
     if missing {
@@ -104,7 +104,7 @@ const HEADINGS: [&str; 4] = [
     "## Mirrors and storm control",
 ];
 
-/// Returns the part of the user guide below a heading.
+/// Returns the text of the user guide below a heading, up to the next one.
 fn section(heading: &str) -> &'static str {
     let (_, section) = GUIDE.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no {heading}"));
     section.split("\n## ").next().unwrap().split("\n### ").next().unwrap()

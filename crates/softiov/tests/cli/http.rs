@@ -18,15 +18,16 @@ pub(crate) const TOKEN: &str = "a-token-of-the-test-alone";
 const DASHBOARD: &str = include_str!("../../../../docs/monitoring/grafana-dashboard.json");
 const ALERTS: &str = include_str!("../../../../docs/monitoring/prometheus-alerts.yml");
 
-/// Families whose first sample comes with the first refusal, or with the first second of an offence.
+/// Metrics without a sample at first: the first comes with a refusal, or with the first second of an offence.
 const AT_FIRST: [&str; 2] = ["softiov_vf_mailbox_refused_total", "softiov_vf_offence_seconds_total"];
 
-/// Starts a host that listens on TCP, and returns its address.
+/// Starts a host with a default port that listens on TCP with a token. Returns the host and its address.
 pub(crate) fn tcp(folder: &TempDir) -> (ServeProcess, SocketAddr) {
     tcp_with(folder, "")
 }
 
-/// Starts such a host with ports from a configuration text.
+/// Starts a host that listens on TCP with a token, with ports from a configuration text. Returns the host and
+/// its address.
 fn tcp_with(folder: &TempDir, ports: &str) -> (ServeProcess, SocketAddr) {
     let token = folder.path().join("token");
     write(&token, format!("{TOKEN}\n")).unwrap();
@@ -38,7 +39,7 @@ fn tcp_with(folder: &TempDir, ports: &str) -> (ServeProcess, SocketAddr) {
     (ServeProcess::start(folder, &["--config", config.to_str().unwrap()]), listen)
 }
 
-/// Sends a request and returns the status and the whole response.
+/// Sends an HTTP request over TCP, and returns the response's status and whole text.
 fn ask(listen: SocketAddr, line: &str, headers: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(listen).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -150,13 +151,13 @@ fn host_without_its_http_token_file_serves_guests() {
     assert!(log.contains("/nonexistent/token") && log.contains("create the file with"), "{log}");
 }
 
-/// Returns the names of metrics in a text.
+/// Returns the names of softiov's metrics in a text, such as a dashboard or a response.
 fn names(text: &str) -> BTreeSet<&str> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words.filter(|word| word.starts_with("softiov_") || word.starts_with("sriov_vf_")).collect()
 }
 
-/// Returns the labels of drop reasons in a text.
+/// Returns the labels of drop reasons (`reason="..."`) in a text.
 fn reasons(text: &str) -> Vec<&str> {
     let label = |at: usize| text[at..].split_inclusive('"').take(2).map(str::len).sum::<usize>();
     text.match_indices("reason=\"").map(|(at, _)| &text[at..at + label(at)]).collect()
@@ -196,7 +197,7 @@ fn metrics_have_every_name_of_dashboard_and_alerts() {
     promtool(&folder, &text);
 }
 
-/// Checks the rules and the metrics with Prometheus' own tool.
+/// Checks the alert rules, and the metrics in a response, with Prometheus' own tool.
 fn promtool(folder: &TempDir, response: &str) {
     let tool = match linux_guest::prometheus() {
         Ok(prometheus) => prometheus.tool,
@@ -215,7 +216,7 @@ fn promtool(folder: &TempDir, response: &str) {
     assert!(own.is_empty() && said.status != Some(1), "{}", said.err);
 }
 
-/// A Prometheus server that is killed at the end of the test.
+/// Prometheus server that is killed when this value is dropped.
 struct PrometheusServer(Child);
 
 impl Drop for PrometheusServer {

@@ -22,7 +22,7 @@ fn keeper(serve: &ServeProcess) -> PathBuf {
     PathBuf::from(format!("/proc/{}", serve.keeper()))
 }
 
-/// Returns the value of a line in a thread's /proc status.
+/// Returns the value of a key in a thread's /proc status, such as `Seccomp`.
 fn status(task: &Path, key: &str) -> String {
     let status = fs::read_to_string(task.join("status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
@@ -35,7 +35,7 @@ fn seccomp(serve: &ServeProcess) -> Vec<String> {
     threads.map(|thread| status(&thread.unwrap().path(), "Seccomp")).collect()
 }
 
-/// Returns a process's descriptors beyond the standard ones.
+/// Returns the targets of a process's open descriptors, without the three standard ones.
 fn descriptors(process: &Path) -> BTreeSet<String> {
     let open = fs::read_dir(process.join("fd")).unwrap().map(|entry| entry.unwrap());
     let open = open.filter(|entry| entry.file_name().to_str().unwrap().parse::<u32>().unwrap() > 2);

@@ -12,7 +12,7 @@ use tempfile::{TempDir, tempdir};
 
 const FILE: &str = "[[port]]\n[[port.vf]]\nindex = 1\nvlan = 100\nqos = 3\n";
 
-/// Returns a folder with a configuration file, and the file.
+/// Creates a folder with a configuration file in it. Returns the folder, and the file's path.
 fn with_file() -> (TempDir, PathBuf) {
     let folder = tempdir().unwrap();
     let file = folder.path().join("softiov.toml");
@@ -82,7 +82,7 @@ fn default_option_unsets_stored_settings_by_name() {
     assert!(!done(&serve, "port set pf0 --default mirror.2").contains("mirror"));
 }
 
-/// Folder in which even root cannot create a file.
+/// State folder in which even root cannot create a file.
 const NO_FOLDER: &str = "/proc/softiov";
 
 #[test]
@@ -110,7 +110,7 @@ fn setting_that_cannot_be_stored_is_refused() {
     assert!(done(&serve, "vf set pf0vf1 --trust on --volatile").contains("volatile: trust on"));
 }
 
-/// Fills a tmpfs of the host's own, or makes it read-only.
+/// Gives the host a state folder on a tmpfs that is full or read-only.
 #[test]
 fn setting_is_refused_on_a_full_or_read_only_disk() {
     let name = "setting_is_refused_on_a_full_or_read_only_disk";

@@ -17,7 +17,8 @@ use tempfile::tempdir;
 const PAGE: &str = include_str!("../../../../docs/operations.md");
 const UNIT: &str = include_str!("../../../../packaging/systemd/softiov.service");
 
-/// Creates what a script of the page uses: its `softiov`, and the program in the place of `/usr/bin/softiov`.
+/// Creates the programs that scripts of the page use: a `softiov` on the test's host, and the program in the place of
+/// `/usr/bin/softiov`.
 fn prepare(folder: &Path) {
     for made in ["new", "bin", "program"] {
         fs::create_dir_all(folder.join(made)).unwrap();
@@ -32,14 +33,14 @@ fn prepare(folder: &Path) {
     fs::set_permissions(folder.join("bin/softiov"), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Returns the path of the file of stored settings.
+/// Returns the path of the file in which the host stores changed settings.
 fn state_file(folder: &Path) -> String {
     let sockets = folder.join("sockets").display().to_string();
     let name = sockets.trim_matches('/').replace('-', "\\x2d").replace('/', "-");
     folder.join(format!("state/{name}.json")).display().to_string()
 }
 
-/// Waits until `processes` processes have served in turn.
+/// Waits until the log shows that `processes` host processes have begun to serve, one after the other.
 fn wait_for(serve: &ServeProcess, processes: usize) {
     let deadline = Instant::now() + PATIENCE;
     while serve.log().matches("serving").count() < processes {

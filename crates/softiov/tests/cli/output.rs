@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::tempdir;
 
-/// Makes the host log as much as clients can make it.
+/// Connects to each VF's socket repeatedly, so that the host logs each connection and its end.
 fn cause_log_lines(sockets: &Path) {
     for vf in 0..7 {
         for _ in 0..10 {
@@ -21,7 +21,7 @@ fn cause_log_lines(sockets: &Path) {
     }
 }
 
-/// Checks that the host serves while clients make it log, and ends on SIGTERM.
+/// Checks that a host with a blocked or failing log serves while clients make it log, and ends on SIGTERM.
 #[track_caller]
 fn lives_on(mut serve: ServeProcess) {
     assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0));
@@ -92,13 +92,13 @@ fn flood(sockets: &Path) {
     }
 }
 
-/// Checks a host whose pipe fills again: its end does not wait long for a reader.
+/// Checks that a host whose full log pipe has no reader ends on SIGTERM without a long wait.
 #[track_caller]
 fn lives_on_unread(mut serve: ServeProcess) {
     assert_eq!(serve.end(Signal::TERM).code(), Some(0));
 }
 
-/// Makes reads or writes fail instead of blocking, and returns the flags before.
+/// Makes a pipe nonblocking, and returns the flags that it had before.
 fn do_not_block(pipe: impl AsFd) -> OFlags {
     let flags = fcntl_getfl(&pipe).unwrap();
     fcntl_setfl(&pipe, flags | OFlags::NONBLOCK).unwrap();

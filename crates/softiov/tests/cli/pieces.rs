@@ -13,11 +13,11 @@ use std::time::Duration;
 use tempfile::tempdir;
 
 const VFS: u8 = 6;
-/// Size of the MSI-X table of an 82576 VF and of an AVF, vectors.
+/// VFIO number of the BAR with the MSI-X table, of an 82576 VF and of an AVF.
 const TABLE: u32 = 3;
 const MEMORY: u64 = 1 << 20;
 
-/// Numbers of vfio-user commands.
+/// Numbers of vfio-user commands in a message's header.
 const VERSION: u16 = 1;
 const DMA_MAP: u16 = 2;
 const SET_IRQS: u16 = 8;
@@ -49,7 +49,7 @@ impl RawClient {
         Self { stream, memory, eventfd: EventFd::new().unwrap() }
     }
 
-    /// Sends the first piece of a message, with the descriptor that its command carries.
+    /// Sends the first piece of a message, with the descriptor (memory or eventfd) that its command carries.
     fn begin(&self, command: u16, piece: &[u8]) {
         let fds = match command {
             DMA_MAP => vec![self.memory.as_fd()],
@@ -61,7 +61,7 @@ impl RawClient {
         self.stream.set_nonblocking(false).unwrap();
     }
 
-    /// Returns the body of the next reply.
+    /// Receives the next reply, which must not be an error, and returns its body.
     fn reply(&mut self) -> Vec<u8> {
         let mut header = [0; 16];
         self.stream.read_exact(&mut header).unwrap();
@@ -73,7 +73,7 @@ impl RawClient {
     }
 }
 
-/// Kills the host and waits until another one serves.
+/// Kills the host, and waits until the keeper has started another one that serves.
 fn replace_host(serve: &ServeProcess) {
     let host = serve.hosts()[0];
     kill_process(host, Signal::KILL).unwrap();

@@ -95,7 +95,7 @@ fn port_mirror_adds_and_removes_mirror_rules() {
     assert_eq!(rules(&serve)["mirror"], json!({ "3": { "to": 5, "uplink": "ingress" } }));
 }
 
-/// Such a port has no VFs, so it shows the state of its guest itself.
+/// A port whose PF a guest drives has no VFs, so it shows the state of its guest itself.
 #[test]
 fn port_show_prints_the_client_of_a_pf_that_a_guest_drives() {
     let folder = tempdir().unwrap();

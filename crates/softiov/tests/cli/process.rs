@@ -8,10 +8,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Timeout of every wait in a test, far longer than any should take.
+/// Timeout of every wait in a test, far longer than any wait should take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Polls until `holds` returns true.
+/// Polls until `holds` returns true; after [`PATIENCE`], fails with `what`.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
@@ -32,7 +32,7 @@ pub(crate) struct CommandOutput {
     pub(crate) err: String,
 }
 
-/// Runs a command of the binary on the host in `folder`.
+/// Runs a command of `softiov` against the host whose sockets are in `folder`.
 pub(crate) fn softiov(folder: &Path, arguments: &[&str]) -> CommandOutput {
     let mut command = Command::new(SOFTIOV);
     // No test may touch the user's state files.
@@ -46,14 +46,14 @@ pub(crate) fn softiov(folder: &Path, arguments: &[&str]) -> CommandOutput {
     finish(command.args(rest))
 }
 
-/// Runs a command of the program to its end.
+/// Runs a command to its end, and returns its exit status and output.
 pub(crate) fn finish(command: &mut Command) -> CommandOutput {
     let output = command.env_remove("RUST_LOG").output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     CommandOutput { status: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
-/// Running host of a test.
+/// Keeper and host of a test, started by `softiov serve`. Dropping this value kills both.
 pub(crate) struct ServeProcess {
     child: Child,
     folder: PathBuf,
@@ -67,13 +67,13 @@ impl ServeProcess {
         Self::spawn(folder, Command::new(SOFTIOV).arg("serve").args(arguments))
     }
 
-    /// Does the same as [`Self::start`] with a command of the caller's.
+    /// Starts a host like [`Self::start`] by a command of the caller's, such as one in a namespace.
     #[track_caller]
     pub(crate) fn spawn(folder: &TempDir, command: &mut Command) -> Self {
         Self::spawn_keeping(folder, command, &folder.path().join("state"))
     }
 
-    /// Does the same as [`Self::spawn`] with another state folder.
+    /// Starts a host like [`Self::spawn`] that stores changed settings in the folder `keeping`.
     #[track_caller]
     pub(crate) fn spawn_keeping(folder: &TempDir, command: &mut Command, keeping: &Path) -> Self {
         let sockets = folder.path().join("sockets");
@@ -125,12 +125,12 @@ impl ServeProcess {
         self.child.id()
     }
 
-    /// Returns the process ids of the keeper's hosts that still run.
+    /// Returns the process ids of those hosts of the keeper that still run.
     pub(crate) fn hosts(&self) -> Vec<Pid> {
         test_support::hosts(self.keeper())
     }
 
-    /// Returns the process that starts hosts for the keeper.
+    /// Returns the process id of the starter, which starts hosts for the keeper.
     pub(crate) fn starter(&self) -> Option<Pid> {
         test_support::starter(self.keeper())
     }
@@ -141,7 +141,7 @@ impl ServeProcess {
         self.wait_until(words, || self.log().contains(words));
     }
 
-    /// Waits until a condition holds.
+    /// Waits until `holds` returns true; after [`PATIENCE`], fails with `what` and the host's log.
     #[track_caller]
     pub(crate) fn wait_until(&self, what: &str, holds: impl Fn() -> bool) {
         let deadline = Instant::now() + PATIENCE;
@@ -190,7 +190,7 @@ impl ServeProcess {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Sends a signal and waits for the end.
+    /// Sends a signal to the keeper, waits for its end, and returns its exit status.
     pub(crate) fn end(&mut self, signal: Signal) -> ExitStatus {
         self.signal(signal);
         self.wait()
@@ -203,7 +203,7 @@ impl Drop for ServeProcess {
     }
 }
 
-/// Returns the files of a folder, sorted.
+/// Returns the names of the files in a folder, sorted.
 pub(crate) fn files(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     let mut names: Vec<String> =

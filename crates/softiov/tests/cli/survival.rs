@@ -12,7 +12,7 @@ use tempfile::tempdir;
 
 /// Time after which an idle host has saved all of its state for a successor.
 const REST: Duration = Duration::from_millis(500);
-/// Bytes of a flow that takes a while.
+/// Bytes of a TCP flow that is long enough for the host to be replaced meanwhile.
 pub(crate) const LONG: u64 = 256 << 20;
 
 pub(crate) fn address(vf: u8) -> Ipv4Addr {
@@ -23,12 +23,12 @@ pub(crate) fn attach(folder: &Path, vf: u8) -> EmbeddedGuest {
     attach_as(folder, &format!("pf0vf{vf}"), vf)
 }
 
-/// Attaches a guest to the first VF of a port.
+/// Attaches an embedded guest to the first VF of a port. `number` gives its IP address.
 pub(crate) fn attach_to(folder: &Path, port: u8, number: u8) -> EmbeddedGuest {
     attach_as(folder, &format!("pf{port}vf0"), number)
 }
 
-/// Attaches a guest to a VF of any name.
+/// Attaches an embedded guest to the VF `name`, and waits for its link. `number` gives its IP address.
 pub(crate) fn attach_as(folder: &Path, name: &str, number: u8) -> EmbeddedGuest {
     let socket = folder.join(name).join("vf.sock");
     let guest =
@@ -38,7 +38,7 @@ pub(crate) fn attach_as(folder: &Path, name: &str, number: u8) -> EmbeddedGuest 
     guest
 }
 
-/// A host with two guests.
+/// Host with two embedded guests that exchange TCP flows.
 struct EmbeddedTestbed {
     serve: ServeProcess,
     guests: [EmbeddedGuest; 2],
@@ -50,7 +50,7 @@ impl EmbeddedTestbed {
         Self::waiting("sleep")
     }
 
-    /// Starts a host with doorbells as messages, and a host with doorbells in memory.
+    /// Starts a host with two guests for each way of doorbells, when the iterator reaches it: as messages, and mapped.
     fn start_each() -> impl Iterator<Item = Self> {
         ["sleep", "mapped"].into_iter().map(Self::waiting)
     }
@@ -73,7 +73,7 @@ impl EmbeddedTestbed {
         }
     }
 
-    /// Returns the process that serves.
+    /// Waits until exactly one host serves, and returns its pid.
     fn host(&self) -> Pid {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -86,7 +86,7 @@ impl EmbeddedTestbed {
         }
     }
 
-    /// Returns the number of resets of all VFs.
+    /// Returns the number of resets that all VFs have had together, as the status counts them.
     fn resets(&self) -> u64 {
         let said = softiov(self.serve.folder(), &["vf", "list", "--json"]);
         let count = |text: &str| text.trim().trim_end_matches(',').parse::<u64>().unwrap();
@@ -94,7 +94,7 @@ impl EmbeddedTestbed {
         resets.map(count).sum()
     }
 
-    /// Waits until no frame moves: frames that guests sent may still be pending on a busy machine.
+    /// Waits until the host's counters stay the same: frames that guests sent may still be pending on a busy machine.
     fn settle(&self) {
         let told = || softiov(self.serve.folder(), &["vf", "list", "--json"]).out;
         let mut before = told();
@@ -105,7 +105,7 @@ impl EmbeddedTestbed {
         });
     }
 
-    /// Kills the host after a pause.
+    /// Kills the serving host after a pause of `rest`, and waits for its end.
     fn kill_host_after(&self, rest: Duration) {
         let host = self.host();
         std::thread::sleep(rest);

@@ -19,14 +19,14 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tempfile::{TempDir, tempdir};
 
-/// Timeout of the watchdog, as the host receives it.
+/// Timeout of systemd's watchdog that the test sets for the host.
 const WATCHDOG: Duration = Duration::from_millis(200);
 
-/// Descriptors that systemd's store keeps, with their names. Several may share a name, and each open file is stored
-/// once.
+/// Descriptors in systemd's file descriptor store, with their names. Several may share a name, and each open file is
+/// stored once.
 type StoredDescriptors = Vec<(String, OwnedFd)>;
 
-/// systemd's side of `$NOTIFY_SOCKET`.
+/// Stand-in for systemd: a socket at `$NOTIFY_SOCKET`, and a thread that stores descriptors and counts notices.
 struct Systemd {
     path: PathBuf,
     /// Number of watchdog notices that systemd has received.
@@ -66,7 +66,7 @@ impl Systemd {
         }
     }
 
-    /// Returns the stored descriptors, after all messages were received.
+    /// Stops the stand-in after it has received all messages, and returns the stored descriptors.
     fn stop(self) -> StoredDescriptors {
         UnixDatagram::unbound().unwrap().send_to(b"END", &self.path).unwrap();
         self.thread.join().unwrap()
@@ -103,7 +103,7 @@ fn receive(socket: &UnixDatagram) -> (String, Option<OwnedFd>) {
     (String::from_utf8(buffer[..bytes].to_vec()).unwrap(), fd)
 }
 
-/// Starts the unit's main process with the stored descriptors.
+/// Starts `softiov serve` as a unit's main process, with the stored descriptors, and a stand-in for systemd.
 fn start(folder: &TempDir, kept: StoredDescriptors) -> (Systemd, ServeProcess) {
     let (names, fds): (Vec<_>, Vec<_>) =
         kept.iter().map(|(name, fd)| (name.as_str(), fd.try_clone().unwrap())).unzip();
@@ -117,14 +117,14 @@ fn start(folder: &TempDir, kept: StoredDescriptors) -> (Systemd, ServeProcess) {
     (systemd, serve)
 }
 
-/// Returns the number of resets of a VF, as `vf show` prints it.
+/// Returns the line of `vf show` with the number of resets of VF pf0vf0.
 fn resets(serve: &ServeProcess) -> String {
     let said = softiov(serve.folder(), &["vf", "show", "pf0vf0"]);
     let line = said.out.lines().find(|line| line.trim().starts_with("resets "));
     line.unwrap_or_else(|| panic!("{said:?}")).to_owned()
 }
 
-/// Runs a flow while the unit ends by `end` and starts again, and returns the resets before and after.
+/// Runs a TCP flow while the unit ends by `end` and starts again. Returns the resets of pf0vf0 before and after.
 fn resets_around(end: impl FnOnce(&mut ServeProcess)) -> [String; 2] {
     let folder = tempdir().unwrap();
     let (systemd, mut serve) = start(&folder, Vec::new());

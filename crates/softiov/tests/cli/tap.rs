@@ -12,7 +12,7 @@ use tempfile::tempdir;
 
 const CONFIG: &str = "[[port]]\nuplink = { tap = \"softiov7\" }\n";
 
-/// Returns the interfaces of this thread's network namespace.
+/// Returns the kernel's table of the interfaces of this thread's network namespace.
 fn interfaces() -> String {
     fs::read_to_string("/proc/thread-self/net/dev").unwrap()
 }
@@ -104,7 +104,7 @@ fn tap_without_the_privilege_is_refused_with_a_remedy() {
     assert_eq!(left.count(), 0, "no socket is left");
 }
 
-/// Returns a command without privileges.
+/// Returns a command that runs `binary` as an unprivileged user, without root's privileges.
 fn as_nobody(binary: &Path) -> Command {
     if !geteuid().is_root() {
         return Command::new(binary);

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::tempdir;
 
-/// Starts a host with a configuration.
+/// Starts a host with the configuration `text`.
 fn serve(folder: &tempfile::TempDir, text: &str) -> ServeProcess {
     let file = folder.path().join("softiov.toml");
     fs::write(&file, text).unwrap();
@@ -22,7 +22,7 @@ fn show(serve: &ServeProcess, port: &str) -> String {
     softiov(serve.folder(), &["port", "show", port]).out
 }
 
-/// Kills the host and waits until another one serves.
+/// Kills the host, and waits until the keeper has started another one that serves.
 fn kill_host(serve: &ServeProcess) {
     eventually("one host", || serve.hosts().len() == 1);
     let [host] = serve.hosts()[..] else { panic!("not one host") };
@@ -32,7 +32,7 @@ fn kill_host(serve: &ServeProcess) {
     });
 }
 
-/// Returns the processors of a thread of the serving host, by the thread's name.
+/// Returns the list of processors on which the host's thread `name` may run, as /proc shows it.
 fn held_to(serve: &ServeProcess, name: &str) -> String {
     eventually("one host", || serve.hosts().len() == 1);
     let threads = fs::read_dir(serve.proc().join("task")).unwrap().map(|thread| thread.unwrap().path());
@@ -106,8 +106,9 @@ fn stream_peer_reconnects_to_the_next_host_at_its_path() {
     assert!(!path.exists(), "the socket goes with the host");
 }
 
-/// Checks an uplink that is gone when the host is replaced: the successor does not create it, and guests keep their
-/// VFs. Once the uplink is back, the successor attaches it, even if the predecessor has not quite ended.
+/// Checks a host that is replaced while its uplink of this kind is gone: the successor does not create the uplink, and
+/// guests keep their VFs. Once the uplink is back, the successor attaches it, even if the predecessor has not quite
+/// ended.
 fn is_taken_again_by_a_successor(kind: &str, below: &[&str], make: &[String]) {
     let what = format!("{kind} that is back after a crash of the host");
     let ip = |words: &str| {

@@ -37,7 +37,7 @@ pub(crate) fn binds(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     Ok(CheckOutcome::Passed)
 }
 
-/// Traffic of a VF, and its register accesses that reached the host.
+/// Packets of a VF, and register accesses of its guest that reached the host as messages.
 #[derive(Debug, Clone, Copy)]
 struct RegisterCost {
     packets: u64,
@@ -51,9 +51,9 @@ impl RegisterCost {
         Self { packets: vf.rx.packets + vf.tx.packets, messages }
     }
 
-    /// Checks that bulk TCP rang mapped doorbells. iavf requests statistics from the PF every 2 s, and sends no other
-    /// message. By messages it would send some hundreds per 1,000 packets, so a bound of 50 tells both apart on a
-    /// slow machine too.
+    /// Checks that bulk TCP since `before` rang mapped doorbells. iavf requests statistics from the PF every 2 s, and
+    /// sends no other message. By messages it would send some hundreds per 1,000 packets, so a bound of 50 tells both
+    /// apart on a slow machine too.
     fn is_of_memory(&self, before: &Self) -> Result<()> {
         let (packets, messages) = (self.packets - before.packets, self.messages - before.messages);
         let rate = messages as f64 * 1000.0 / packets as f64;
@@ -82,7 +82,7 @@ impl<'a> AvfInterface<'a> {
         Self::set_up_at(guest, 0, vf, number)
     }
 
-    /// Does the same for the AVF VF at `place` of a guest with several.
+    /// Configures an interface like [`Self::set_up`], for the AVF VF at index `place` of a guest with several.
     pub(crate) fn set_up_at(
         guest: &'a ScenarioGuest,
         place: usize,
@@ -94,7 +94,7 @@ impl<'a> AvfInterface<'a> {
         Ok(end)
     }
 
-    /// Configures the interface again, under whatever name it now has.
+    /// Configures the interface again after a restart of its driver, under whatever name it now has.
     pub(crate) fn set_up_again(&mut self) -> Result<()> {
         self.name = interface_at(self.guest, self.place)?;
         self.settle()
@@ -106,27 +106,27 @@ impl<'a> AvfInterface<'a> {
         self.wait_carrier(true)
     }
 
-    /// Returns the IPv4 address on the untagged network.
+    /// Returns the interface's IPv4 address on the untagged network.
     pub(crate) fn address(&self) -> String {
         self.vlan_address(0)
     }
 
-    /// Returns the IPv4 address in a VLAN with an id below 256.
+    /// Returns the interface's IPv4 address in a VLAN with an id below 256.
     pub(crate) fn vlan_address(&self, vlan: u8) -> String {
         format!("10.83.{vlan}.{}", self.number)
     }
 
-    /// Returns the IPv6 address on the untagged network.
+    /// Returns the interface's IPv6 address on the untagged network.
     pub(crate) fn address_v6(&self) -> String {
         format!("fd83::{}", self.number)
     }
 
-    /// Runs a script that must succeed, in which IF is the interface.
+    /// Runs a script in the guest that must succeed, with the interface's name in place of `IF`.
     pub(crate) fn check(&self, script: &str) -> Result<String> {
         self.guest.check(&script.replace("IF", &self.name))
     }
 
-    /// Waits until the driver reports the carrier up or down.
+    /// Waits until iavf reports the interface's carrier up or down.
     pub(crate) fn wait_carrier(&self, up: bool) -> Result<()> {
         eventually(|| {
             let carrier = self.check("cat /sys/class/net/IF/carrier")?;
@@ -141,24 +141,24 @@ impl<'a> AvfInterface<'a> {
         })
     }
 
-    /// Sends pings of a size, every one of which must be answered.
+    /// Sends pings of a size to another interface, every one of which must be answered.
     pub(crate) fn ping(&self, to: &AvfInterface<'_>, size: u32, count: u32) -> Result<()> {
         self.guest.ping(&to.address(), size, count)
     }
 
-    /// Waits until the other end answers a ping.
+    /// Waits until another guest's interface answers a ping.
     pub(crate) fn reach(&self, to: &AvfInterface<'_>) -> Result<()> {
         self.guest.reach(&to.address())
     }
 
-    /// Sends `megabytes` over TCP to an address.
+    /// Sends `megabytes` over TCP to an iperf3 server, and returns iperf3's result.
     pub(crate) fn iperf(&self, to: &str, megabytes: u64) -> Result<IperfResult> {
         let flow = self.guest.iperf(to, &format!("-n {megabytes}M"))?;
         ensure!(flow.sent >= megabytes << 20 && flow.received > 0, "{} to {to}: {flow:?}", self.guest.name());
         Ok(flow)
     }
 
-    /// Adds a VLAN interface on top, with this end's address in the VLAN.
+    /// Adds a VLAN interface on top of this interface, with this end's address in the VLAN.
     pub(crate) fn join_vlan(&self, vlan: u8) -> Result<()> {
         let address = self.vlan_address(vlan);
         let script = format!(
@@ -186,7 +186,7 @@ impl<'a> AvfInterface<'a> {
     }
 }
 
-/// Returns both guests' ends, which reach each other.
+/// Configures Alice's and Bob's interfaces on AVF VFs, waits until they reach each other, and returns both.
 pub(crate) fn linked(world: &LinuxTestbed) -> Result<[AvfInterface<'_>; 2]> {
     let alice = AvfInterface::set_up(world.alice()?, ALICE_AVF, 1)?;
     let bob = AvfInterface::set_up(world.bob()?, BOB_AVF, 2)?;
@@ -194,32 +194,32 @@ pub(crate) fn linked(world: &LinuxTestbed) -> Result<[AvfInterface<'_>; 2]> {
     Ok([alice, bob])
 }
 
-/// Sets an interface up. The driver refuses while it is busy with a reset.
+/// Sets an interface of a guest up, with an address. iavf refuses while it is busy with a reset.
 pub(crate) fn set_up(guest: &ScenarioGuest, name: &str, address: &str) -> Result<()> {
     let script = format!("ip addr replace {address}/24 dev {name} && ip link set {name} mtu 1500 up");
     eventually(|| guest.check(&script)).map(drop)
 }
 
-/// Returns the guest's name of its first AVF VF, once the driver has created an interface.
+/// Returns the name of the interface on a guest's first AVF VF, once iavf has created one.
 pub(crate) fn interface(guest: &ScenarioGuest) -> Result<String> {
     interface_at(guest, 0)
 }
 
-/// Returns the guest's name of the AVF VF at `place`; 0 has the lowest PCI address.
+/// Returns the name of the interface on a guest's AVF VF at index `place`; 0 has the lowest PCI address.
 fn interface_at(guest: &ScenarioGuest, place: usize) -> Result<String> {
     let script = format!("set -- /sys/bus/pci/drivers/iavf/*:*; shift {place} && ls $1/net");
     let names = eventually(|| guest.check(&script))?;
     Ok(names.lines().next().context("no interface")?.to_owned())
 }
 
-/// Events that an iavf driver has seen so far.
+/// Signs of resets and link changes that a guest's iavf has seen so far.
 #[derive(Debug)]
 pub(crate) struct IavfEvents {
     /// Lines of the kernel's log about resets and link changes of the driver.
     log: String,
-    /// Number of link changes.
+    /// Number of link changes since the interface was created.
     changes: String,
-    /// Bytes received and sent by the card's count, which a new card would restart at 0.
+    /// Bytes received and sent, as the card counts them. A new card would restart at 0.
     bytes: Vec<u64>,
 }
 
@@ -232,7 +232,7 @@ impl IavfEvents {
         Ok(Self { log, changes, bytes })
     }
 
-    /// Checks that nothing happened since, except that the counters grew.
+    /// Checks that iavf has seen no reset and no link change since `before`, and that no counter has fallen.
     pub(crate) fn is_unchanged_since(&self, before: &Self) -> Result<()> {
         let same = (&self.log, &self.changes) == (&before.log, &before.changes);
         let counts_on = self.bytes.iter().zip(&before.bytes).all(|(now, before)| now >= before);
@@ -241,7 +241,7 @@ impl IavfEvents {
     }
 }
 
-/// Checks that the driver has logged no unexpected event.
+/// Checks that iavf has logged no error, timeout or reset in a guest.
 pub(crate) fn no_complaints(guest: &ScenarioGuest) -> Result<()> {
     let said = guest
         .check("dmesg | grep iavf | grep -E '[Ff]ail|[Ee]rror|[Hh]ung|timeout|Never saw|reset' || true")?;

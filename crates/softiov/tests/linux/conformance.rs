@@ -10,7 +10,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/conformance.
 const BEGIN: &str = "<!-- printed by the Linux tests -->\n";
 const END: &str = "<!-- end -->\n";
 
-/// Driver that judges in a check, by the first matching beginning of the check's name.
+/// Driver whose conformance a check tests, by the beginning of the check's name; the first match counts.
 const JUDGES: [(&str, &str); 22] = [
     ("demo::", "iavf and igbvf of Linux 6.1"),
     ("measure::queues::", "iavf of Linux 6.1"),
@@ -68,7 +68,7 @@ fn table(outcomes: &[(&str, Option<bool>)], recorded: &BTreeMap<&str, &str>) -> 
     text
 }
 
-/// Returns the results in a table, by check.
+/// Returns the results in the conformance table of a page, by check.
 fn recorded(table: &str) -> BTreeMap<&str, &str> {
     let row = |line| {
         let mut cells = str::split(line, " | ");

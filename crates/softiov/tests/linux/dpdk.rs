@@ -13,11 +13,11 @@ use anyhow::{Context, Result, ensure};
 use daemon::control::status::VfStatus;
 use daemon::settings::VfSettings;
 
-/// An address that no function has.
+/// Ethernet address that no function has.
 const OTHER_MAC: &str = "02:82:57:60:00:78";
-/// A multicast group without members.
+/// IPv4 multicast group without members.
 const GROUP: &str = "239.82.5.8";
-/// Frames sent to the group, to count those that a VF receives.
+/// Number of frames sent to the group, to count those that a VF receives.
 const FRAMES: u64 = 20;
 
 /// testpmd starts a VF with both queues, completes the handshake with the PF, and answers pings, also long ones and
@@ -210,7 +210,7 @@ fn asks(world: &LinuxTestbed, testpmd: &GuestTestpmd<'_>, what: &str, command: &
     vf_asks(world, VISITOR, testpmd, what, command)
 }
 
-/// Gives testpmd a command that sends a request to the PF, and waits for the request.
+/// Gives testpmd a command that sends a request to the PF, and waits until the PF has counted the request of this VF.
 fn vf_asks(
     world: &LinuxTestbed,
     vf: &str,
@@ -224,7 +224,7 @@ fn vf_asks(
     world.wait_vf(vf, &format!("ask the PF: {command}"), |vf| asked(vf) > before).map(drop)
 }
 
-/// Returns how many of [`FRAMES`] frames to [`GROUP`] testpmd's VF receives.
+/// Sends [`FRAMES`] frames to [`GROUP`] from a guest, and returns how many of them testpmd's VF receives.
 fn frames_heard(world: &LinuxTestbed, from: &ScenarioGuest) -> Result<u64> {
     let before = world.vf(VISITOR)?.rx.multicast;
     from.check_fails(&format!("ping -q -c {FRAMES} -i 0.02 -W 1 -I eth0 {GROUP}"))?;

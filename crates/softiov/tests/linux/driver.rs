@@ -109,13 +109,13 @@ pub(crate) fn ethtool_reads_and_sets(world: &mut LinuxTestbed) -> Result<CheckOu
     Ok(CheckOutcome::Passed)
 }
 
-/// Returns the names in each line of ethtool's output.
+/// Returns the name at the start of each line of ethtool's output, without the values.
 fn shape(said: &str) -> Vec<&str> {
     let names = said.lines().map(|line| line.split_once(':').map_or(line, |(name, _)| name));
     names.map(|name| if name.starts_with("Coalesce parameters for") { "" } else { name }).collect()
 }
 
-/// Returns the output of the guest's ethtool, with the host's name of the interface.
+/// Returns an output of the guest's ethtool with the host's name of the VF in place of eth0.
 fn theirs(said: &str) -> String {
     said.replace(" eth0:", &format!(" {ALICE}:"))
 }

@@ -6,14 +6,14 @@ use linux_guest::{BackgroundScript, BootFiles, GuestBuilder, GuestCommandOutput,
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// Timeout of a boot, which takes four seconds on an idle machine.
+/// Timeout of a guest's boot, which takes four seconds on an idle machine.
 pub(crate) const BOOT: Duration = Duration::from_secs(600);
-/// Timeout of a command on a busy machine.
+/// Timeout of a command in a guest on a busy machine.
 pub(crate) const COMMAND: Duration = Duration::from_secs(600);
-/// Timeout of a condition that is polled.
+/// Timeout of a condition that [`eventually`] polls.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Running guest of the scenario.
+/// Running Linux guest of the checks, with the function behind its eth0 and the last byte of its addresses.
 #[derive(Debug)]
 pub(crate) struct ScenarioGuest {
     pub(crate) linux: LinuxGuest,
@@ -23,7 +23,7 @@ pub(crate) struct ScenarioGuest {
     number: u8,
 }
 
-/// Result of a TCP or UDP flow, as iperf3 reports it.
+/// Bytes sent and received by a TCP or UDP flow, as iperf3 reports them.
 #[derive(Debug)]
 pub(crate) struct IperfResult {
     pub(crate) sent: u64,
@@ -31,7 +31,7 @@ pub(crate) struct IperfResult {
 }
 
 impl ScenarioGuest {
-    /// Starts a guest whose addresses end in `number`.
+    /// Starts a guest, without waiting for its boot, whose IP addresses end in `number`.
     pub(crate) fn spawn(
         builder: GuestBuilder,
         assets: &BootFiles,
@@ -42,17 +42,17 @@ impl ScenarioGuest {
         Ok(Self { linux: builder.spawn(assets)?, vf, driver, number })
     }
 
-    /// Returns the IPv4 address on the untagged network.
+    /// Returns the guest's IPv4 address on the untagged network.
     pub(crate) fn address(&self) -> String {
         self.vlan_address(0)
     }
 
-    /// Returns the IPv4 address in a VLAN with an id below 256.
+    /// Returns the guest's IPv4 address in a VLAN with an id below 256.
     pub(crate) fn vlan_address(&self, vlan: u8) -> String {
         format!("10.82.{vlan}.{}", self.number)
     }
 
-    /// Returns the IPv6 address on the untagged network.
+    /// Returns the guest's IPv6 address on the untagged network.
     pub(crate) fn address_v6(&self) -> String {
         format!("fd82::{}", self.number)
     }
@@ -79,12 +79,12 @@ impl ScenarioGuest {
         self.wait_carrier(true)
     }
 
-    /// Runs a script that must succeed.
+    /// Runs a script in the guest that must succeed, and returns its output.
     pub(crate) fn check(&self, script: &str) -> Result<String> {
         Ok(self.linux.check(script, COMMAND)?)
     }
 
-    /// Runs a script that must fail, and returns its output.
+    /// Runs a script in the guest that must fail, and returns its output.
     pub(crate) fn check_fails(&self, script: &str) -> Result<String> {
         let output = self.linux.run(script, COMMAND)?;
         let text = output.stdout + &output.stderr;
@@ -102,7 +102,7 @@ impl ScenarioGuest {
         self.wait_carrier(true)
     }
 
-    /// Waits until the driver reports the carrier up or down.
+    /// Waits until the driver reports eth0's carrier up or down.
     pub(crate) fn wait_carrier(&self, up: bool) -> Result<()> {
         eventually(|| {
             let carrier = self.check("cat /sys/class/net/eth0/carrier")?;
@@ -137,7 +137,7 @@ impl ScenarioGuest {
             .with_context(|| format!("{} does not reach {address}", self.name()))
     }
 
-    /// Checks that an address does not answer within a second or two.
+    /// Checks that an address does not answer pings from an interface within a second or two.
     pub(crate) fn cannot_reach(&self, interface: &str, address: &str) -> Result<()> {
         self.check_fails(&format!("ping -c 2 -W 1 -I {interface} {address}")).map(drop)
     }
@@ -157,7 +157,8 @@ impl ScenarioGuest {
         self.check_fails(&format!("ping -q -c {count} -i 0.02 -W 1 10.82.{vlan}.255")).map(drop)
     }
 
-    /// Runs an iperf3 client to its end, with `options` for amount and protocol.
+    /// Runs an iperf3 client in the guest to its end, with `options` for amount and protocol, and returns the flow's
+    /// result.
     pub(crate) fn iperf(&self, server: &str, options: &str) -> Result<IperfResult> {
         // The server accepts one client at a time and needs a moment between two; only that failure is tried again.
         let ended = eventually(|| {
@@ -172,7 +173,8 @@ impl ScenarioGuest {
         ended.flatten().with_context(|| format!("{}: iperf3 {options} to {server}", self.name()))
     }
 
-    /// Starts an iperf3 client in the background, to be finished with [`finish_iperf`](Self::finish_iperf).
+    /// Starts an iperf3 client in the guest in the background, to be finished with
+    /// [`finish_iperf`](Self::finish_iperf).
     pub(crate) fn start_iperf(&self, server: &str, options: &str) -> Result<BackgroundScript> {
         Ok(self.linux.spawn_background(&iperf_command(server, options))?)
     }
@@ -184,12 +186,13 @@ impl ScenarioGuest {
         flow.ok_or_else(|| iperf_failure(&output, &report)).with_context(|| self.name().to_owned())
     }
 
-    /// Returns the number of IP fragments created.
+    /// Returns the number of IP fragments that the guest's kernel has created.
     pub(crate) fn fragments_made(&self) -> Result<u64> {
         self.snmp("Ip", "FragCreates")
     }
 
-    /// Returns a counter of /proc/net/snmp, which has a line of names and a line of numbers per protocol.
+    /// Returns a protocol's counter in the guest's /proc/net/snmp, which has a line of names and a line of numbers per
+    /// protocol.
     pub(crate) fn snmp(&self, protocol: &str, name: &str) -> Result<u64> {
         let text = self.check(&format!("grep ^{protocol}: /proc/net/snmp"))?;
         let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
@@ -209,7 +212,7 @@ impl ScenarioGuest {
         self.statistics_of("eth0", names)
     }
 
-    /// Returns counters of another interface.
+    /// Returns counters of `ethtool -S` for an interface, read at once.
     pub(crate) fn statistics_of(&self, interface: &str, names: &[&str]) -> Result<Vec<u64>> {
         let text = self.check(&format!("ethtool -S {interface}"))?;
         let value = |name: &&str| {
@@ -240,7 +243,7 @@ fn iperf_failure(output: &GuestCommandOutput, report: &Value) -> Error {
     anyhow!("iperf3 ended with status {}: {}{}", output.status, report["error"], output.stderr)
 }
 
-/// Returns the flow of a report; TCP and UDP have the same two sums.
+/// Returns the bytes sent and received in an iperf3 report; TCP and UDP have the same two sums.
 fn flow(report: &Value) -> Option<IperfResult> {
     let bytes = |sum: &str| report["end"][sum]["bytes"].as_u64();
     Some(IperfResult { sent: bytes("sum_sent")?, received: bytes("sum_received")? })
@@ -251,7 +254,7 @@ pub(crate) fn eventually<T>(look: impl FnMut() -> Result<T>) -> Result<T> {
     eventually_within(PATIENCE, look)
 }
 
-/// Does the same with another timeout.
+/// Polls `look` like [`eventually`], with another timeout.
 pub(crate) fn eventually_within<T>(patience: Duration, mut look: impl FnMut() -> Result<T>) -> Result<T> {
     let deadline = Instant::now() + patience;
     loop {

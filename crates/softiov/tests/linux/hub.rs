@@ -16,7 +16,8 @@ use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(240);
 const PINGS: u16 = 50;
-/// Answers required: a QEMU without a processor for a while loses frames, since a stream does not wait.
+/// Number of answered pings that the check requires: a QEMU without a processor for a while loses frames, since a
+/// stream does not wait.
 const ANSWERED: usize = 25;
 
 /// Frames pass from port to port through QEMU, and links follow the connection.
@@ -50,7 +51,7 @@ fn hub(assets: &BootFiles, paths: [&Path; 2]) -> Result<Child> {
     qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().context("QEMU")
 }
 
-/// Attaches a guest to each port, and pings both ways.
+/// Attaches an embedded guest to each port, and checks that they answer each other's pings.
 fn met(served: &HostWithKeeper) -> Result<()> {
     let guest = |port: u8| -> Result<EmbeddedGuest> {
         let (name, ip) = (format!("pf{port}vf0"), Ipv4Addr::new(10, 0, 0, 1 + port));

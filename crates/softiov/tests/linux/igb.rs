@@ -9,7 +9,7 @@ use crate::wire::{JUMBO, WireNamespace};
 use crate::world::{LinuxTestbed, PF_MAC};
 use anyhow::{Context, Result, ensure};
 
-/// A VLAN beyond the uplink.
+/// Id of a VLAN on the network beyond the uplink.
 const VLAN: u8 = 43;
 const AMOUNT: &str = "-n 16M";
 
@@ -290,7 +290,7 @@ pub(crate) fn comes_back(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     Ok(CheckOutcome::Passed)
 }
 
-/// Checks that the driver's own tests pass, offline and online.
+/// Checks that igb's self-tests (`ethtool -t`) pass in a guest, offline and online.
 pub(crate) fn passes_its_own_tests(guest: &ScenarioGuest) -> Result<()> {
     for mode in ["offline", "online"] {
         // ethtool's exit status is 0 if the tests passed.
@@ -306,7 +306,8 @@ pub(crate) fn passes_its_own_tests(guest: &ScenarioGuest) -> Result<()> {
     Ok(())
 }
 
-/// Exchanges pings, fragments, TCP and UDP both ways, and checks that no checksum is wrong.
+/// Exchanges pings, fragments, TCP and UDP between a guest and the network beyond the uplink, and checks that no
+/// checksum is wrong.
 pub(crate) fn exchange(guest: &ScenarioGuest, wire: &WireNamespace) -> Result<()> {
     guest.reach(&wire.address())?;
     for size in [56, 1400, 8000] {

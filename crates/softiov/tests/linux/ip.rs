@@ -12,7 +12,7 @@ use linux_guest::LinuxGuest;
 use serde_json::Value;
 use std::process::Command;
 
-/// Commands that both run, one after the other.
+/// Commands of `ip` that iproute2 and `softiov ip` run, one after the other.
 const COMMANDS: [&str; 24] = [
     "link set dev pf0 vf 0 mac 02:82:57:60:00:31",
     "link set pf0 vf 0 vlan 100 qos 3",
@@ -85,7 +85,8 @@ fn ours(served: &HostWithKeeper, command: &str) -> Result<IpCommandResult> {
     answer(output.status.code().unwrap_or(-1), &text(&output.stderr), &text(&shown.stdout))
 }
 
-/// Returns the result for two VFs. An address that was not set compares as any; igb has no link state and statistics.
+/// Returns the result of an `ip` command on the first two VFs. An address that was not set compares as any; igb has no
+/// link state and statistics.
 fn answer(status: i32, stderr: &str, shown: &str) -> Result<IpCommandResult> {
     let links: Value = serde_json::from_str(shown).with_context(|| shown.to_owned())?;
     let vfs = links[0]["vfinfo_list"].as_array().context("no VFs")?;

@@ -68,7 +68,7 @@ pub(crate) fn fetches_a_file_over_a_vf(world: &mut LinuxTestbed) -> Result<Check
     moved(before.tx.packets, after.tx.packets, before.rx.bytes, after.rx.bytes)
 }
 
-/// Checks that enough frames were sent and enough bytes received.
+/// Checks by the host's counters, before and after the fetch, that enough frames were sent and enough bytes received.
 fn moved(sent: u64, sent_now: u64, received: u64, received_now: u64) -> Result<CheckOutcome> {
     let (sent, received) = (sent_now - sent, received_now - received);
     ensure!(
@@ -78,7 +78,7 @@ fn moved(sent: u64, sent_now: u64, received: u64, received_now: u64) -> Result<C
     Ok(CheckOutcome::Passed)
 }
 
-/// Returns the script that iPXE fetches.
+/// Returns the script of a megabyte that iPXE fetches: comments, and a line that shows that the script is complete.
 fn script() -> String {
     let comments = format!("{COMMENT}\n").repeat(COMMENTS);
     format!("#!ipxe\n{comments}echo {WHOLE}\nifstat\nreboot\n")
@@ -98,7 +98,7 @@ fn fetch(world: &LinuxTestbed, function: &str, image: &Path, address: &str, serv
     Ok(said)
 }
 
-/// Boots iPXE with the script `begin` on a function, waits until it reboots, and returns its output.
+/// Boots iPXE on a function, with the script `begin` of `folder`, waits until it reboots, and returns its output.
 fn boot(world: &LinuxTestbed, function: &str, image: &Path, folder: &Path) -> Result<String> {
     let said = folder.join("said");
     let card = json!({
@@ -118,7 +118,7 @@ fn boot(world: &LinuxTestbed, function: &str, image: &Path, folder: &Path) -> Re
     Ok(said)
 }
 
-/// Waits for a program's end. Returns `None` if it took too long and was killed.
+/// Waits for the end of a process. Returns `None` if the process took too long and was killed.
 fn end(mut program: Child) -> Result<Option<ExitStatus>> {
     let deadline = Instant::now() + COMMAND;
     loop {

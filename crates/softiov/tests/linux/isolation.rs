@@ -7,7 +7,7 @@ use crate::world::{ALICE, BOB, CAROL, CAROL_OUTSIDE, CAROL_VLAN, LinuxTestbed, V
 use anyhow::{Result, bail, ensure};
 use linux_guest::GuestError;
 
-/// Port of a second iperf3 server, for a flow that is cut off.
+/// TCP port of a second iperf3 server, for a flow that is cut off.
 const DOOMED_PORT: u16 = 5202;
 
 /// A VF serves one client: a second client is refused, and the first is not disturbed.

@@ -20,7 +20,7 @@ pub(crate) fn vf_drivers_of_trixie_join_in(world: &mut LinuxTestbed) -> Result<C
     Ok(CheckOutcome::Passed)
 }
 
-/// The kernel of trixie-backports does the same.
+/// Kernel of trixie-backports: its igbvf and iavf pass the checks of [`vf_drivers_of_trixie_join_in`].
 pub(crate) fn vf_drivers_of_backports_join_in(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     is_newer_than_trixies(&join_in(world, KernelSeries::TrixieBackports)?)?;
     Ok(CheckOutcome::Passed)
@@ -33,13 +33,14 @@ pub(crate) fn igb_of_trixie_drives_the_pf(world: &mut LinuxTestbed) -> Result<Ch
     Ok(CheckOutcome::Passed)
 }
 
-/// The igb of trixie-backports does the same.
+/// Kernel of trixie-backports: its igb passes the checks of [`igb_of_trixie_drives_the_pf`].
 pub(crate) fn igb_of_backports_drives_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     is_newer_than_trixies(&drive_the_pf(world, KernelSeries::TrixieBackports)?)?;
     Ok(CheckOutcome::Passed)
 }
 
-/// Boots a guest on the PF, runs its driver's tests, exchanges traffic, and returns its kernel's release.
+/// Boots a guest with another kernel on the PF, runs its driver's self-tests, exchanges traffic, and returns the
+/// kernel's release.
 fn drive_the_pf(world: &mut LinuxTestbed, series: KernelSeries) -> Result<String> {
     let assets = BootFiles::prepare(series)?;
     let builder = world.builder(series.name(), PF).cpus(2);
@@ -57,7 +58,7 @@ fn drive_the_pf(world: &mut LinuxTestbed, series: KernelSeries) -> Result<String
     Ok(release)
 }
 
-/// Boots a guest on a VF of each family, exchanges traffic, and returns its kernel's release.
+/// Boots a guest with another kernel on a VF of each family, exchanges traffic, and returns the kernel's release.
 fn join_in(world: &LinuxTestbed, series: KernelSeries) -> Result<String> {
     let assets = BootFiles::prepare(series)?;
     let builder = world.builder(series.name(), VISITOR).vf_socket(world.socket(VISITOR_AVF)).cpus(2);
@@ -85,7 +86,8 @@ fn exchange(from: &ScenarioGuest, to: &ScenarioGuest) -> Result<()> {
     Ok(())
 }
 
-/// Checks pings, TCP, tags and both queues of iavf, and a number of queues and an MTU that need a reset of its VF.
+/// Checks iavf of a guest with another kernel: pings, TCP, tags, both queues, and a number of queues and an MTU that
+/// need a reset of its VF.
 fn iavf_joins_in(world: &LinuxTestbed, visitor: &ScenarioGuest) -> Result<()> {
     let alice = AvfInterface::set_up(world.alice()?, ALICE_AVF, 1)?;
     let end = AvfInterface::set_up(visitor, VISITOR_AVF, 5)?;

@@ -21,7 +21,7 @@ use contender::GuestContender;
 use load::{GuestLoad, LoadResult};
 use table::ContenderRow;
 
-/// Turns of each contender.
+/// Number of turns in which each contender is measured.
 const ROUNDS: usize = 7;
 
 /// Measures iavf and igbvf on mapped ports, virtio-net on Open vSwitch-DPDK and on a tap of QEMU's, and the latter
@@ -44,7 +44,7 @@ pub(crate) fn cards_take_turns(world: &mut LinuxTestbed) -> Result<CheckOutcome>
     })
 }
 
-/// Makes a measurement, if it was requested and there is an uplink.
+/// Runs the measurement `make`, if SOFTIOV_MEASURE requests it and there is an uplink; otherwise skips the check.
 fn measure(world: &LinuxTestbed, make: impl FnOnce(&WireNamespace) -> Result<()>) -> Result<CheckOutcome> {
     if std::env::var_os("SOFTIOV_MEASURE").is_none() {
         return Ok(CheckOutcome::Skipped("a measurement: SOFTIOV_MEASURE=1 has it made".into()));
@@ -55,7 +55,7 @@ fn measure(world: &LinuxTestbed, make: impl FnOnce(&WireNamespace) -> Result<()>
     }
 }
 
-/// Returns a row for each contender and load.
+/// Returns a row of the result table for each contender and load.
 fn rows(named: &[(&str, Vec<Vec<LoadResult>>)]) -> Vec<ContenderRow> {
     let of = |load: GuestLoad, turns: &[Vec<LoadResult>]| -> Vec<LoadResult> {
         turns.iter().flatten().filter(|turn| turn.load == load).copied().collect()

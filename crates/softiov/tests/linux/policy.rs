@@ -12,11 +12,11 @@ use daemon::settings::{PortSettings, VfSettings};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// An address that no function has.
+/// Ethernet address that no function has.
 const OTHER_MAC: &str = "02:82:57:60:00:77";
-/// A VLAN other than [`PORT_VLAN`].
+/// Id of a VLAN other than [`PORT_VLAN`].
 const VLAN: u8 = 77;
-/// A multicast group without other members, and its Ethernet address.
+/// IPv4 multicast group without other members, and its Ethernet address.
 const GROUP: &str = "239.82.5.7";
 const GROUP_MAC: &str = "01:00:5e:52:05:07";
 
@@ -147,7 +147,7 @@ pub(crate) fn trusted_guest_changes_its_address(world: &mut LinuxTestbed) -> Res
     Ok(CheckOutcome::Passed)
 }
 
-/// Without the check, frames with a foreign source address arrive.
+/// With the VF's spoof check off, frames with a foreign source address arrive.
 pub(crate) fn spoofing_is_let_through_without_the_check(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (bob, carol) = (world.bob()?, world.carol()?);
     bob.join_vlan("eth0", VLAN)?;
@@ -371,7 +371,7 @@ pub(crate) fn storms_are_kept_from_guests(world: &mut LinuxTestbed) -> Result<Ch
     Ok(CheckOutcome::Passed)
 }
 
-/// Returns how often a VF's requests were refused for a reason.
+/// Returns the number of requests of a VF that the PF has refused for a reason.
 fn refusals(status: &VfStatus, reason: &str) -> u64 {
     status.mailbox.refused.get(reason).copied().unwrap_or(0)
 }

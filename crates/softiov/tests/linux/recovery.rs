@@ -70,7 +70,7 @@ pub(crate) fn guest_reboots(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     Ok(CheckOutcome::Passed)
 }
 
-/// Repeats a disturbance of alice's eth0; each time it must come back and reach bob.
+/// Runs a script that disturbs Alice's eth0, several times. Checks each time that eth0 comes back and reaches Bob.
 fn repeat(world: &LinuxTestbed, disturbance: &str) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     for time in 1..=TIMES {
@@ -86,7 +86,7 @@ fn repeat(world: &LinuxTestbed, disturbance: &str) -> Result<CheckOutcome> {
     Ok(CheckOutcome::Passed)
 }
 
-/// Checks that traffic passes as before.
+/// Checks that long pings and TCP pass between two guests, both ways.
 fn exchange(one: &ScenarioGuest, other: &ScenarioGuest) -> Result<()> {
     for (from, to) in [(one, other), (other, one)] {
         from.reach(&to.address())?;

@@ -8,7 +8,7 @@ use std::io::{Write, stdout};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Check of the scenario. Its error is what the check saw.
+/// Function of a named check on the guests. An error is the observation that made the check fail.
 pub(crate) type ScenarioCheck = fn(&mut LinuxTestbed) -> Result<CheckOutcome>;
 
 /// Outcome of a check that did not fail.

@@ -9,7 +9,7 @@ use daemon::settings::VfSettings;
 const GUIDE: &str = include_str!("../../../../docs/user-guide.md");
 
 const FOREIGN_MAC: &str = "02:82:57:60:00:99";
-/// A VLAN that no other check uses.
+/// Id of a VLAN that no other check uses.
 const VLAN: u8 = 77;
 const FRAMES: u32 = 10;
 
@@ -65,7 +65,7 @@ pub(crate) fn foreign_addresses_are_blocked(world: &mut LinuxTestbed) -> Result<
     Ok(CheckOutcome::Passed)
 }
 
-/// Returns the user guide's command for a guest with a bridge, and its address.
+/// Returns the user guide's command for a guest with a bridge, and the Ethernet address in the command.
 pub(crate) fn command_of_the_guide() -> Result<(&'static str, &'static str)> {
     let command =
         GUIDE.lines().find(|line| line.starts_with("bridge fdb add ")).context("no command in the guide")?;

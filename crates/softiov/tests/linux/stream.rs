@@ -14,7 +14,7 @@ const INTERVAL: &str = "0.1";
 /// Longest wait for a retransmission: TCP doubles its timeout up to 120 s (RFC 6298).
 const BACK_OFF: Duration = Duration::from_secs(150);
 
-/// A connection whose receiver is `guest`.
+/// TCP stream of iperf3 whose receiver is `guest`, running in the background.
 #[derive(Debug)]
 pub(crate) struct IperfStream<'a> {
     guest: &'a ScenarioGuest,
@@ -24,7 +24,7 @@ pub(crate) struct IperfStream<'a> {
 }
 
 impl<'a> IperfStream<'a> {
-    /// Has `guest` receive from an iperf3 server.
+    /// Starts a stream from the iperf3 server `from` to `guest`, and waits for its first bytes.
     pub(crate) fn open(guest: &'a ScenarioGuest, from: &str) -> Result<Self> {
         let file = format!("/run/stream-{from}");
         let options = format!("-R -t {LONG} -b {RATE} -i {INTERVAL} --forceflush");
@@ -43,7 +43,7 @@ impl<'a> IperfStream<'a> {
         })
     }
 
-    /// Waits until new bytes have arrived since the last reading.
+    /// Waits until the stream has carried new bytes since the last call.
     pub(crate) fn moves(&mut self) -> Result<()> {
         // Several intervals, because bytes that were pending before prove nothing.
         let enough = self.intervals()? + 5;
@@ -58,7 +58,7 @@ impl<'a> IperfStream<'a> {
         .with_context(|| format!("{}: {}", self.guest.name(), self.file))
     }
 
-    /// Ends the stream and returns the longest time without a byte, seconds.
+    /// Ends the stream, and returns the longest time without a received byte, seconds.
     pub(crate) fn close(self) -> Result<f64> {
         let text = self.text()?;
         self.running.kill();
@@ -75,8 +75,8 @@ impl<'a> IperfStream<'a> {
     }
 }
 
-/// Parses lines such as `[  5]   0.10-0.20   sec   512 KBytes  41.9 Mbits/sec`: begin and end of the interval, and
-/// whether bytes arrived.
+/// Parses lines of iperf3 such as `[  5]   0.10-0.20   sec   512 KBytes  41.9 Mbits/sec`: begin and end of the
+/// interval, and true if bytes arrived.
 fn intervals(text: &str) -> impl Iterator<Item = (f64, f64, bool)> {
     text.lines().filter_map(|line| {
         let mut words = line.split_once(']')?.1.split_whitespace();
@@ -102,19 +102,19 @@ fn longest_gap(text: &str) -> f64 {
     longest
 }
 
-/// Pings at a short interval.
+/// Pings of a guest at a short interval, running in the background, to find interruptions.
 #[derive(Debug)]
 pub(crate) struct PingSeries<'a> {
     guest: &'a ScenarioGuest,
     running: BackgroundScript,
 }
 
-/// Result of a series of pings.
+/// Result of a series of pings: sent, answered, and the longest run without an answer.
 #[derive(Debug)]
 pub(crate) struct PingSummary {
     pub(crate) sent: u64,
     pub(crate) received: u64,
-    /// Longest run of unanswered pings.
+    /// Number of pings in the longest run of unanswered ones.
     pub(crate) missed: u64,
 }
 
@@ -134,7 +134,7 @@ impl<'a> PingSeries<'a> {
         Ok(Self { guest, running })
     }
 
-    /// Ends the pings, and returns the answers.
+    /// Ends the series of pings, and returns its result.
     pub(crate) fn stop(self) -> Result<PingSummary> {
         self.guest.check("killall -INT ping")?;
         let text = self.guest.linux.wait(&self.running, COMMAND)?.stdout;

@@ -115,10 +115,10 @@ pub(crate) fn policy_outlives_a_crash(world: &mut LinuxTestbed) -> Result<CheckO
     })
 }
 
-/// Both guests' addresses on the port of the second family.
+/// IPv4 addresses of both guests on the port of the second family.
 const AVF: [&str; 2] = ["10.83.1.1", "10.83.1.2"];
 
-/// Sets both guests' VFs of the second family up.
+/// Configures both guests' interfaces on VFs of the second family, and waits until they reach each other.
 fn link_avf(scene: &SurvivalTestbed) -> Result<()> {
     for (guest, address) in scene.guests().into_iter().zip(AVF) {
         avf::set_up(guest, &avf::interface(guest)?, address)?;
@@ -229,7 +229,8 @@ pub(crate) fn orderly_end_costs_the_link_alone(world: &mut LinuxTestbed) -> Resu
     Ok(CheckOutcome::Passed)
 }
 
-/// Runs a check in the scene, which is started if necessary. After a failed check, the scene is not used again.
+/// Runs a check with the host and guests of [`SurvivalTestbed`], which are started if necessary. After a failed check,
+/// they are not used again.
 fn with_scene(
     world: &mut LinuxTestbed,
     check: impl FnOnce(&mut SurvivalTestbed, &LinuxTestbed) -> Result<()>,
@@ -243,20 +244,20 @@ fn with_scene(
     Ok(CheckOutcome::Passed)
 }
 
-/// Returns how often each guest has lost each of its links.
+/// Returns the number of times that each guest has lost the link of eth0 and of eth1.
 fn link_losses(scene: &SurvivalTestbed) -> Result<Vec<String>> {
     let losses = |guest: &ScenarioGuest| guest.check("cat /sys/class/net/eth[01]/carrier_down_count");
     scene.guests().into_iter().map(losses).collect()
 }
 
-/// Returns how often a link was lost.
+/// Returns the number of times that an interface of a guest has lost its link.
 fn losses(guest: &ScenarioGuest, interface: &str) -> Result<u32> {
     let count = guest.check(&format!("cat /sys/class/net/{interface}/carrier_down_count"))?;
     Ok(count.trim().parse()?)
 }
 
-/// Waits until a link was lost once more. Its carrier is no proof: igbvf reads all ones from a missing card, and
-/// treats them as a link two seconds later.
+/// Waits until an interface has lost its link more often than `before`. Its carrier is no proof: igbvf reads all ones
+/// from a missing card, and treats them as a link two seconds later.
 fn wait_loss(guest: &ScenarioGuest, interface: &str, before: u32) -> Result<()> {
     eventually(|| {
         let now = losses(guest, interface)?;
@@ -265,7 +266,7 @@ fn wait_loss(guest: &ScenarioGuest, interface: &str, before: u32) -> Result<()> 
     })
 }
 
-/// Ends streams and returns the longest time without a byte in one of them, seconds.
+/// Ends the streams, and returns the longest time without a received byte in one of them, seconds.
 fn close(streams: Vec<IperfStream<'_>>) -> Result<f64> {
     let gaps = streams.into_iter().map(IperfStream::close).collect::<Result<Vec<_>>>()?;
     Ok(gaps.into_iter().fold(0.0, f64::max))

@@ -5,13 +5,15 @@ use crate::guest::{COMMAND, ScenarioGuest};
 use anyhow::{Context, Result, ensure};
 use linux_guest::BackgroundScript;
 
-/// Binds the functions to uio and reserves pages of 2 MiB. EAL refuses to load drivers below a world-writable folder.
+/// Shell script that prepares a guest for testpmd: binds the functions to uio and reserves pages of 2 MiB. EAL refuses
+/// to load drivers below a world-writable folder.
 const PREPARE: &str = "chmod 755 / && mkdir -p /var/run /mnt/huge && echo 48 > /proc/sys/vm/nr_hugepages &&
     mount -t hugetlbfs none /mnt/huge && modprobe uio_pci_generic && mkfifo /run/commands &&
     for device in /sys/bus/pci/devices/0000:0[1-3]:00.0; do echo uio_pci_generic > $device/driver_override &&
     echo ${device##*/} > /sys/bus/pci/drivers_probe && [ -e $device/uio/uio* ] || exit; done";
 
-/// Runs testpmd on the guest's two processors. Commands come through a pipe that another process must keep open.
+/// Start of the shell script that runs testpmd on the guest's two processors. Commands come through a pipe that another
+/// process must keep open.
 const TESTPMD: &str = "sleep 600 > /run/commands & dpdk-testpmd -l 0,1 --no-telemetry -m 64";
 const OPTIONS: &str = "--interactive --auto-start --total-num-mbufs=2048 --rxd=128 --txd=128";
 
@@ -24,14 +26,14 @@ pub(crate) fn prepare(guest: &ScenarioGuest) -> Result<()> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PciSlot(u8);
 
-/// Slots in [`LinuxTestbed::prepare_dpdk`](crate::world::LinuxTestbed::prepare_dpdk)'s guest.
+/// PCI slots of the functions in the guest of [`LinuxTestbed::prepare_dpdk`](crate::world::LinuxTestbed::prepare_dpdk).
 pub(crate) const IGBVF: PciSlot = PciSlot(1);
 pub(crate) const IAVF: PciSlot = PciSlot(2);
 pub(crate) const IGB: PciSlot = PciSlot(3);
 /// PCI slot of the function in a guest with one function.
 pub(crate) const ONLY: PciSlot = PciSlot(1);
 
-/// Running testpmd in a guest.
+/// testpmd that runs in a guest in the background. Dropping this value kills it.
 #[derive(Debug)]
 pub(crate) struct GuestTestpmd<'a> {
     guest: &'a ScenarioGuest,
@@ -46,7 +48,7 @@ impl<'a> GuestTestpmd<'a> {
         Ok(Self { guest, running: guest.linux.spawn_background(&script)? })
     }
 
-    /// Sends a command, which takes effect a moment later. testpmd's output is collected until its end.
+    /// Sends testpmd a command, which takes effect a moment later. testpmd's output is collected until its end.
     pub(crate) fn say(&self, command: &str) -> Result<()> {
         self.guest.check(&format!("echo '{command}' > /run/commands")).map(drop)
     }
@@ -76,12 +78,12 @@ impl Drop for GuestTestpmd<'_> {
     }
 }
 
-/// Returns the output from each `stop` to the next.
+/// Returns the parts of testpmd's output that follow each `stop`, up to the next.
 pub(crate) fn stops(said: &str) -> Vec<&str> {
     said.split("Telling cores to stop").skip(1).collect()
 }
 
-/// Returns the first number after a name.
+/// Returns the first number after a name in testpmd's output.
 pub(crate) fn number(text: &str, name: &str) -> Result<u64> {
     let after = text.split_once(name).with_context(|| format!("no {name} in {text}"))?.1;
     let word = after.split_whitespace().next().unwrap_or_default();

@@ -6,7 +6,8 @@ use crate::world::LinuxTestbed;
 use anyhow::{Context, Error, Result, ensure};
 use daemon::control::status::TrafficCounts;
 
-/// Amount of a flow: enough to fill every ring many times, and a second or less on an emulated CPU.
+/// iperf3's option for the amount of a flow: enough to fill every ring many times, and a second or less on an emulated
+/// CPU.
 const AMOUNT: &str = "-n 24M";
 const AMOUNT_BYTES: u64 = 24 << 20;
 
@@ -142,7 +143,7 @@ pub(crate) fn offloads_are_toggled(world: &mut LinuxTestbed) -> Result<CheckOutc
     Ok(CheckOutcome::Passed)
 }
 
-/// Returns packets and bytes as the card's registers count them.
+/// Returns packets and bytes as the card's registers count them: with 4 bytes of frame check sequence per packet.
 fn with_check_sequences(traffic: TrafficCounts) -> [u64; 2] {
     [traffic.packets, traffic.bytes + 4 * traffic.packets]
 }
@@ -167,7 +168,7 @@ fn no_checksum_errors(guest: &ScenarioGuest) -> Result<()> {
     Ok(())
 }
 
-/// Waits until a counter of `ethtool -S` has grown.
+/// Waits until a guest's counter of `ethtool -S` exceeds `before`.
 fn grows(guest: &ScenarioGuest, statistic: &str, before: u64) -> Result<()> {
     eventually(|| {
         let now = guest.statistic(statistic)?;

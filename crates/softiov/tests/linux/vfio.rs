@@ -46,13 +46,13 @@ const BEHIND_A_PORT: &str = "0000:03:00.0";
 const ON_THE_ROOT: &str = "0000:00:13.0";
 pub(crate) const PF: &str = "0000:01:00.0";
 const OTHER_PF: &str = "0000:02:00.0";
-/// The first two VFs of [`PF`]: the first at offset 0x80, the second at the stride after it.
+/// PCI addresses of the first two VFs of [`PF`]: the first at offset 0x80, the second at the stride after it.
 const VFS: [&str; 2] = ["0000:01:10.0", "0000:01:10.2"];
-/// Two VFs of our card, each behind a root port of its own.
+/// PCI addresses, in the guest, of two VFs of our card, each behind a root port of its own.
 const OUR_VFS: [&str; 2] = ["0000:01:00.0", "0000:02:00.0"];
 
-/// Checks in which QEMU's igb device differs from the datasheet, and our drivers do not depend on it
-/// (docs/conformance.md).
+/// Names of the driver checks in which QEMU's igb device differs from the datasheet, and our drivers do not depend on
+/// it (docs/conformance.md).
 const QEMU_DIFFERS: [&str; 9] = [
     "broadcast",
     "loopback-statistics",
@@ -64,7 +64,7 @@ const QEMU_DIFFERS: [&str; 9] = [
     "masking",
     "vf-reset",
 ];
-/// Checks that VFs alone cannot run.
+/// Names of the driver checks that VFs alone cannot run.
 const TAKES_THE_PF: [&str; 2] = ["port-vlan", "pf-reset"];
 
 /// Our PF driver drives QEMU's igb device and enables VFs, and our VF drivers work on them. Stock igb on the other
@@ -80,7 +80,8 @@ pub(crate) fn our_drivers_drive_qemus_igb(world: &mut LinuxTestbed) -> Result<Ch
     Ok(CheckOutcome::Passed)
 }
 
-/// Checks that QEMU's device exposes the same value of the machine as ours: the port's number, in STATUS.
+/// Audits registers of QEMU's device by `softiov drive --audit`. Checks that it exposes the same value of the machine
+/// as ours: the port's number, in STATUS.
 fn audit(guest: &LinuxGuest, functions: &str) -> Result<()> {
     let report = report(guest, &format!("--audit {functions}"))?;
     let registers = report["registers"].as_array().context("no register")?;
@@ -92,17 +93,17 @@ fn audit(guest: &LinuxGuest, functions: &str) -> Result<()> {
     Ok(())
 }
 
-/// Way to reset a device, and the expected result of the reset.
+/// Reset of a device by `softiov drive --reset`, with its options, and the expected result.
 #[derive(Debug)]
 struct ResetCase {
     words: &'static str,
     function: &'static str,
     rung: &'static str,
-    /// The device writes to its new owner's memory, because the reset had no effect.
+    /// True if the device writes to its new owner's memory, because the reset had no effect.
     late: bool,
 }
 
-/// Resets of QEMU's devices. The devices claim that D3hot and back resets them, and it does not.
+/// Resets of QEMU's devices and their results. The devices claim that D3hot and back resets them, and it does not.
 const RESETS: [ResetCase; 6] = [
     ResetCase { words: "", function: PF, rung: "flr", late: false },
     ResetCase { words: "--hide flr", function: PF, rung: "d3hot", late: true },
@@ -136,7 +137,8 @@ fn ladder(guest: &LinuxGuest) -> Result<()> {
     Ok(())
 }
 
-/// Attempts per reset until frames arrived while the command watched: a busy machine may send none for a while.
+/// Number of attempts per reset until frames arrived while the command watched: a busy machine may send none for a
+/// while.
 const TRIES: u32 = 4;
 
 impl ResetCase {
@@ -151,7 +153,8 @@ impl ResetCase {
         report(guest, &words)
     }
 
-    /// Returns true if the device wrote frames before the reset, and after it if it is expected to.
+    /// Returns true if the report shows frames that the device wrote before the reset, and after it if that is
+    /// expected.
     fn tells(&self, report: &Value) -> bool {
         report["busy_pages"] != 0 && (!self.late || report["late_pages"] != 0)
     }
@@ -164,7 +167,7 @@ impl ResetCase {
     }
 }
 
-/// Returns the JSON report of `softiov drive`, whatever its exit status.
+/// Runs `softiov drive` in a guest, and returns its JSON report, whatever its exit status.
 fn report(guest: &LinuxGuest, words: &str) -> Result<Value> {
     let output = guest.run(&format!("softiov drive --json {words}"), COMMAND)?;
     serde_json::from_str(&output.stdout).with_context(|| format!("{words}: {output:?}"))
@@ -198,7 +201,7 @@ pub(crate) fn with_igbs() -> GuestBuilder {
     IGBS.into_iter().fold(LinuxGuest::builder("vfio"), GuestBuilder::qemu_argument)
 }
 
-/// Boots a guest that has the command, an IOMMU and VFIO.
+/// Boots a guest that has the program `softiov`, an IOMMU and VFIO.
 pub(crate) fn boot(world: &LinuxTestbed, builder: GuestBuilder) -> Result<LinuxGuest> {
     let assets = world.assets().clone().with_program(Path::new(PROGRAM))?;
     let guest = builder.cpus(2).iommu(true).coldplug(false).spawn(&assets)?;
@@ -207,7 +210,7 @@ pub(crate) fn boot(world: &LinuxTestbed, builder: GuestBuilder) -> Result<LinuxG
     Ok(guest)
 }
 
-/// Binds functions to VFIO. VFs that are enabled later follow their PF.
+/// Binds functions of a guest to vfio-pci. VFs that are enabled later follow their PF.
 fn hand_over(guest: &LinuxGuest, functions: &[&str]) -> Result<()> {
     for function in functions {
         let script = format!(
@@ -219,7 +222,7 @@ fn hand_over(guest: &LinuxGuest, functions: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Binds stock igb to the remaining devices, and gives a PF the address that it returns.
+/// Binds stock igb to the guest's remaining devices, and gives a PF's interface the IPv4 address that it returns.
 pub(crate) fn start_igb(guest: &LinuxGuest, pf: &str) -> Result<String> {
     let address = "10.82.0.254";
     let script = format!(
@@ -234,7 +237,7 @@ fn vf_arguments(vfs: &[&str]) -> String {
     vfs.iter().map(|vf| format!(" --vf {vf}")).collect()
 }
 
-/// Results of the command's checks other than "passes".
+/// Names of the driver checks whose result is not "passes": those that differ, and those that are skipped.
 struct ExpectedDeviations {
     differs: &'static [&'static str],
     skipped: &'static [&'static str],
@@ -250,7 +253,8 @@ impl ExpectedDeviations {
     }
 }
 
-/// Runs the command and compares the result of each check with the known one. `peer` is a station to ping.
+/// Runs the driver checks by `softiov drive` in a guest, and compares the result of each with the known one. `peer` is
+/// a station to ping.
 fn drive(
     guest: &LinuxGuest,
     functions: &str,

@@ -5,7 +5,7 @@ use crate::report::CheckOutcome;
 use crate::world::{CAROL_VLAN, LinuxTestbed, PORT_VLAN};
 use anyhow::{Context, Result, ensure};
 
-/// Broadcasts sent in a VLAN, to count those that each guest receives.
+/// Number of broadcasts sent in a VLAN, to count those that each guest receives.
 const BROADCASTS: u32 = 20;
 
 /// Two guests with an interface in VLAN 100 exchange frames that the card tags and untags.
@@ -111,7 +111,8 @@ fn all(heard: u64) -> bool {
     heard >= BROADCASTS.into()
 }
 
-/// Allows for an ARP request or two, which are broadcasts too.
+/// Returns true if a guest has received none of the broadcasts. Allows for an ARP request or two, which are broadcasts
+/// too.
 fn none(heard: u64) -> bool {
     heard < u64::from(BROADCASTS) / 4
 }

@@ -9,14 +9,14 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Last byte of the namespace's address.
+/// Last byte of the IPv4 address of the namespace beyond the uplinks.
 const NUMBER: u8 = 254;
 
-/// MTU of the bridge, except for jumbo frames.
+/// MTU of the bridge beyond the uplinks, except for jumbo frames.
 pub(crate) const MTU: u16 = 1500;
 /// MTU of the taps, which that of the bridge may not exceed.
 pub(crate) const JUMBO: u16 = 9000;
-/// Name of the bridge.
+/// Name of the bridge beyond the uplinks.
 const BRIDGE: &str = "wire";
 
 /// Network namespace beyond the uplinks. Dropping this value removes the namespace.
@@ -27,7 +27,7 @@ pub(crate) struct WireNamespace {
     iperf3: Option<NamespaceServer>,
 }
 
-/// A server in the namespace. Dropping it ends the server.
+/// Server process in the namespace beyond the uplinks. Dropping this value ends the server.
 #[derive(Debug)]
 pub(crate) struct NamespaceServer(Child);
 
@@ -93,12 +93,12 @@ impl WireNamespace {
         self.ip(&format!("link set {} {}", self.tap(port), if up { "up" } else { "down" }))
     }
 
-    /// Sets the MTU beyond the uplinks, up to [`JUMBO`].
+    /// Sets the MTU of the bridge beyond the uplinks, up to [`JUMBO`].
     pub(crate) fn set_mtu(&self, mtu: u16) -> Result<()> {
         self.ip(&format!("link set {BRIDGE} mtu {mtu}"))
     }
 
-    /// Returns the namespace's address.
+    /// Returns the IPv4 address of the namespace beyond the uplinks.
     pub(crate) fn address(&self) -> String {
         format!("10.82.0.{NUMBER}")
     }
@@ -108,7 +108,7 @@ impl WireNamespace {
         Path::new("/run/netns").join(&self.name)
     }
 
-    /// Pings a guest; every ping must be answered.
+    /// Pings a guest from beyond the uplinks; every ping must be answered.
     pub(crate) fn ping(&self, address: &str, size: u32, count: u32) -> Result<()> {
         let mut ping = self.inside(&self.tools.busybox());
         let words = format!("ping -A -c {count} -s {size} {address}");
@@ -118,7 +118,7 @@ impl WireNamespace {
         Ok(())
     }
 
-    /// Returns the namespace's interfaces, neighbours, learnt addresses and connections, for errors.
+    /// Returns the namespace's interfaces, neighbours, learnt addresses and connections as text, for error messages.
     pub(crate) fn state(&self) -> String {
         let ask = |words: &str| {
             let mut words = words.split(' ');
@@ -140,7 +140,7 @@ impl WireNamespace {
         run(Command::new("ip").args(["-n", &self.name]).args(words.split(' '))).map(drop)
     }
 
-    /// Returns the command that runs in the namespace.
+    /// Returns `command` as one that runs in the namespace beyond the uplinks.
     fn inside(&self, command: &Command) -> Command {
         let mut inside = Command::new("ip");
         inside.args(["netns", "exec", &self.name]).arg(command.get_program()).args(command.get_args());
@@ -165,7 +165,7 @@ impl Drop for WireNamespace {
     }
 }
 
-/// Runs a program of the host that must succeed, and returns its output.
+/// Runs a program on this machine that must succeed, and returns its output.
 fn run(command: &mut Command) -> Result<String> {
     let shown = |part: &OsStr| part.to_string_lossy().into_owned();
     let words: Vec<_> = std::iter::once(command.get_program()).chain(command.get_args()).map(shown).collect();

@@ -19,10 +19,10 @@ use std::path::{Path, PathBuf};
 use std::thread::scope;
 use tempfile::TempDir;
 
-/// VFs of the guests.
+/// First VFs of the guests Alice and Bob, on the first port.
 pub(crate) const ALICE: &str = "pf0vf0";
 pub(crate) const BOB: &str = "pf0vf1";
-/// A VF whose address the administrator has set.
+/// First VF of the guest Carol; the administrator has set its Ethernet address.
 pub(crate) const CAROL: &str = "pf0vf2";
 /// Carol's second VF, on port VLAN 100.
 pub(crate) const CAROL_VLAN: &str = "pf0vf3";
@@ -36,13 +36,13 @@ pub(crate) const SECOND_VISITOR: &str = "pf0vf5";
 /// with mapped doorbells.
 pub(crate) const ALICE_AVF: &str = "pf3vf0";
 pub(crate) const BOB_AVF: &str = "pf4vf0";
-/// A VF on Bob's port for a guest that boots for a check.
+/// VF on Bob's port of the second family, for a guest that boots for one check.
 pub(crate) const VISITOR_AVF: &str = "pf4vf1";
 /// VFs on Alice's port for a guest that boots for one check: the last VF that a port may have, and one in the middle.
 pub(crate) const LAST_AVF: &str = "pf3vf63";
 pub(crate) const MIDDLE_AVF: &str = "pf3vf31";
 
-/// A PF that a guest drives, on a port of its own that shares the wire.
+/// PF that a guest (Dave) drives, on a port of its own that shares the wire.
 pub(crate) const PF: &str = "pf2";
 
 /// Guests that stay: names, processors, and functions from eth0 on. The addresses of the first end in 1.
@@ -52,21 +52,21 @@ const STANDING: [(&str, u32, &[&str]); 3] = [
     ("carol", 1, &[CAROL, CAROL_VLAN, CAROL_OUTSIDE]),
 ];
 
-/// Ports of the host with an uplink.
+/// Indexes of the host's ports with an uplink.
 const PORTS: [u8; 3] = [0, 1, 2];
-/// Address of [`CAROL`].
+/// Ethernet address of [`CAROL`], set by the administrator.
 pub(crate) const CAROL_MAC: &str = "02:82:57:60:00:02";
-/// Address that leaves the choice to the guest.
+/// Value of the setting `mac` that leaves the choice of the address to the guest.
 const NO_MAC: &str = "00:00:00:00:00:00";
-/// Address of [`PF`].
+/// Ethernet address of [`PF`].
 pub(crate) const PF_MAC: &str = "02:82:57:60:02:00";
 /// Broadcasts and multicasts per second at which [`CAROL_OUTSIDE`] and the VFs of [`ALICE_AVF`]'s port are
 /// quarantined.
 const STORM: u32 = 100;
-/// VLAN of [`CAROL_VLAN`].
+/// Id of the port VLAN of [`CAROL_VLAN`].
 pub(crate) const PORT_VLAN: u8 = 100;
 
-/// Hosts, guests and wire. Guests are dropped before their host, and the host before the wire.
+/// Hosts, guests and outside network of all checks. Guests are dropped before their host, and the host before the wire.
 #[derive(Debug)]
 pub(crate) struct LinuxTestbed {
     standing: [OnceCell<ScenarioGuest>; 3],
@@ -82,7 +82,7 @@ pub(crate) struct LinuxTestbed {
 }
 
 impl LinuxTestbed {
-    /// Starts the host of the scenario.
+    /// Starts the host of the checks, with the network beyond its uplinks if this machine allows one.
     pub(crate) fn start() -> Result<Self> {
         let assets = BootFiles::prepare(KernelSeries::Bookworm61)?;
         let runtime_dir = TempDir::new()?;
@@ -96,7 +96,7 @@ impl LinuxTestbed {
         Ok(Self { standing, dave: None, dpdk: None, survival: None, assets, host, wire, runtime_dir })
     }
 
-    /// Restores the state in which each check begins, whatever the check before has left.
+    /// Restores MTU, policies and guests to the state in which each check begins, whatever the check before has left.
     pub(crate) fn settle(&self) -> Result<()> {
         if let Ok(wire) = &self.wire {
             wire.set_mtu(MTU)?;
@@ -109,38 +109,38 @@ impl LinuxTestbed {
         settle_all(self.standing.iter().filter_map(OnceCell::get))
     }
 
-    /// Returns the first guest: eth0 is [`ALICE`], eth1 [`ALICE_AVF`]. Almost every check needs the second guest too,
-    /// so both boot at once.
+    /// Returns Alice, the first guest: eth0 is [`ALICE`], eth1 [`ALICE_AVF`]. Almost every check needs Bob too, so both
+    /// boot at once.
     pub(crate) fn alice(&self) -> Result<&ScenarioGuest> {
         self.stand(&[0, 1])?;
         self.standing(0)
     }
 
-    /// Returns the first guest, to reboot it.
+    /// Returns Alice, the first guest, to reboot her.
     pub(crate) fn alice_mut(&mut self) -> Result<&mut ScenarioGuest> {
         self.alice()?;
         self.standing[0].get_mut().context("alice is not running")
     }
 
-    /// Returns the second guest, with two processors: eth0 is [`BOB`], eth1 [`BOB_AVF`].
+    /// Returns Bob, the second guest, with two processors: eth0 is [`BOB`], eth1 [`BOB_AVF`].
     pub(crate) fn bob(&self) -> Result<&ScenarioGuest> {
         self.stand(&[0, 1])?;
         self.standing(1)
     }
 
-    /// Returns the second guest, to reboot it.
+    /// Returns Bob, the second guest, to reboot him.
     pub(crate) fn bob_mut(&mut self) -> Result<&mut ScenarioGuest> {
         self.bob()?;
         self.standing[1].get_mut().context("bob is not running")
     }
 
-    /// Returns the third guest: eth0 is [`CAROL`], eth1 [`CAROL_VLAN`], eth2 [`CAROL_OUTSIDE`].
+    /// Returns Carol, the third guest: eth0 is [`CAROL`], eth1 [`CAROL_VLAN`], eth2 [`CAROL_OUTSIDE`].
     pub(crate) fn carol(&self) -> Result<&ScenarioGuest> {
         self.stand(&[2])?;
         self.standing(2)
     }
 
-    /// Returns all three guests.
+    /// Returns Alice, Bob and Carol.
     pub(crate) fn everyone(&self) -> Result<[&ScenarioGuest; 3]> {
         self.stand(&[0, 1, 2])?;
         Ok([self.standing(0)?, self.standing(1)?, self.standing(2)?])
@@ -150,7 +150,8 @@ impl LinuxTestbed {
         self.standing[place].get().context("a guest is not running")
     }
 
-    /// Boots and settles those of [`STANDING`] that do not run yet, all at once. They stay for later checks.
+    /// Boots those guests of [`STANDING`], by index, that do not run yet, all at once, and settles them. They stay for
+    /// later checks.
     fn stand(&self, wanted: &[usize]) -> Result<()> {
         let spawn = |place: usize| -> Result<(usize, ScenarioGuest)> {
             let (name, cpus, vfs) = STANDING[place];
@@ -167,13 +168,14 @@ impl LinuxTestbed {
         Ok(())
     }
 
-    /// Takes the third guest out, for a check that kills it. The next check boots a new one.
+    /// Takes Carol, the third guest, out of the testbed, for a check that kills her. The next check boots a new one.
     pub(crate) fn take_carol(&mut self) -> Result<ScenarioGuest> {
         self.carol()?;
         self.standing[2].take().context("carol is not running")
     }
 
-    /// Boots or settles the guest that drives [`PF`]. Checks that need it call this, so that others do not wait.
+    /// Boots Dave, the guest that drives [`PF`], or settles him if he runs. Checks that need him call this, so that
+    /// others do not wait.
     pub(crate) fn settle_dave(&mut self) -> Result<()> {
         if self.dave.is_none() {
             self.send_visitors_home()?;
@@ -183,12 +185,12 @@ impl LinuxTestbed {
         self.dave()?.settle()
     }
 
-    /// Returns the guest that drives [`PF`].
+    /// Returns Dave, the guest that drives [`PF`].
     pub(crate) fn dave(&self) -> Result<&ScenarioGuest> {
         self.dave.as_ref().context("dave is not running")
     }
 
-    /// Boots a guest on [`PF`], after the guest that holds it has ended.
+    /// Boots another guest on [`PF`], after Dave, who holds it, has ended.
     pub(crate) fn boot_in_place_of_dave(
         &mut self,
         builder: GuestBuilder,
@@ -225,18 +227,18 @@ impl LinuxTestbed {
         guests.into_iter().flatten().try_for_each(|guest| Ok(guest.linux.shutdown(COMMAND)?))
     }
 
-    /// Returns the builder of a guest on a VF.
+    /// Returns the builder of a guest with a name on a VF of the checks' host.
     pub(crate) fn builder(&self, name: &str, vf: &str) -> GuestBuilder {
         LinuxGuest::builder(name).vf_socket(self.socket(vf))
     }
 
-    /// Returns the socket of a function.
+    /// Returns the path of the vfio-user socket of a function.
     pub(crate) fn socket(&self, function: &str) -> PathBuf {
         let file = if function.contains("vf") { "vf.sock" } else { "pf.sock" };
         self.runtime_dir.path().join(function).join(file)
     }
 
-    /// Boots a guest on [`VISITOR`].
+    /// Boots a guest on [`VISITOR`], and waits until it can run scripts.
     pub(crate) fn boot_visitor(&self, builder: GuestBuilder, assets: &BootFiles) -> Result<ScenarioGuest> {
         let visitor = ScenarioGuest::spawn(builder, assets, VISITOR, 5)?;
         visitor.linux.wait_ready(BOOT)?;
@@ -248,7 +250,7 @@ impl LinuxTestbed {
         self.runtime_dir.path()
     }
 
-    /// Returns the assets of most guests.
+    /// Returns the boot files (kernel, initramfs, QEMU) of most guests.
     pub(crate) fn assets(&self) -> &BootFiles {
         &self.assets
     }
@@ -276,7 +278,7 @@ impl LinuxTestbed {
         self.ask(ControlRequest::VfShow { vf: vf.to_owned() })
     }
 
-    /// Changes a VF's policy.
+    /// Changes settings of a VF and returns its status. The change does not survive the host.
     pub(crate) fn change(&self, vf: &str, change: VfSettings) -> Result<VfStatus> {
         self.ask(ControlRequest::VfSet { vf: vf.to_owned(), change: SettingsCommand::volatile(change) })
     }
@@ -286,7 +288,7 @@ impl LinuxTestbed {
         Ok(ask(self.host.control_socket(), ControlRequest::PortReset { port: port.to_owned() }).map(drop)?)
     }
 
-    /// Changes the rules of the first port.
+    /// Changes settings of the first port, such as storm control and mirror rules, and returns its status.
     pub(crate) fn change_port(&self, change: PortSettings) -> Result<PortStatus> {
         match ask(
             self.host.control_socket(),
@@ -323,7 +325,7 @@ impl LinuxTestbed {
     }
 }
 
-/// Settles guests at the same time, since most of the time is waiting.
+/// Settles several guests at the same time, since most of the time is waiting.
 fn settle_all<'a>(guests: impl Iterator<Item = &'a ScenarioGuest>) -> Result<()> {
     scope(|threads| {
         let settling: Vec<_> = guests.map(|guest| threads.spawn(|| guest.settle())).collect();
@@ -338,7 +340,7 @@ fn boot_on_pf(builder: GuestBuilder, assets: &BootFiles) -> Result<ScenarioGuest
     Ok(guest)
 }
 
-/// Returns the default policy of a VF with an address.
+/// Returns the default value of every setting of a VF, with an Ethernet address.
 fn defaults(mac: &str) -> VfSettings {
     VfSettings {
         state: Some(LinkState::Auto),
@@ -360,7 +362,7 @@ fn defaults(mac: &str) -> VfSettings {
     }
 }
 
-/// Returns settings without storm control and mirrors.
+/// Returns port settings that switch storm control off and remove all mirror rules.
 fn no_rules() -> PortSettings {
     let storm = StormControlSettings { broadcast: Some(0), multicast: Some(0), interval: Some(100) };
     let mirror = (0..4).map(|rule: u8| (rule.to_string(), None)).collect();

@@ -1,11 +1,11 @@
-//! The package of the program under test, built as `cargo xtask deb` builds it.
+//! Debian package of the program under test, built as `cargo xtask deb` builds it.
 
 use anyhow::{Result, ensure};
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Builds the package in a version, and returns its path.
+/// Builds the Debian package with a version number, and returns the package's path.
 pub(crate) fn package(version: &str, out: &Path) -> Result<PathBuf> {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command

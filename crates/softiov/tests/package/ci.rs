@@ -12,7 +12,7 @@ use linux_guest::{BootFiles, KernelSeries};
 use std::path::Path;
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/ci");
-/// Creates what the page expects: the package, a kernel, an initramfs and the examples.
+/// Shell script that creates what the page expects: the package, a kernel, an initramfs and the examples.
 const PREPARED: &str =
     "mkdir -p /srv/you/docs/examples && cd /srv/you && cp \"$0\" softiov_0.1.0-1_amd64.deb &&
     ln -s \"$1\" kernel && ln -s \"$2\" initramfs && ln -s \"$3\" docs/examples/ci";

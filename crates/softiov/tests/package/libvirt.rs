@@ -10,7 +10,7 @@ use linux_guest::{BootFiles, KernelSeries};
 use std::path::Path;
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/ci");
-/// Prefix of a user's command.
+/// Shell words before a command that the user ann runs in her own session.
 const AS_USER: &str = "runuser -u ann -- env XDG_RUNTIME_DIR=/run/ann HOME=/home/ann";
 
 #[test]
@@ -52,7 +52,8 @@ fn libvirt_system_and_session_guests_exchange_pings() -> Result<()> {
     Ok(())
 }
 
-/// Returns a domain's XML: the command's output within the elements of any domain.
+/// Returns the XML of a libvirt domain with VF pf0vf`number`: the output of `softiov qemu-args` within the elements of
+/// any domain.
 fn domain(machine: &DebianMachine, number: u8) -> Result<String> {
     let printed = machine.run(&format!("softiov qemu-args pf0vf{number} --format libvirt"))?;
     let console = if number == 1 { "/var/log/libvirt/console1" } else { "/srv/ann/console2" };

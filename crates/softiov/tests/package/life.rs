@@ -12,7 +12,7 @@ const BOOT: Duration = Duration::from_secs(180);
 const COMMAND: Duration = Duration::from_secs(240);
 /// Highest exposure that `systemd-analyze security` may find, in tenths.
 const EXPOSURE: u32 = 25;
-/// Script that pings from one guest to the other until told to stop, and prints a word for each ping.
+/// Shell script that pings from one guest to the other until /stop exists, and prints a word for each ping.
 const PINGS: &str = "while [ ! -e /stop ]; do
     ping -c 1 -W 30 10.0.0.2 >/dev/null && echo answered || echo lost
     usleep 20000
@@ -71,8 +71,8 @@ fn hung_host_is_restarted_by_systemd() -> Result<()> {
     )
 }
 
-/// Returns the files on the machine's disk, except those that systems write by themselves and those of the user, who
-/// stays.
+/// Returns the paths of all files on the machine's disk, except those that systems write by themselves and those of the
+/// user, who stays.
 fn files(machine: &DebianMachine) -> Result<BTreeSet<String>> {
     let written = "-path /var/log -o -path /var/lib/dpkg -o -path /var/cache -o -path /var/lib/systemd -o -path /old \
                    -o -name '*passwd*' -o -name '*shadow*' -o -name '*group*' -o -name .pwd.lock -o -path '/proc/*'";
@@ -114,7 +114,8 @@ fn set_up(guest: &LinuxGuest, number: u8) -> Result<()> {
     Ok(())
 }
 
-/// Returns signs of a reset, in the guest and on the card.
+/// Returns signs of a reset of VF pf0vf1: the carrier changes of the guest's interface, and the resets that the host
+/// counts.
 fn disturbances(machine: &DebianMachine, guest: &LinuxGuest) -> Result<[String; 2]> {
     let changes = guest.check("cat /sys/class/net/eth0/carrier_changes", COMMAND)?;
     let resets = machine.ask("softiov vf show pf0vf1 | grep -w resets")?;

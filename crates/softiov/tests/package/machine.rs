@@ -33,17 +33,18 @@ pub(crate) fn obstacle() -> Option<&'static str> {
     }
 }
 
-/// Running machine (a Debian 13 in namespaces). Dropping this value ends all of its processes.
+/// Running Debian 13 in namespaces of this machine. Dropping this value ends all of its processes.
 #[derive(Debug)]
 pub(crate) struct DebianMachine {
-    /// Process that started systemd; its end ends systemd.
+    /// Process of `unshare` that started systemd; its end ends systemd.
     unshare: Child,
     init: u32,
     folder: TempDir,
 }
 
 impl DebianMachine {
-    /// Boots a machine with these folders of this machine and the one of [`Self::files`], and waits for its systemd.
+    /// Boots a Debian machine that shares these folders of this machine and the one of [`Self::files`], and waits for
+    /// its systemd.
     pub(crate) fn boot(folders: &[&Path]) -> Result<Self> {
         let root = DebianRoot::prepare()?;
         let folder = TempDir::new()?;
@@ -80,7 +81,7 @@ impl DebianMachine {
         state.is_ok_and(|state| matches!(state.stdout.trim_ascii(), b"running" | b"degraded"))
     }
 
-    /// Returns a shell script as a command in the machine.
+    /// Returns a command that runs a shell script in the Debian machine.
     pub(crate) fn command(&self, script: &str) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--target={}", self.init)).args(NAMESPACES).args(["--", "env", "-i"]);
@@ -93,7 +94,7 @@ impl DebianMachine {
         command
     }
 
-    /// Runs a script that must succeed, and returns its output.
+    /// Runs a script in the Debian machine that must succeed, and returns its output.
     pub(crate) fn run(&self, script: &str) -> Result<String> {
         let output = self.command(script).output()?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -103,12 +104,12 @@ impl DebianMachine {
         bail!("{script}: {}\n{}{}", output.status, text(&output.stdout), text(&output.stderr))
     }
 
-    /// Runs a script and returns its output without spaces around it.
+    /// Runs a script in the Debian machine that must succeed, and returns its output without spaces around it.
     pub(crate) fn ask(&self, script: &str) -> Result<String> {
         Ok(self.run(script)?.trim().to_owned())
     }
 
-    /// Runs a script until it succeeds.
+    /// Runs a script in the Debian machine again and again until it succeeds.
     pub(crate) fn wait(&self, script: &str) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -119,7 +120,7 @@ impl DebianMachine {
         }
     }
 
-    /// Returns a folder that both machines have under the same name.
+    /// Returns a temporary folder that this machine and the Debian machine share under the same path.
     pub(crate) fn files(&self) -> &Path {
         self.folder.path()
     }

@@ -33,7 +33,7 @@ fn static_program_runs_in_a_root_folder_with_only_proc() -> Result<()> {
     Ok(())
 }
 
-/// Returns true if the toolchain has a standard library for the target.
+/// Returns true if the Rust toolchain has a standard library for the static target.
 fn has_target() -> bool {
     let asked = Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]).output();
     asked.is_ok_and(|asked| Path::new(String::from_utf8_lossy(&asked.stdout).trim()).is_dir())

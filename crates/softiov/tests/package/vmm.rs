@@ -5,10 +5,11 @@ use anyhow::Result;
 use linux_guest::BootFiles;
 use std::path::Path;
 
-/// Path of QEMU in the machine.
+/// Path of QEMU in the Debian machine.
 pub(crate) const QEMU: &str = "/usr/local/bin/qemu-system-x86_64";
 
-/// Installs a script that starts the QEMU in the cache, which the machine must have.
+/// Installs a script at [`QEMU`] that starts the QEMU of this machine's cache, whose folder the Debian
+/// machine must share.
 pub(crate) fn install(machine: &DebianMachine, assets: &BootFiles) -> Result<()> {
     let command = assets.qemu().command();
     let words = std::iter::once(command.get_program()).chain(command.get_args());

@@ -6,20 +6,20 @@ use snapbox::{Assert, IntoData};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// Text that only the shell prints, when a command has ended.
+/// Text that the shell prints after each command of a page, before its exit status; commands do not print this text.
 const ENDED: &str = "the command has ended with status";
 
-/// Command of the page to type, and its output.
+/// Command that a page of the documentation tells its reader to type, with the output that the page shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DocumentedCommand {
-    /// Line on the page.
+    /// Number of the command's line on the page.
     pub(crate) line: usize,
     pub(crate) command: String,
-    /// Output on the page; `None` where the page shows none.
+    /// Output that the page shows below the command; `None` where it shows none.
     pub(crate) printed: Option<String>,
 }
 
-/// Returns a page of the task guide.
+/// Returns the text of a page of the task guide, docs/guide/`name`.md.
 pub(crate) fn guide(name: &str) -> String {
     let path = format!("{}/../../docs/guide/{name}.md", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -64,12 +64,13 @@ pub(crate) fn steps(page: &str) -> Vec<DocumentedCommand> {
     steps
 }
 
-/// Returns the text that a line adds to the command before it.
+/// Returns the text that a line behind `> ` adds to the command before it; `None` for another line.
 fn continued(line: &str) -> Option<&str> {
     line.strip_prefix("> ").or((line == ">").then_some(""))
 }
 
-/// A reader who types the commands of a page. Dropping it ends what was started in the background.
+/// Shell into which the commands of a page are typed. Dropping this value ends the processes that were started in the
+/// background.
 #[derive(Debug)]
 pub(crate) struct DocumentationReader {
     shell: Child,
@@ -79,7 +80,7 @@ pub(crate) struct DocumentationReader {
 }
 
 impl DocumentationReader {
-    /// Creates a reader at a shell. Of each pair of names, the page has the first, and this machine the second.
+    /// Starts the shell of a reader. `places` are pairs of names: the page has the first, and this machine the second.
     pub(crate) fn at(mut shell: Command, places: &[(&str, &str)]) -> Self {
         let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a shell");
         let (typed, printed) =
@@ -90,14 +91,14 @@ impl DocumentationReader {
         reader
     }
 
-    /// Types every command of a page, and compares the outputs.
+    /// Types every command of a page in its order, and compares each output with the page.
     pub(crate) fn follow(&mut self, page: &str) {
         for step in steps(page) {
             self.take(&step);
         }
     }
 
-    /// Types the command of a step, and compares its output with the page.
+    /// Types one command of a page, and compares its output with the page.
     pub(crate) fn take(&mut self, step: &DocumentedCommand) {
         let mut command = step.command.clone();
         for (page, here) in &self.places {
@@ -119,7 +120,7 @@ impl DocumentationReader {
         }
     }
 
-    /// Runs a command and returns its output and exit status.
+    /// Runs a command in the reader's shell, and returns its output and exit status.
     pub(crate) fn run(&mut self, command: &str) -> (String, i32) {
         self.type_in(&format!("{{\n{command}}} </dev/null\nprintf '\\n{ENDED} %s\\n' $?"));
         if command.trim_end().ends_with('&') {

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(240);
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Running host in its own process. Dropping this value kills keeper and host.
+/// Keeper and host, started by `softiov serve` as processes of their own. Dropping this value kills both.
 #[derive(Debug)]
 pub(crate) struct HostWithKeeper {
     pub(crate) keeper: Child,
@@ -22,7 +22,7 @@ pub(crate) struct HostWithKeeper {
 }
 
 impl HostWithKeeper {
-    /// Starts a host with this configuration, and waits until it serves.
+    /// Starts a host with the configuration text `config`, and waits until it serves.
     pub(crate) fn start(config: &str) -> Result<Self> {
         let folder = TempDir::new()?;
         // VMMs of other users must reach their sockets.
@@ -53,12 +53,13 @@ impl HostWithKeeper {
         self.folder.path().join("sockets")
     }
 
-    /// Returns the log so far.
+    /// Returns the log of keeper and host so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    /// Waits for the one process that serves or is about to, other than `former`.
+    /// Waits until the keeper has exactly one host process, other than `former`, and returns its pid. The host may not
+    /// serve yet.
     pub(crate) fn host(&self, former: Option<Pid>) -> Result<Pid> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -70,7 +71,7 @@ impl HostWithKeeper {
         }
     }
 
-    /// Returns the output of a command of the binary.
+    /// Runs a command of `softiov` on this host, which must succeed, and returns its output.
     pub(crate) fn softiov(&self, words: &str) -> Result<String> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_softiov"));
         let output = in_folder(command.args(words.split(' ')), &self.folder).output()?;
@@ -80,7 +81,7 @@ impl HostWithKeeper {
     }
 }
 
-/// Adds this host's folders to a command.
+/// Adds the options for this host's socket folder and state folder to a command.
 fn in_folder<'a>(command: &'a mut Command, folder: &TempDir) -> &'a mut Command {
     let command = command.arg("--runtime-dir").arg(folder.path().join("sockets"));
     command.arg("--state-dir").arg(folder.path().join("state")).env_remove("RUST_LOG")

@@ -1,4 +1,4 @@
-//! The campaign's events, one after the other, and the checks after each.
+//! Events of the soak campaign (hand-overs and crashes), one after the other, and the checks after each.
 
 use crate::CampaignOptions;
 use crate::embedded::EmbeddedGuests;
@@ -11,19 +11,19 @@ use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
 
-/// Pause between two events: the minimum, and the most that is added.
+/// Shortest pause between two events, and the most that a random number adds to it.
 const PAUSE: Duration = Duration::from_millis(200);
 const MORE: Duration = Duration::from_millis(2_800);
-/// Events after which links, connections and descriptors must have recovered.
+/// Number of events after which links, connections and descriptors must have recovered.
 const REST: u32 = 10;
-/// Time for the number of descriptors to return to what it was.
+/// Timeout for the number of descriptors to return to its value at the start.
 const SETTLING: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
-/// Answers that prove that a path works.
+/// Number of further answers that prove that two embedded guests reach each other.
 const ALIVE: u64 = 30;
 /// Memory by which keeper and host may grow, KiB: allocators do not return everything.
 const GROWTH: u64 = 2_048;
-/// Messages of the keeper: a host has died; hosts died so often that the keeper delays the next.
+/// Log messages of the keeper: a host has died; hosts died so often that the keeper delays the next.
 const DEATH: &str = "; starting the host again";
 const WAITS: &str = "the next start is in";
 
@@ -34,7 +34,7 @@ enum CampaignEvent {
 }
 
 impl CampaignEvent {
-    /// Returns the longest interruption that guests should see on an otherwise idle machine.
+    /// Returns the longest interruption of guests that this event should cause on an otherwise idle machine.
     fn goal(self) -> Duration {
         match self {
             Self::HandOver => Duration::from_millis(50),
@@ -43,22 +43,22 @@ impl CampaignEvent {
     }
 }
 
-/// Traffic during an event.
+/// Traffic between guests while an event happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CampaignLoad {
-    /// No traffic: requests begin with the event.
+    /// No traffic before the event: requests begin with the event.
     Idle,
     Requests,
     Streams,
 }
 
-/// Running campaign of events. Guests are dropped before their host.
+/// Running soak campaign with its host, guests and results so far. Guests are dropped before their host.
 #[derive(Debug)]
 pub(crate) struct SoakCampaign {
     seed: u64,
     wait: String,
     random: RandomGenerator,
-    /// Number of hand-overs that remain.
+    /// Number of hand-overs that the campaign has still to perform.
     hand_overs: u32,
     kills: u32,
     embedded: EmbeddedGuests,
@@ -72,7 +72,8 @@ pub(crate) struct SoakCampaign {
 }
 
 impl SoakCampaign {
-    /// Starts host and guests.
+    /// Starts the campaign's host and guests, performs a first hand-over, and reads the resources before the
+    /// events.
     pub(crate) fn begin(options: &CampaignOptions, seed: u64) -> Result<Self> {
         let served = HostWithKeeper::start(&format!("[[port]]\nwait = \"{}\"\n", options.wait))?;
         let machines =
@@ -133,7 +134,7 @@ impl SoakCampaign {
         self.outcome(start)
     }
 
-    /// Draws the next event, in proportion to those that remain.
+    /// Draws the next event, in proportion to the events that remain, and the traffic during it.
     fn draw(&mut self) -> (CampaignEvent, CampaignLoad) {
         let left = u64::from(self.hand_overs + self.kills);
         let event = if self.random.below(left) < self.hand_overs.into() {
@@ -148,7 +149,8 @@ impl SoakCampaign {
         (event, load)
     }
 
-    /// Performs an event, and records and returns the longest interruption.
+    /// Performs an event under traffic, and records and returns the longest interruption of the embedded
+    /// guests.
     fn happen(&mut self, event: CampaignEvent, load: CampaignLoad) -> Result<Duration> {
         self.embedded.let_flow(load == CampaignLoad::Streams);
         self.machines.let_flow(load != CampaignLoad::Idle)?;
@@ -185,7 +187,7 @@ impl SoakCampaign {
         self.embedded.wait_links().map(|()| gap)
     }
 
-    /// Returns how often the keeper has delayed the start of a host.
+    /// Returns the number of times that the keeper has delayed the start of a host.
     fn keepers_waits(&self) -> usize {
         self.served.log().matches(WAITS).count()
     }
@@ -196,7 +198,8 @@ impl SoakCampaign {
         self.served.log().matches(DEATH).count().saturating_sub(killed)
     }
 
-    /// Checks that every connection works and that the number of descriptors is as before.
+    /// Checks that every connection of Linux guests carries bytes, and that keeper and host hold as many
+    /// descriptors as at the start.
     fn rest(&mut self) -> Result<()> {
         let back = self.machines.wait_moving()?;
         if self.machines.count() > 0 {
@@ -217,7 +220,7 @@ impl SoakCampaign {
         }
     }
 
-    /// Records lost machines and connections.
+    /// Records machines and connections that have ended, as losses of the campaign.
     fn look(&mut self, what: &str) {
         for [machines, connections] in [self.embedded.losses(), self.machines.losses()] {
             let machines =

@@ -12,19 +12,19 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// File during whose existence nothing is sent.
+/// Path of a file in the guest. While it exists, the sender sends nothing.
 pub(crate) const HOLD: &str = "/run/hold";
-/// File whose existence ends the connection.
+/// Path of a file in the guest whose existence ends the sender's connection.
 pub(crate) const FINISH: &str = "/run/finish";
-/// File to which the receiver writes the number of bytes received so far.
+/// Path of a file in the guest to which the receiver writes the number of bytes received so far.
 pub(crate) const RECEIVED: &str = "/run/received";
 
 const PORT: u16 = 4_000;
 const SEED: u64 = 82_576;
-/// Bytes sent per pace: 512 KiB/s.
+/// Bytes that the sender sends per [`PACE`]: 512 KiB/s.
 pub(crate) const BLOCK: usize = 16 << 10;
 const PACE: Duration = Duration::from_millis(32);
-/// Timeout for the receiver to listen.
+/// Timeout for the sender to connect, until the receiver listens.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Work of this program inside a guest, instead of a campaign.
@@ -70,7 +70,7 @@ fn receive() -> Result<()> {
     Ok(())
 }
 
-/// Reads a whole block, or the bytes before the end of the stream.
+/// Reads a whole block, or the bytes before the end of the stream, and returns their number.
 fn fill(stream: &mut TcpStream, block: &mut [u8]) -> std::io::Result<usize> {
     let mut count = 0;
     while count < block.len() {

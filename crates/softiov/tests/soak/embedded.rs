@@ -1,4 +1,5 @@
-//! The embedded guests: a pair that exchanges a request and an answer every millisecond, and a pair that sends streams.
+//! Embedded guests of the campaign: a pair that exchanges a request and an answer every millisecond, and a pair that
+//! sends streams.
 
 use crate::served::HostWithKeeper;
 use anyhow::{Result, ensure};
@@ -9,15 +10,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// VFs of the guests: the first two exchange requests, the others send streams.
+/// Numbers of the embedded guests' VFs: the first two exchange requests, the others send streams.
 pub(crate) const VFS: [u8; 4] = [0, 1, 2, 3];
 const PULSE: Duration = Duration::from_millis(1);
 const PATIENCE: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(5);
-/// Bytes of a stream.
+/// Number of bytes in one stream of an embedded guest.
 const STREAM: u64 = 4 << 20;
 
-/// Results of the streams so far.
+/// Control and results of the embedded guests' streams: flags to start and end them, bytes compared, and losses.
 #[derive(Debug, Default)]
 struct StreamResults {
     flowing: AtomicBool,
@@ -26,7 +27,7 @@ struct StreamResults {
     losses: Mutex<Vec<String>>,
 }
 
-/// The four guests.
+/// Four embedded guests of the campaign, and the threads that send streams.
 #[derive(Debug)]
 pub(crate) struct EmbeddedGuests {
     guests: Vec<Arc<EmbeddedGuest>>,
@@ -59,7 +60,7 @@ impl EmbeddedGuests {
         self.guests.len()
     }
 
-    /// Waits until every guest has a link.
+    /// Waits until every embedded guest has a link.
     pub(crate) fn wait_links(&self) -> Result<()> {
         for guest in &self.guests {
             ensure!(guest.wait_link(PATIENCE), "{}: the link stays down", guest.name());
@@ -67,17 +68,17 @@ impl EmbeddedGuests {
         Ok(())
     }
 
-    /// Starts streams, or ends the pending ones.
+    /// Lets the second pair of guests send streams, or stops it after the pending streams.
     pub(crate) fn let_flow(&self, flowing: bool) {
         self.streams.flowing.store(flowing, Ordering::Release);
     }
 
-    /// Starts requests between the first two guests.
+    /// Starts a request every millisecond between the first two guests, and measures interruptions of the answers.
     pub(crate) fn pulse(&self) -> Result<InterruptionMeasurement> {
         Ok(self.guests[0].pulse(address(VFS[1]), PULSE)?)
     }
 
-    /// Waits until `answers` further answers have arrived.
+    /// Waits until `answers` further answers to the requests have arrived.
     pub(crate) fn wait_answers(&self, pulse: &InterruptionMeasurement, answers: u64) -> Result<()> {
         let (goal, deadline) = (pulse.answers() + answers, Instant::now() + 3 * PATIENCE);
         while pulse.answers() < goal {
@@ -87,12 +88,12 @@ impl EmbeddedGuests {
         Ok(())
     }
 
-    /// Returns the number of bytes sent and compared.
+    /// Returns the number of bytes that streams have carried and that were compared.
     pub(crate) fn bytes(&self) -> u64 {
         self.streams.bytes.load(Ordering::Acquire)
     }
 
-    /// Returns the guests that have ended, and the errors of streams since the last call.
+    /// Returns the embedded guests that have ended, and the errors of streams since the last call.
     pub(crate) fn losses(&self) -> [Vec<String>; 2] {
         let ended = |guest: &Arc<EmbeddedGuest>| Some(format!("{}: {}", guest.name(), guest.stats().err()?));
         let ended = self.guests.iter().filter_map(ended).collect();

@@ -1,4 +1,4 @@
-//! Resources of keeper and host, and the machine's processor time.
+//! Resources that keeper and host hold, and the machine's processor time.
 
 use crate::served::HostWithKeeper;
 use anyhow::{Context, Result};
@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Descriptors and memory of a process.
+/// Open descriptors and memory of the keeper's or the host's process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct ProcessResources {
     /// Number of open descriptors, by kind of target.
     pub(crate) descriptors: BTreeMap<String, usize>,
-    /// Memory of the process's own, without guests' memory, KiB.
+    /// Memory of the process's own (anonymous), without guests' memory, KiB.
     pub(crate) own_kib: u64,
     /// Resident memory, guests' included, KiB.
     pub(crate) rss_kib: u64,
@@ -22,7 +22,7 @@ pub(crate) struct ProcessResources {
 }
 
 impl ProcessResources {
-    /// Reads the resources of keeper and host.
+    /// Reads the resources of the keeper and of its host process.
     pub(crate) fn of(served: &HostWithKeeper, host: Pid) -> Result<[Self; 2]> {
         Ok([of(served.keeper.id().cast_signed())?, of(host.as_raw_nonzero().get())?])
     }
@@ -65,7 +65,7 @@ fn kib(text: &str, name: &str) -> Result<u64> {
     Ok(line.trim().trim_end_matches(" kB").parse()?)
 }
 
-/// Processor time of this machine since its start, ticks.
+/// Processor time of this machine since its boot (/proc/stat): all, idle and stolen, ticks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProcessorTicks {
     all: u64,
@@ -84,7 +84,8 @@ impl ProcessorTicks {
         Ok(Self { all: ticks.iter().sum(), idle: idle + waiting, stolen })
     }
 
-    /// Returns the shares of time since `before` that the processors were busy, and that they were another machine's, percent.
+    /// Returns the shares of time since `before` in which the processors were busy, and in which they served another
+    /// machine, percent.
     pub(crate) fn since(self, before: Self) -> [f64; 2] {
         let percent = |ticks: u64| 100.0 * ticks as f64 / (self.all - before.all).max(1) as f64;
         let idle = percent(self.idle.saturating_sub(before.idle));

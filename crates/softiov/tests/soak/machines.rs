@@ -1,5 +1,5 @@
-//! The Linux guests: virtual machines with stock drivers, each with a VF and a connection to the next, which must all
-//! survive the campaign. A copy of this program inside each compares the bytes.
+//! Linux guests of the campaign: virtual machines with stock drivers, each with a VF and a connection to the next,
+//! which must all survive the campaign. A copy of this program inside each compares the bytes.
 
 use crate::connection::{BLOCK, FINISH, HOLD, RECEIVED};
 use crate::served::HostWithKeeper;
@@ -7,18 +7,18 @@ use anyhow::{Context, Result, bail, ensure};
 use linux_guest::{BackgroundScript, BootFiles, GuestError, KernelSeries, LinuxGuest};
 use std::time::{Duration, Instant};
 
-/// VFs of the machines.
+/// Numbers of the Linux guests' VFs.
 const VFS: [u8; 3] = [4, 5, 6];
 const BOOT: Duration = Duration::from_secs(240);
 const COMMAND: Duration = Duration::from_secs(120);
-/// Time for links and connections to recover. Stock igbvf restarts at most every 10 seconds, and TCP doubles its
+/// Timeout for links and connections to recover. Stock igbvf restarts at most every 10 seconds, and TCP doubles its
 /// retransmission timeout.
 const PATIENCE: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(200);
-/// Bytes that prove that a connection works.
+/// Number of further bytes that prove that a connection works.
 const ALIVE: u64 = 4 * BLOCK as u64;
 
-/// A machine. It receives from one of the others, and sends to the other.
+/// Linux guest of the campaign, with the programs in it that receive from one other guest and send to another.
 #[derive(Debug)]
 struct SoakMachine {
     linux: LinuxGuest,
@@ -26,11 +26,11 @@ struct SoakMachine {
     sender: BackgroundScript,
 }
 
-/// All machines; none if the campaign has only embedded guests.
+/// All Linux guests of the campaign; none if it has only embedded guests.
 #[derive(Debug)]
 pub(crate) struct MachineGroup {
     machines: Vec<SoakMachine>,
-    /// Bytes that were compared at the end of connections.
+    /// Number of bytes that the receivers had compared when their connections ended.
     bytes: u64,
 }
 
@@ -74,14 +74,14 @@ impl MachineGroup {
         self.machines.len()
     }
 
-    /// Starts or stops the traffic on their connections.
+    /// Starts or stops the traffic on the connections between the Linux guests.
     pub(crate) fn let_flow(&self, flowing: bool) -> Result<()> {
         let script = if flowing { format!("rm -f {HOLD}") } else { format!("touch {HOLD}") };
         self.machines.iter().try_for_each(|machine| machine.linux.check(&script, COMMAND).map(drop))?;
         Ok(())
     }
 
-    /// Returns the machines and the connections that have ended.
+    /// Returns a description of each Linux guest and of each connection that has ended.
     pub(crate) fn losses(&mut self) -> [Vec<String>; 2] {
         let (mut machines, mut connections) = (Vec::new(), Vec::new());
         for machine in &mut self.machines {
@@ -131,21 +131,21 @@ impl MachineGroup {
         Ok(())
     }
 
-    /// Returns the number of bytes that were compared.
+    /// Returns the number of bytes that ended connections carried and that were compared.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 }
 
 impl SoakMachine {
-    /// Returns the number of bytes received.
+    /// Returns the number of bytes that this guest's receiver has received so far.
     fn received(&self) -> Result<u64> {
         let text = self.linux.check(&format!("cat {RECEIVED} 2>/dev/null || echo 0"), COMMAND)?;
         // The file exists a moment before its number.
         Ok(text.trim().parse().unwrap_or(0))
     }
 
-    /// Returns the output of a connection's end that has ended.
+    /// Returns a message with the errors of this guest's sender or receiver if one has ended.
     fn ended(&self) -> Option<String> {
         let name = self.linux.name();
         [("sender", &self.sender), ("receiver", &self.receiver)].into_iter().find_map(|(who, running)| {
@@ -157,7 +157,7 @@ impl SoakMachine {
         })
     }
 
-    /// Returns the state of a guest that receives nothing.
+    /// Returns the network state of a guest that receives nothing, as text for an error message.
     fn silent(&self, received: u64) -> String {
         const SCRIPT: &str = "ip -s link show eth0; ip neigh; dmesg | tail -n 25";
         let known = self.linux.check(SCRIPT, COMMAND).unwrap_or_else(|error| error.to_string());

@@ -1,8 +1,8 @@
-//! Random numbers from a seed (splitmix64).
+//! Random numbers from a seed (splitmix64), for the campaign's moments and bytes.
 
 use std::time::Duration;
 
-/// State of the generator.
+/// State of the splitmix64 generator.
 #[derive(Debug)]
 pub(crate) struct RandomGenerator(pub(crate) u64);
 
@@ -15,7 +15,7 @@ impl RandomGenerator {
         z ^ (z >> 31)
     }
 
-    /// Returns a number below `end`, which is not 0.
+    /// Returns a random number below `end`, which is not 0.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
@@ -27,7 +27,7 @@ impl RandomGenerator {
         }
     }
 
-    /// Returns a duration shorter than `end`.
+    /// Returns a random duration shorter than `end`.
     pub(crate) fn time(&mut self, end: Duration) -> Duration {
         Duration::from_micros(self.below(end.as_micros() as u64))
     }

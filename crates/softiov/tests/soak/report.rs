@@ -5,22 +5,22 @@ use serde::Serialize;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// Interruptions, as measured.
+/// Longest interruptions that embedded guests measured in each event, by kind of event.
 #[derive(Debug, Default)]
 pub(crate) struct CampaignInterruptions {
     pub(crate) hand_overs: Vec<Duration>,
-    /// Crashes after which the keeper started the next host at once.
+    /// Interruptions by crashes after which the keeper started the next host at once.
     pub(crate) kills: Vec<Duration>,
-    /// Crashes after which the keeper delayed the next host, because there had been too many.
+    /// Interruptions by crashes after which the keeper delayed the next host, because there had been too many.
     pub(crate) kills_with_wait: Vec<Duration>,
-    /// Without an event: the share of the machine itself.
+    /// Longest interruptions before events: the share of the machine itself.
     pub(crate) quiet: Vec<Duration>,
     /// Time from an event until every connection of Linux guests had carried more.
     pub(crate) recoveries: Vec<Duration>,
 }
 
 impl CampaignInterruptions {
-    /// Prints progress.
+    /// Prints the campaign's progress to standard error.
     pub(crate) fn say(&self, number: u32, all: u32, start: Instant, lost: usize) {
         let worst = |gaps: &[Duration]| gaps.iter().max().copied().unwrap_or_default();
         eprintln!(
@@ -47,7 +47,7 @@ impl CampaignInterruptions {
     }
 }
 
-/// Distribution of interruptions, milliseconds.
+/// Distribution of the interruptions by one kind of event: count, percentiles and maximum, milliseconds.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct InterruptionDistribution {
     pub(crate) what: &'static str,
@@ -70,7 +70,7 @@ impl InterruptionDistribution {
     }
 }
 
-/// A loss that fails the campaign.
+/// Kind and description of a loss that makes the campaign fail.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CampaignFailure {
@@ -80,11 +80,11 @@ pub(crate) enum CampaignFailure {
     Other(String),
 }
 
-/// Outcome of a campaign.
+/// Outcome of a soak campaign, as the JSON report has it.
 #[derive(Debug, Serialize)]
 pub(crate) struct CampaignOutcome {
     pub(crate) seed: u64,
-    /// The port's way to wait, as in its configuration.
+    /// Way in which the port waits for doorbells: `sleep`, `mapped` or `busy`.
     pub(crate) wait: String,
     pub(crate) seconds: u64,
     pub(crate) embedded_guests: usize,
@@ -94,10 +94,10 @@ pub(crate) struct CampaignOutcome {
     /// Bytes compared between embedded guests.
     pub(crate) bytes_embedded: u64,
     pub(crate) bytes_linux: u64,
-    /// Resources before and after.
+    /// Resources of keeper and host, each before and after the campaign.
     pub(crate) keeper: [ProcessResources; 2],
     pub(crate) host: [ProcessResources; 2],
-    /// Shares of time that this machine's processors were busy, and that they were another machine's, percent.
+    /// Shares of time in which this machine's processors were busy, and in which they served another machine, percent.
     pub(crate) busy: f64,
     pub(crate) stolen: f64,
     pub(crate) losses: Vec<CampaignFailure>,

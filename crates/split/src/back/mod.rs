@@ -108,7 +108,7 @@ pub struct VifCounters {
     pub unwritable: u64,
 }
 
-/// State of an interface in the back end.
+/// State of a guest's interface in the back end.
 #[derive(Debug)]
 struct VifState {
     worker: usize,
@@ -141,7 +141,7 @@ struct VifState {
     counters: VifCounters,
 }
 
-/// Work queues of one back-end worker. Other workers only append to `released`.
+/// Work queues of a back-end worker for its interfaces. Other workers only append to `released`.
 #[derive(Debug)]
 struct BackendWorker<M> {
     /// Interfaces with frames to send, in the order in which the worker serves them.
@@ -231,7 +231,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         vif
     }
 
-    /// Sends a guest an event once it was given `frames` frames since the last, or on
+    /// Delays events to guests: a guest gets one after `frames` frames, or on
     /// [`NetworkBackend::notify_withheld`].
     pub fn notify_every(&mut self, frames: u32) {
         self.batch = frames.max(1);

@@ -80,7 +80,7 @@ impl FrameStore {
         Some(key)
     }
 
-    /// Frees a frame of the store. Keys are not copied, so a frame is freed once.
+    /// Frees a frame of the store. Handles are not copied, so a frame is freed once.
     pub(super) fn put(&mut self, FrameHandle(at): FrameHandle) {
         self.free.push(at);
     }

@@ -55,7 +55,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         true
     }
 
-    /// Returns `true` if a worker has frames to copy.
+    /// Returns `true` if a back-end worker has frames to copy to guests.
     #[must_use]
     pub fn may_receive(&self, worker: usize) -> bool {
         !self.workers[worker].queue.is_empty()

@@ -42,7 +42,7 @@ struct FrameRequests {
     segment: Option<u16>,
 }
 
-/// Error of requests that do not delimit a frame, so the ring is unusable.
+/// Error: the requests on the transmit ring do not delimit a frame, so the ring is unusable.
 struct MalformedTransmitRequests;
 
 impl<M: Copy + Debug> NetworkBackend<M> {
@@ -296,7 +296,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         count
     }
 
-    /// Returns the granted address of a frame's piece.
+    /// Returns the granted address of a piece of a frame or `None` if the piece's request is no longer pending.
     pub(super) fn granted(&self, worker: usize, piece: MappedFramePiece) -> Option<super::GrantedAddress> {
         let pending = self.workers[worker].pending[usize::from(piece.slot)].as_ref()?;
         Some(super::GrantedAddress { vif: pending.vif, reference: pending.reference, offset: piece.offset })

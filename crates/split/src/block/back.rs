@@ -113,7 +113,7 @@ impl<M: Copy + Debug> BlockBackend<M> {
         self.counters
     }
 
-    /// Returns the number of requests at the disk.
+    /// Returns the number of block requests that the disk has not completed.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.pending.iter().flatten().count()
@@ -154,8 +154,8 @@ impl<M: Copy + Debug> BlockBackend<M> {
         true
     }
 
-    /// Copies the next request with its segments. Guests publish whole requests, so an incomplete one makes
-    /// the ring invalid.
+    /// Takes the next block request with its segments from the ring. Guests publish whole requests, so an
+    /// incomplete one makes the ring invalid.
     fn next<H: BlockBackendHal<Mapping = M>>(
         &mut self,
         host: &mut H,
@@ -187,8 +187,8 @@ impl<M: Copy + Debug> BlockBackend<M> {
         None
     }
 
-    /// Checks a request and maps its pages. Returns its command, or `None` with nothing mapped if it is
-    /// invalid.
+    /// Checks a block request and maps its pages. Returns its disk command, or `None` with nothing mapped if
+    /// it is invalid.
     fn check<H: BlockBackendHal<Mapping = M>>(
         &self,
         tag: u8,
@@ -219,7 +219,7 @@ impl<M: Copy + Debug> BlockBackend<M> {
         Some((BlockCommand { tag, write, sector: header.sector, sectors: sectors as u32 }, pages))
     }
 
-    /// Puts a request's response, which occupies all slots of the request.
+    /// Puts a block request's response on the ring, in all slots of the request, and publishes the response.
     fn answer<H: BlockBackendHal<Mapping = M>>(
         &mut self,
         id: u16,

@@ -95,7 +95,7 @@ impl BlockRequestSegment {
 }
 
 impl BlockResponse {
-    /// Response in the slot of a segment.
+    /// Response that fills the slot of a segment of an answered request.
     const PIECE: Self = Self { id: 0, status: status::NULL };
 
     fn emit(self) -> RingSlot {

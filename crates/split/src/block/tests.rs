@@ -23,7 +23,7 @@ struct SharedBlockState {
     grants: GrantTables,
     service: DomainId,
     guest: DomainId,
-    /// Mapped pages, and events sent to the front end and to the back end.
+    /// Number of pages that the back end has mapped; then numbers of events sent to the front end and to the back end.
     mapped: u32,
     to_front: u32,
     to_back: u32,
@@ -117,7 +117,7 @@ impl SplitBlockFixture {
         core::iter::from_fn(|| self.front.take(&mut self.shared)).collect()
     }
 
-    /// Writes slots directly into the ring, as a hostile guest may.
+    /// Writes slots into the shared ring and publishes them without the front end, as a hostile guest may.
     fn write(&mut self, slots: &[[u8; 12]]) {
         let page = &mut self.shared.ring;
         for slot in slots {
@@ -292,7 +292,8 @@ fn block_response_to_an_unknown_request_is_ignored() {
     assert_eq!((bench.done(), bench.front.in_flight()), (Vec::new(), 1));
 }
 
-/// Fills all slots and indices with noise. The work stays bounded, and only pages of requests at the disk stay mapped.
+/// Fills the ring's slots and index with random values. The work stays bounded, and only pages of requests at the disk
+/// stay mapped.
 #[test]
 fn random_ring_contents_do_not_panic_the_block_back_end() {
     let mut state = 1u64;

@@ -21,7 +21,7 @@ pub(super) struct SegmentMerger {
     waiting: Option<FrontendReceivedFrame>,
 }
 
-/// Offsets of the parts of a TCP segment in its frame.
+/// Sequence and acknowledgement numbers of a TCP segment, and the offsets of its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TcpSegmentOffsets {
     sequence: u32,
@@ -36,25 +36,25 @@ impl SegmentMerger {
         Self { buffer: alloc::vec![0; MAX_FRAME].into(), waiting: None }
     }
 
-    /// Returns `true` if a frame that could not be merged is waiting.
+    /// Returns `true` if the frame that was read ahead is waiting because it could not be merged.
     pub(super) fn has_frame(&self) -> bool {
         self.waiting.is_some()
     }
 
-    /// Copies the waiting frame to the front of `into`.
+    /// Copies the waiting frame to the front of `into`, and returns its description.
     pub(super) fn take(&mut self, into: &mut [u8]) -> Option<FrontendReceivedFrame> {
         let received = self.waiting.take()?;
         into.get_mut(..received.length)?.copy_from_slice(&self.buffer[..received.length]);
         Some(received)
     }
 
-    /// Returns the buffer for the next frame of the ring.
+    /// Returns the buffer into which the next frame of the ring is read ahead.
     pub(super) fn next(&mut self) -> &mut [u8] {
         &mut self.buffer
     }
 
-    /// Appends the next frame to the one in `frame`. Returns the new length, or `None` if it cannot be merged
-    /// and waits. Frames that stayed in the machine are not merged, as most were never segmented.
+    /// Merges the frame that was read ahead into the one in `frame`. Returns the merged length, or `None` if the frame
+    /// cannot be merged and waits. Frames that stayed in the machine are not merged, as most were never segmented.
     pub(super) fn append(
         &mut self,
         frame: &mut [u8],
@@ -103,7 +103,8 @@ fn is_same_stream(one: (&[u8], TcpSegmentOffsets), two: (&[u8], TcpSegmentOffset
     one.1.payload == two.1.payload && fixed.into_iter().all(same) && same(options)
 }
 
-/// Appends the payload of `next`, if it is the next segment.
+/// Appends the payload of segment `next` to the segment in `frame`, if it follows in the same stream. Returns the
+/// merged length.
 fn join(frame: &mut [u8], length: usize, next: &[u8]) -> Option<usize> {
     let (one, two) = (segment(frame.get(..length)?)?, segment(next)?);
     let follows = two.sequence == one.sequence.wrapping_add((one.end - one.payload) as u32);
@@ -133,7 +134,7 @@ mod tests {
     use alloc::vec::Vec;
     use proptest::prelude::{any, prop, proptest};
 
-    /// Returns a segment of `bytes` bytes, whose contents encode their position in the stream.
+    /// Returns a frame with a TCP segment of `bytes` payload bytes, which encode their positions in the stream.
     fn frame(sequence: u32, bytes: usize) -> Vec<u8> {
         let mut frame = vec![0; TCP + 32 + bytes];
         frame[12..15].copy_from_slice(&[8, 0, 0x45]);

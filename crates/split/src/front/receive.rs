@@ -101,7 +101,7 @@ impl NetworkFrontend {
         self.has_received(hal)
     }
 
-    /// Takes the next response and ends the grant of its page.
+    /// Takes the next receive response off the ring and ends the grant of its page.
     fn take<H: NetworkFrontendHal>(&mut self, hal: &mut H) -> Option<(u32, crate::ring::RingSlot)> {
         let (index, slot) = self.receive.ring.take(&hal.rings().receive)?;
         let id = (index % SLOTS) as usize;
@@ -111,7 +111,7 @@ impl NetworkFrontend {
         Some((index, slot))
     }
 
-    /// Assembles a frame from its first response and the following ones.
+    /// Assembles a received frame in `into` from its first response and the following ones.
     fn assemble<H: NetworkFrontendHal>(
         &mut self,
         hal: &mut H,

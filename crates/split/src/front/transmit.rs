@@ -57,7 +57,7 @@ impl FrontendTransmitQueue {
         Some(ids)
     }
 
-    /// Puts one piece on the ring, which must have room.
+    /// Copies a piece of a frame to its page, and puts the request for it on the ring, which must have room.
     fn put<H: NetworkFrontendHal>(
         &mut self,
         hal: &mut H,

@@ -106,7 +106,7 @@ impl FrontRing {
         is_event_due(old, self.put, page.request_event)
     }
 
-    /// Returns the number of pending responses.
+    /// Returns the number of published responses that the front end has not taken.
     ///
     /// # Errors
     /// [`RingOverrun`] if there are more responses than requests.
@@ -142,7 +142,7 @@ pub struct BackRing {
 }
 
 impl BackRing {
-    /// Returns the number of pending requests.
+    /// Returns the number of published requests that the back end has not taken.
     ///
     /// # Errors
     /// [`RingOverrun`] if there are more requests than free slots.

@@ -75,7 +75,7 @@ fn ring_request_before_the_final_check_is_seen_by_the_check() {
     assert_eq!(back.pending(&page), Ok(1), "the final check sees the request");
 }
 
-/// Checks that no request stays without an event and unseen. Tries every order of two puts, two publications, an event
+/// Checks that the back end sees every request or gets an event for it. Tries every order of two publications, an event
 /// request and a check.
 #[test]
 fn ring_loses_no_event_in_any_order_of_operations() {

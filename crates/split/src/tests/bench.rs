@@ -14,7 +14,7 @@ use hypervisor::domain::{DomainId, DomainKind};
 use hypervisor::grant::{GrantAccess, GrantAddress, GrantHandle, GrantReference, GrantTables};
 use i82576::MacAddress;
 
-/// Grants, rings and events that the two halves share.
+/// Grant tables, rings and pending events that the front ends share with the back end.
 pub(super) struct SharedNetworkState {
     pub(super) grants: GrantTables,
     pub(super) rings: Vec<InterfaceRings>,
@@ -30,13 +30,13 @@ pub(super) struct SplitNetworkFixture {
     fronts: Vec<NetworkFrontend>,
 }
 
-/// A guest's view of the shared state.
+/// Machine interface of one guest's front end, over the shared state.
 struct GuestFrontendHal<'a> {
     shared: &'a mut SharedNetworkState,
     vif: VifIndex,
 }
 
-/// Returns a frame that carries a number at the start of its payload.
+/// Returns a frame of `length` bytes that carries `number` at the start of its payload.
 pub(super) fn frame(length: usize, number: u8) -> Vec<u8> {
     (0..length).map(|at| if at == 14 { number } else { (at % 251) as u8 }).collect()
 }
@@ -160,7 +160,7 @@ impl SplitNetworkFixture {
         (&mut self.fronts[usize::from(vif.0)], GuestFrontendHal { shared: &mut self.shared, vif })
     }
 
-    /// Sends a frame of a guest and notifies the back end.
+    /// Sends a frame through the front end of a guest, and delivers its event to the back end.
     pub(super) fn send(
         &mut self,
         vif: VifIndex,
@@ -174,7 +174,7 @@ impl SplitNetworkFixture {
         sent
     }
 
-    /// Delivers all events to the back end.
+    /// Handles the events of all front ends in the back end.
     pub(super) fn hear(&mut self) {
         self.shared.to_back.drain(..).for_each(|vif| self.backend.event(vif));
     }
@@ -195,7 +195,7 @@ impl SplitNetworkFixture {
         self.backend.release(worker, &mut self.shared, usize::MAX)
     }
 
-    /// Notifies a worker's guests of all frames of which they were not notified.
+    /// Sends a worker's guests the events that the back end withheld.
     pub(super) fn notify_withheld(&mut self, worker: usize) {
         self.backend.notify_withheld(worker, &mut self.shared);
     }
@@ -226,19 +226,20 @@ impl SplitNetworkFixture {
         frames
     }
 
-    /// Copies the frames that a worker has queued to their guests.
+    /// Copies up to 64 queued frames of a worker to their guests. Returns the number of frames.
     pub(super) fn copy(&mut self, worker: usize) -> usize {
         self.backend.receive(worker, &mut self.shared, 64)
     }
 
-    /// Copies the frames that a worker has queued, and runs the first worker's releases.
+    /// Copies queued frames of a worker to their guests, then releases pages that worker 0 mapped. Returns the number
+    /// of frames.
     pub(super) fn turn(&mut self, worker: usize) -> usize {
         let frames = self.copy(worker);
         self.release(0);
         frames
     }
 
-    /// Delivers a frame from a card to an interface.
+    /// Delivers a frame to an interface, as if a card had received the frame. Returns `false` if the frame was dropped.
     pub(super) fn arrive(&mut self, frame: &[u8], to: VifIndex) -> bool {
         let key = self.backend.allocate().expect("there is room for all that is posted");
         self.backend.buffer(&key)[..frame.len()].copy_from_slice(frame);
@@ -246,7 +247,7 @@ impl SplitNetworkFixture {
         self.deliver(key, to)
     }
 
-    /// Takes all pending frames of a guest.
+    /// Receives all pending frames of a guest, without an event request.
     pub(super) fn take_all(&mut self, vif: VifIndex) -> Vec<(Vec<u8>, PendingOffloads)> {
         let (front, mut side) = self.front(vif);
         let mut buffer = vec![0; MAX_FRAME];
@@ -262,7 +263,7 @@ impl SplitNetworkFixture {
         front.receive_done(&mut side)
     }
 
-    /// Polls a guest until no frame is left.
+    /// Receives frames of a guest until none is pending, and then requests an event.
     pub(super) fn received(&mut self, vif: VifIndex) -> Vec<(Vec<u8>, PendingOffloads)> {
         let mut all = self.take_all(vif);
         while self.receive_done(vif) {
@@ -271,7 +272,7 @@ impl SplitNetworkFixture {
         all
     }
 
-    /// Frees the pages of a guest's sent frames.
+    /// Frees the transmit pages of a guest's sent frames. Returns the number of pages.
     pub(super) fn clean(&mut self, vif: VifIndex) -> usize {
         let (front, mut side) = self.front(vif);
         front.clean(&mut side)
@@ -289,7 +290,7 @@ impl SplitNetworkFixture {
         self.shared.to_guests[usize::from(vif.0)]
     }
 
-    /// Overwrites every page that a guest sends from.
+    /// Overwrites every transmit page of a guest.
     pub(super) fn scribble(&mut self, vif: VifIndex) {
         let guest = self.shared.guest(vif);
         let own = self.shared.grants.domain(guest).unwrap();

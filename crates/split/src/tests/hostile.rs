@@ -159,7 +159,8 @@ fn repeated_events_queue_an_interface_once() {
     assert_eq!((bench.take(0), bench.take(0)), (TransmitPollOutcome::Nothing, TransmitPollOutcome::Idle));
 }
 
-/// Fills all slots and indices with noise. The work stays bounded, and the other guest is unaffected.
+/// Fills a guest's ring slots and index with random values. The work stays bounded, and the other guest is
+/// unaffected.
 #[test]
 fn random_ring_contents_do_not_panic_the_back_end() {
     let mut state = 1u64;

@@ -144,8 +144,8 @@ fn guest_gets_one_event_per_batch_and_none_while_polling() {
     assert_eq!(bench.events_to(A), 2);
 }
 
-/// The front end has polled, the back end publishes, and only then the front end requests an event: the check
-/// afterwards finds the frame.
+/// Lets the back end publish a frame after the front end's last poll and before its event request: the check
+/// after the request finds the frame.
 #[test]
 fn no_frame_is_lost_between_poll_and_event_request() {
     let mut bench = SplitNetworkFixture::new(1, 1);

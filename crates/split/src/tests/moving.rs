@@ -114,7 +114,7 @@ fn polling_guest_is_sent_no_event() {
     assert_eq!(bench.received(A).len(), 8);
 }
 
-/// Operation of the property test on guests and workers.
+/// Operation of the property test, with the indices of its interface and worker.
 #[derive(Debug, Clone, Copy)]
 enum GuestWorkerOperation {
     Arrive(u8),
@@ -141,7 +141,7 @@ fn operations() -> impl Strategy<Value = Vec<GuestWorkerOperation>> {
     prop::collection::vec(operation, 0..300)
 }
 
-/// Three guests on three workers, with the frames each was sent and has received, by number.
+/// Three guests on three workers, with the numbers of the frames that each guest was sent and has received.
 struct GuestWorkerModel {
     bench: SplitNetworkFixture,
     next: [u8; 3],
@@ -150,8 +150,8 @@ struct GuestWorkerModel {
 }
 
 impl GuestWorkerModel {
-    /// Performs a random operation of the test. Frames to each guest are numbered on arrival; frames that guests send
-    /// go to the first.
+    /// Performs an operation of the property test. Frames that arrive for a guest are numbered; frames that guests send
+    /// are dropped.
     fn operation(&mut self, operation: GuestWorkerOperation) {
         let all = [VifIndex(0), VifIndex(1), VifIndex(2)];
         let Self { bench, next, sent, received } = self;

@@ -1,4 +1,4 @@
-//! Client of the protocol: encodes requests into an [`MessageOutbox`] and matches replies with them.
+//! Client of the vfio-user protocol: encodes requests into a [`MessageOutbox`] and matches replies with them.
 //!
 //! A server may send requests of its own, to access memory by message (DMA_READ, DMA_WRITE); this client treats
 //! them as an error. Any number of requests may be pending; replies come in their order.
@@ -97,8 +97,8 @@ impl<F> Client<F> {
         self.request(out, Command::DeviceGetInfo, &[body.as_bytes()], Vec::new())
     }
 
-    /// Requests [`ReplyContents::Region`] in a reply body of at most `room` bytes. With room for the fixed part only
-    /// (32 bytes), the answer's `argsz` is the size of the whole.
+    /// Requests the properties of a region ([`ReplyContents::Region`]) in a reply body of at most `room` bytes. With
+    /// room for the fixed part only (32 bytes), the answer's `argsz` is the size of the whole.
     pub fn region_info<G>(&mut self, out: &mut MessageOutbox<G>, index: u32, room: u32) -> u16 {
         let body =
             RegionInfoBody { argsz: U32::new(room), index: U32::new(index), ..RegionInfoBody::default() };
@@ -125,7 +125,8 @@ impl<F> Client<F> {
         self.request(out, Command::DmaMap, &[body.as_bytes()], fd.into_iter().collect())
     }
 
-    /// Requests the unmapping of the DMA windows inside this range. Keep the windows' memory until the reply.
+    /// Requests the unmapping of all DMA windows inside the `size` bytes at `iova`. Keep the windows' memory until the
+    /// reply.
     pub fn dma_unmap<G>(&mut self, out: &mut MessageOutbox<G>, iova: u64, size: u64) -> u16 {
         self.unmap(out, 0, iova, size)
     }
@@ -145,7 +146,7 @@ impl<F> Client<F> {
         self.request(out, Command::DmaUnmap, &[body.as_bytes()], Vec::new())
     }
 
-    /// Reads `count` bytes of a region, at most 1 MiB; the answer is [`ReplyContents::Data`].
+    /// Reads `count` bytes of a region, at most 1 MiB; the reply is [`ReplyContents::Data`].
     pub fn read<G>(&mut self, out: &mut MessageOutbox<G>, region: u32, offset: u64, count: u32) -> u16 {
         let body = access(region, offset, count);
         self.request(out, Command::RegionRead, &[body.as_bytes()], Vec::new())
@@ -281,7 +282,7 @@ impl<F> Client<F> {
     }
 }
 
-/// Returns the maximum body of a message: the limit for replies to known commands, else 0.
+/// Returns the maximum body of a server's message in bytes: the limit for replies to known commands, else 0.
 fn max_body(header: &MessageHeader) -> usize {
     match (header.kind(), Command::from_number(header.command.get())) {
         (MessageType::Reply, Some(command)) => command.max_reply_body(),

@@ -1,4 +1,4 @@
-//! Parses replies, without trusting the server's lengths or offsets.
+//! Parses the replies of a vfio-user server, without trusting their lengths or offsets.
 
 use alloc::vec::Vec;
 
@@ -25,7 +25,7 @@ pub struct ServerReply<'a, F> {
     pub fds: Vec<F>,
 }
 
-/// Contents of a successful reply.
+/// Contents of a reply to a successful request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplyContents<'a> {
     /// The request succeeded; the reply has no data.
@@ -39,17 +39,17 @@ pub enum ReplyContents<'a> {
         /// Capabilities that the server accepted.
         capabilities: VersionCapabilities,
     },
-    /// Reply to `device_info`.
+    /// Reply to `device_info`: the properties of the device.
     DeviceInfo(DeviceInfo),
-    /// Reply to `region_info`.
+    /// Reply to `region_info`: the properties of a region.
     Region(RegionLayout),
-    /// Reply to `irq_info`.
+    /// Reply to `irq_info`: the properties of an interrupt type.
     Irq(IrqInfo),
-    /// Reply to `read`.
+    /// Reply to `read`: the bytes of the region.
     Data(&'a [u8]),
 }
 
-/// Region as the server describes it.
+/// Properties of a region, as the server describes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegionLayout {
     /// Bytes of the full reply about the region; if they exceed the room, request again with that much.

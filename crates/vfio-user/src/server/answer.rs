@@ -39,8 +39,8 @@ impl<'a, F> ReplyWriter<'a, F> {
         }
     }
 
-    /// Sends success with `start` and `data` bytes, which it returns to be filled in; only if a reply is
-    /// [`wanted`](Self::wanted).
+    /// Sends the reply of a successful request with a body of `start` and `data` more bytes, and returns
+    /// these bytes to be filled in. Call it only if a reply is [`wanted`](Self::wanted).
     pub(super) fn send_data(&mut self, start: &[u8], data: usize) -> &mut [u8] {
         self.out.message_with_data(&self.request.reply(start.len() + data), start, data)
     }

@@ -1,4 +1,4 @@
-//! Interface between a vfio-user session and the device that it serves.
+//! Interface between a vfio-user session and the device that the session serves.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -6,7 +6,7 @@ use core::ops::Range;
 use crate::types::{DeviceInfo, IrqInfo, SparseArea};
 use crate::wire::Errno;
 
-/// Region as the device describes it.
+/// Properties of a region, as the device describes them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RegionInfo<'a> {
     /// Size of the device's region in bytes; 0 for a missing region.
@@ -62,14 +62,14 @@ pub enum IrqChange<F> {
         /// Eventfd of each vector, not empty.
         fds: Vec<F>,
     },
-    /// Removes the eventfds of vectors, while the type stays enabled.
+    /// Removes the eventfds of vectors, while the interrupt type stays enabled.
     Deassign {
         /// Interrupt type of the vectors.
         index: u32,
         /// Vectors that lose their eventfds, not empty.
         vectors: Range<u32>,
     },
-    /// Fires a vector now.
+    /// Fires a vector at once.
     Trigger {
         /// Interrupt type of the vector.
         index: u32,
@@ -92,7 +92,7 @@ pub enum IrqChange<F> {
     },
 }
 
-/// State of a request after the device's return.
+/// State of a client's request after the device's function has returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestCompletion {
     /// The device has finished the client's request.
@@ -107,34 +107,36 @@ pub enum RequestCompletion {
 ///
 /// Calls come in the order of the client's messages. An error number is sent to the client unchanged.
 pub trait ServedDevice<F> {
-    /// Returns the numbers of the device's regions and interrupt types.
+    /// Returns the device's flags, and the numbers of its regions and interrupt types.
     fn info(&self) -> DeviceInfo;
 
-    /// Returns region `index`, or `None` if it is out of range. Called at every access, so it must be cheap.
+    /// Returns the properties of region `index`, or `None` if it is out of range. Called at every access, so it must be
+    /// cheap.
     fn region(&self, index: u32) -> Option<RegionInfo<'_>>;
 
     /// Returns a descriptor of a mappable region's memory for the client. Without one the region is described as
     /// not mappable.
     fn region_fd(&mut self, index: u32) -> Option<F>;
 
-    /// Returns interrupt type `index`, or `None` if it is out of range.
+    /// Returns the properties of interrupt type `index`, or `None` if it is out of range.
     fn irq(&self, index: u32) -> Option<IrqInfo>;
 
-    /// Reads `data.len()` bytes inside a readable region into the zeroed `data`.
+    /// Reads `data.len()` bytes from an offset inside a readable region into the zeroed `data`.
     fn read(&mut self, region: u32, offset: u64, data: &mut [u8]);
 
     /// Writes bytes to an offset inside a writable region.
     fn write(&mut self, region: u32, offset: u64, data: &[u8]);
 
-    /// Maps a DMA window. After an error it counts as not mapped. A window that is mapped later may lose its
+    /// Maps a DMA window. After an error the window counts as not mapped. A window that is mapped later may lose its
     /// session meanwhile: [`dma_unmap_all`](Self::dma_unmap_all) is then called before the window exists.
     ///
     /// # Errors
     /// The descriptor is unsuitable, or a limit is reached.
     fn dma_map(&mut self, map: DmaWindow<F>) -> Result<RequestCompletion, Errno>;
 
-    /// Unmaps every window inside this range; there is at least one, and the range cuts none. The device must not
-    /// access them after the return, not even by pending transfers: the client frees the memory after the reply.
+    /// Unmaps every DMA window inside the `size` bytes at `iova`. The range holds at least one window, and cuts none.
+    /// The device must not access them after the return, not even by pending transfers: the client frees the memory
+    /// after the reply.
     fn dma_unmap(&mut self, iova: u64, size: u64);
 
     /// Unmaps all DMA windows of the client.

@@ -32,7 +32,7 @@ impl DmaWindowTable {
         Self { windows: BTreeMap::new(), limit }
     }
 
-    /// Restores the windows that the previous process had mapped.
+    /// Restores the DMA windows that the previous process had mapped.
     pub(super) fn resume(&mut self, windows: impl IntoIterator<Item = (u64, u64)>) {
         self.windows.extend(windows);
     }
@@ -136,8 +136,9 @@ fn parse_map<F>(body: &[u8], mut fds: Vec<F>) -> Result<DmaWindow<F>, Errno> {
     })
 }
 
-/// Returns first and last address of a window of whole pages, which is not empty and does not wrap around. Refuses the
-/// last page of the address space too: no guest has memory there, and the sum of address and size then never overflows.
+/// Returns first and last address of a DMA window; it must have whole pages, not be empty and not wrap around. Refuses
+/// the last page of the address space too: no guest has memory there, and the sum of address and size then never
+/// overflows.
 fn bounds(iova: u64, size: u64) -> Result<(u64, u64), Errno> {
     if size == 0 || !(iova | size).is_multiple_of(DMA_PAGE_SIZE) {
         return Err(Errno::EINVAL);

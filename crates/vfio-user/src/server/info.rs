@@ -1,4 +1,4 @@
-//! Replies about the device: version, device, region and interrupt information.
+//! Replies to the requests for information: protocol version, device, regions and interrupts.
 
 use alloc::vec::Vec;
 
@@ -15,7 +15,7 @@ use crate::wire::{
     VersionBody, VersionCapabilities, region_flags,
 };
 
-/// Reason why no version was negotiated.
+/// Reason why client and server have not negotiated a protocol version.
 pub(super) enum VersionNegotiationError {
     /// The version request is invalid; the client may try again.
     Refused(Errno),
@@ -96,9 +96,9 @@ pub(super) fn irq<F, D: ServedDevice<F>>(
     Ok(())
 }
 
-/// Replies with the layout of a region. Clients request it twice: with room for the fixed part, which has
-/// the size of the whole, and with that room. Capabilities and the region's descriptor come with the second reply
-/// only. Without room for them `cap_offset` is 0 and the flag is clear: QEMU refuses capabilities without an offset.
+/// Replies with the layout of a region. Clients request the layout twice: with room for the fixed part, which has the
+/// size of the whole, and with that room. Capabilities and the region's descriptor come with the second reply only.
+/// Without room for them `cap_offset` is 0 and the flag is clear: QEMU refuses capabilities without an offset.
 pub(super) fn region<F, D: ServedDevice<F>>(
     body: &[u8],
     device: &mut D,
@@ -140,7 +140,7 @@ pub(super) fn region<F, D: ServedDevice<F>>(
     Ok(())
 }
 
-/// Returns the length in bytes of [`sparse_mmap`].
+/// Returns the length in bytes of the list of mappable areas, as [`sparse_mmap`] encodes it.
 fn sparse_length(areas: &[SparseArea]) -> usize {
     let fixed = size_of::<RegionCapabilityHeader>() + size_of::<SparseMmapBody>();
     if areas.is_empty() { 0 } else { fixed + areas.len() * size_of::<SparseAreaBody>() }

@@ -1,4 +1,4 @@
-//! Server of the protocol: one [`ServerSession`] per connection, between a socket and a [`ServedDevice`].
+//! Server of the vfio-user protocol: one [`ServerSession`] per connection, between a socket and a [`ServedDevice`].
 //!
 //! Refused with an error: migration, dirty page tracking, ioeventfds, twin sockets, DMA by message.
 
@@ -27,7 +27,7 @@ use info::VersionNegotiationError;
 /// and one more reply.
 pub const OUTBOX_LIMIT: usize = 256 * 1024;
 
-/// Result of the version negotiation.
+/// Protocol version and capabilities that client and server have agreed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NegotiatedVersion {
     /// Negotiated minor version of the protocol.
@@ -47,8 +47,8 @@ pub enum SessionProgress {
     Starved,
     /// Too many replies are unsent: wait for the socket to become writable, and do not read from it.
     Blocked,
-    /// The device has not finished the last message: call [`ServerSession::complete`] when it has, and do not read from
-    /// the socket before.
+    /// The device has not finished the last message: call [`ServerSession::complete`] when the device has finished, and
+    /// do not read from the socket before.
     Waiting,
 }
 
@@ -156,7 +156,7 @@ impl<F> ServerSession<F> {
         }
     }
 
-    /// Returns the negotiated parameters, after a successful `VERSION`.
+    /// Returns the negotiated version and capabilities, after a successful `VERSION`.
     pub fn negotiated(&self) -> Option<&NegotiatedVersion> {
         self.state.negotiated.as_ref()
     }
@@ -174,7 +174,8 @@ impl<F> ServerSession<F> {
     }
 }
 
-/// Returns the maximum body of a message: the limit for requests, and 0 for replies, which are never expected.
+/// Returns the maximum body of a client's message in bytes: the limit for requests, and 0 for replies, which are never
+/// expected.
 fn max_body(header: &MessageHeader) -> usize {
     match (header.kind(), Command::from_number(header.command.get())) {
         (MessageType::Command, Some(command)) => command.max_request_body(),
@@ -292,7 +293,7 @@ impl SessionState {
     }
 }
 
-/// Returns the command and its body, if the message is valid and the command supported.
+/// Returns a message's command and its body, if the message is valid and the command supported.
 fn check<'a>(header: &MessageHeader, body: MessageBody<'a>) -> Result<(Command, &'a [u8]), Errno> {
     if header.kind() == MessageType::Unknown || header.is_error() {
         return Err(Errno::EINVAL);

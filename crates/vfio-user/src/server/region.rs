@@ -60,7 +60,7 @@ pub(super) fn write<F, D: ServedDevice<F>>(
     Ok(())
 }
 
-/// Serves a request that writes several values of up to 8 bytes, in order.
+/// Serves a `REGION_WRITE_MULTI` request, which writes several values of up to 8 bytes, in order.
 pub(super) fn write_multi<F, D: ServedDevice<F>>(
     counters: &mut SessionCounters,
     body: &[u8],
@@ -106,7 +106,7 @@ fn store<F, D: ServedDevice<F>>(
     }
 }
 
-/// Returns true if the whole access lies in a region that has `flag`.
+/// Returns true if the whole access lies in a region that has `flag` (readable or writable).
 fn allowed<F, D: ServedDevice<F>>(device: &D, region: u32, offset: u64, count: usize, flag: u32) -> bool {
     let Some(info) = device.region(region) else { return false };
     let end = offset.checked_add(count as u64);

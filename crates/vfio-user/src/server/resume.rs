@@ -1,4 +1,4 @@
-//! Continues a session in the next process.
+//! Continues a session with a client in the next process of the server.
 //!
 //! The session's owner keeps for a successor: the bytes of unhandled messages ([`ServerSession::undone`] returns their
 //! number), in the socket or elsewhere; and, once messages up to there are handled, the first part of an incomplete
@@ -23,7 +23,7 @@ impl<F> ServerSession<F> {
         session
     }
 
-    /// Restores the incomplete message and its descriptors, before any push.
+    /// Restores the incomplete message of the other process and its descriptors, before any push.
     ///
     /// # Errors
     /// The partial message is invalid: no session can have left it.

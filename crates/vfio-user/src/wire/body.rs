@@ -57,7 +57,7 @@ pub struct DeviceInfoBody {
     pub num_irqs: U32,
 }
 
-/// Body of `DEVICE_GET_REGION_INFO`, request and reply; capabilities may follow in the reply.
+/// Body of `DEVICE_GET_REGION_INFO`, request and reply; region capabilities may follow in the reply.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct RegionInfoBody {
@@ -162,7 +162,7 @@ pub struct MultiWriteBody {
     pub wr_cnt: U64,
 }
 
-/// Write of a value, in a `REGION_WRITE_MULTI`.
+/// Value that a `REGION_WRITE_MULTI` writes, with its destination.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct MultiWriteEntry {

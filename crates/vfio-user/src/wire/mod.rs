@@ -63,7 +63,7 @@ pub mod irq_flags {
     pub const MASKABLE: u32 = 1 << 1;
     /// A vector of the type is masked when it fires.
     pub const AUTOMASKED: u32 = 1 << 2;
-    /// The type's vectors are enabled as one set.
+    /// The vectors of the interrupt type are enabled as one set.
     pub const NORESIZE: u32 = 1 << 3;
 }
 
@@ -75,11 +75,11 @@ pub mod irq_set {
     pub const DATA_BOOL: u32 = 1 << 1;
     /// An eventfd per vector is attached to the message.
     pub const DATA_EVENTFD: u32 = 1 << 2;
-    /// The action masks vectors.
+    /// The action of the request is to mask vectors.
     pub const ACTION_MASK: u32 = 1 << 3;
-    /// The action unmasks vectors.
+    /// The action of the request is to unmask vectors.
     pub const ACTION_UNMASK: u32 = 1 << 4;
-    /// The action fires vectors, or assigns eventfds to them.
+    /// The action of the request is to fire vectors, or to assign eventfds to them.
     pub const ACTION_TRIGGER: u32 = 1 << 5;
 }
 

@@ -1,4 +1,4 @@
-//! Capabilities as the JSON text of `VERSION`: parsed with tolerance, rendered to fit.
+//! Capabilities in the JSON text of a `VERSION` message: parsed with tolerance, rendered to fit.
 //!
 //! `twin_socket` and `migration` are ignored in requests and never offered.
 
@@ -8,7 +8,7 @@ use core::fmt::Write as _;
 use serde_json::Value;
 use thiserror::Error;
 
-/// The version text is not JSON. (A capability of the wrong type is ignored.)
+/// Error: the version text is not JSON. (A capability of the wrong type is ignored.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the capabilities in the vfio-user version message are not JSON")]
 pub struct MalformedCapabilities;
@@ -29,8 +29,8 @@ pub struct VersionCapabilities {
 }
 
 impl VersionCapabilities {
-    /// Parses the text after the version numbers up to its NUL or, tolerated, to its end. No text, an empty object,
-    /// and an absent or null `capabilities` all mean defaults. Unknown keys are ignored.
+    /// Parses the text after the version numbers of a `VERSION` message up to its NUL or, tolerated, to its end. No
+    /// text, an empty object, and an absent or null `capabilities` all mean defaults. Unknown keys are ignored.
     ///
     /// # Errors
     /// The text is not JSON (or is nested too deeply).
@@ -51,8 +51,8 @@ impl VersionCapabilities {
         })
     }
 
-    /// Renders the text with its NUL in at most `room` bytes, and returns its capabilities: those that do not fit
-    /// are omitted, the least useful first. Too little room yields an empty text, which is legal.
+    /// Renders the text of a `VERSION` message with its NUL in at most `room` bytes, and returns its capabilities:
+    /// those that do not fit are omitted, the least useful first. Too little room yields an empty text, which is legal.
     pub fn render(mut self, room: usize) -> (Self, Vec<u8>) {
         loop {
             let text = self.text();

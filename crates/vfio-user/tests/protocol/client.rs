@@ -10,7 +10,7 @@ use vfio_user::wire::{Command, Errno};
 
 use crate::script::{CountedFd, ERROR, REPLY, ScriptedSession, message, sized_message, words};
 
-/// Both ends, with the `sendmsg` calls of their outboxes between them.
+/// Client and server session of a connection, with the outboxes whose bytes pass between them.
 #[derive(Default)]
 struct ScriptedConnection {
     client: Client<CountedFd>,
@@ -139,7 +139,7 @@ fn error_reply_of_the_server_is_returned_to_the_client() {
     wire.exchange(|reply| assert_eq!(reply.answer, Err(Errno::EINVAL)));
 }
 
-/// Returns a client with a pending read of four bytes as request 0.
+/// Creates a client that waits for the reply to a read of four bytes, its request 0.
 fn waiting() -> Client<CountedFd> {
     let mut client = Client::new();
     client.read(&mut MessageOutbox::<CountedFd>::new(), 0, 0, 4);

@@ -1,4 +1,4 @@
-//! Tests DMA windows: overlap, exactness, limits, descriptors.
+//! Tests the rules for DMA windows: overlap, exactness, limits, descriptors.
 
 use std::rc::Rc;
 
@@ -105,8 +105,8 @@ fn dma_unmap_removes_whole_windows_and_echoes_the_request() {
     assert_eq!(script.device.maps, []);
 }
 
-/// Like Linux's VFIO. QEMU relies on it when a guest's IOMMU detaches a device: it unmaps all addresses, in halves,
-/// quarters and so on, whatever was mapped there.
+/// Checks unmapping as Linux's VFIO does it. QEMU relies on that when a guest's IOMMU detaches a device: it unmaps all
+/// addresses, in halves, quarters and so on, whatever was mapped there.
 #[test]
 fn dma_unmap_removes_every_window_inside_the_range() {
     let mut script = ScriptedSession::agreed();

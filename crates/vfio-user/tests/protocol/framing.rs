@@ -1,4 +1,5 @@
-//! Tests the stream: cut anywhere, too long, too short, unexpected, flooded; and the ownership of descriptors.
+//! Tests the stream of messages: cut anywhere, too long, too short, unexpected, flooded; and the ownership of
+//! descriptors.
 
 use std::rc::Rc;
 
@@ -125,7 +126,8 @@ fn received_bytes_beyond_the_sessions_limit_are_refused() {
     assert_eq!(refused, Some(ProtocolError::Overrun));
 }
 
-/// Returns descriptors by the message that owns them.
+/// Decodes received bytes and descriptors. Returns the id of each message with the descriptors that belong to the
+/// message.
 fn owners(pushes: &[(&[u8], &[i32])]) -> Vec<(u16, Vec<i32>)> {
     let mut decoder = Decoder::new(|_| BUFFER_LIMIT);
     let mut owners = Vec::new();

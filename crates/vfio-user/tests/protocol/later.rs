@@ -17,7 +17,7 @@ const SET_IRQS: u16 = 8;
 const READ: u16 = 9;
 const RW: u32 = 3;
 
-/// Connects to a device that finishes maps and interrupts later.
+/// Creates a session whose device finishes DMA maps and interrupt requests later.
 fn later() -> ScriptedSession {
     let mut script = ScriptedSession::agreed();
     script.device.later = true;
@@ -31,7 +31,7 @@ fn done(script: &mut ScriptedSession) -> Vec<ReceivedReply> {
     script.replies()
 }
 
-/// Returns message ids and errors of replies.
+/// Returns the message ids and error numbers of replies.
 fn ids_and_errors(replies: &[ReceivedReply]) -> Vec<(u16, u32)> {
     replies.iter().map(|reply| (reply.id, reply.error)).collect()
 }

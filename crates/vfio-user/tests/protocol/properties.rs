@@ -1,5 +1,5 @@
-//! Properties of every stream: no panic, bounded memory, progress, well-formed replies, and equal results for any
-//! cuts.
+//! Properties of a session for every stream of messages: no panic, bounded memory, progress, well-formed replies, and
+//! equal results for any cuts.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ use crate::script::{
     dma_unmap, message, set_irqs, sized_message, take_replies, version_body, words,
 };
 
-/// Generates a message that is valid, or nearly so.
+/// Generates a client's message that is valid, or nearly so.
 fn any_message() -> impl Strategy<Value = Vec<u8>> {
     let offset = prop_oneof![0u64..0x5000, Just(u64::MAX), any::<u64>()];
     let size = prop_oneof![(0u64..8).prop_map(|pages| pages * 4096), any::<u64>()];
@@ -34,7 +34,8 @@ fn any_message() -> impl Strategy<Value = Vec<u8>> {
     (any::<u16>(), flags, body).prop_map(|(id, flags, (command, body))| message(id, command, flags, &body))
 }
 
-/// Generates messages after a `VERSION`, so that they are handled.
+/// Generates a client's stream: a `VERSION` message, so that the session handles the following ones, and up to 19
+/// random messages.
 fn conversation() -> impl Strategy<Value = Vec<u8>> {
     vec(any_message(), 0..20).prop_map(|messages| {
         let version = message(0, 1, 0, &version_body(QEMU_CAPABILITIES));
@@ -48,7 +49,8 @@ struct SessionRun {
     error: bool,
 }
 
-/// Passes the stream to a session in pieces of these lengths, repeated.
+/// Passes a stream to a new session, in pieces whose lengths repeat `pieces`. Returns the replies, the device, and true
+/// if the session failed.
 fn run(stream: &[u8], pieces: &[usize], fds: usize) -> SessionRun {
     run_on(RecordingDevice::default(), stream, pieces, fds)
 }

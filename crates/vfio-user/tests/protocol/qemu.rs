@@ -1,5 +1,5 @@
-//! Tests a boot as QEMU 11.1 sends it: realize, firmware, the guest driver, and the end. Values are from a recorded
-//! boot.
+//! Tests the boot of a guest as QEMU 11.1 sends it: realize, firmware, the guest driver, and the end. Values are from a
+//! recorded boot.
 
 use crate::script::{
     COMMAND, NO_REPLY, QEMU_CAPABILITIES, REPLY, ScriptedSession, access, dma_map, dma_unmap, fds, message,
@@ -14,7 +14,8 @@ fn region_request(argsz: u32, index: u32) -> Vec<u8> {
     [words(&[argsz, 0, index, 0]), vec![0; 16]].concat()
 }
 
-/// Requests the version, information on the device, each region and interrupt, and reads configuration space at once.
+/// Sends QEMU's requests at the creation of the device: version, properties of the device, its regions and interrupts,
+/// and all of configuration space.
 fn realize(script: &mut ScriptedSession) {
     script.ask(1, &version_body(QEMU_CAPABILITIES));
     assert_eq!(script.ask(4, &words(&[16, 0, 0, 0])), words(&[16, 3, 9, 5]));
@@ -29,7 +30,7 @@ fn realize(script: &mut ScriptedSession) {
     assert_eq!(script.ask(9, &access(7, 0, 4096, &[])).len(), 16 + 4096);
 }
 
-/// Sends a memory transaction: maps without waiting, except for the last reply.
+/// Sends QEMU's memory transaction: four DMA maps before any reply is read, and then the unmapping of one window.
 fn settle_memory(script: &mut ScriptedSession) {
     let transaction = [
         (dma_map(3, 0, 0, 0xc0000), Some(5)),
@@ -48,7 +49,8 @@ fn settle_memory(script: &mut ScriptedSession) {
     assert_eq!(script.ask(3, &entry), entry);
 }
 
-/// Enables MSI-X: one vector without an eventfd, then each with its own, then one reassigned, as masking does.
+/// Sends the requests by which QEMU enables MSI-X: one vector without an eventfd, then each with its own, then one
+/// reassigned, as masking does.
 fn enable_interrupts(script: &mut ScriptedSession) {
     script.ask(8, &set_irqs(EVENTFD_TRIGGER, MSIX, 0, 1));
     for vector in 0..3 {

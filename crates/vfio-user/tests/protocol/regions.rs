@@ -1,4 +1,5 @@
-//! Tests reads and writes: no error for any address, posted writes without reply, several writes in one message.
+//! Tests reads and writes of regions: no error for any address, posted writes without reply, several writes in one
+//! message.
 
 use crate::script::{COMMAND, EINVAL, NO_REPLY, REPLY, ScriptedSession, access, message, u32_at, u64_at};
 

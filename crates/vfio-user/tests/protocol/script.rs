@@ -1,4 +1,4 @@
-//! Conversations with a session: requests, replies, and a device that records its calls.
+//! Scripted conversations with a vfio-user session: requests, replies, and a device that records its calls.
 
 use std::rc::Rc;
 
@@ -24,7 +24,8 @@ pub(crate) const ERROR: u32 = 1 << 5;
 pub(crate) const EINVAL: u32 = 22;
 pub(crate) const ENOTSUP: u32 = 95;
 
-/// PCI function with BAR0 and BAR3 of 16 KiB, configuration space, and three MSI-X vectors.
+/// PCI function that records its calls: BAR0 and BAR3 of 16 KiB, configuration space, and three MSI-X
+/// vectors.
 #[derive(Default)]
 pub(crate) struct RecordingDevice {
     pub(crate) bar0: Vec<u8>,
@@ -34,7 +35,7 @@ pub(crate) struct RecordingDevice {
     pub(crate) maps: Vec<DmaWindow<CountedFd>>,
     pub(crate) vectors: [Option<CountedFd>; MSIX_VECTORS as usize],
     pub(crate) refuse: Option<Errno>,
-    /// True if maps and interrupts are finished later.
+    /// True if the device finishes DMA maps and interrupt requests later.
     pub(crate) later: bool,
 }
 
@@ -160,7 +161,7 @@ pub(crate) struct ReceivedReply {
     pub(crate) fds: Vec<i32>,
 }
 
-/// Session, its device, and the client's end of the connection.
+/// Server session with its device and its outbox, and the next message id of the client.
 #[derive(Default)]
 pub(crate) struct ScriptedSession {
     pub(crate) session: ServerSession<CountedFd>,
@@ -170,19 +171,19 @@ pub(crate) struct ScriptedSession {
 }
 
 impl ScriptedSession {
-    /// Creates a connection on which no message was sent.
+    /// Creates a session that has received no message.
     pub(crate) fn fresh() -> Self {
         Self { next_id: 100, ..Self::default() }
     }
 
-    /// Creates a connection after a QEMU-like `VERSION`.
+    /// Creates a session that has negotiated the version with a QEMU-like client.
     pub(crate) fn agreed() -> Self {
         let mut script = Self::fresh();
         script.ask(1, &version_body(QEMU_CAPABILITIES));
         script
     }
 
-    /// Delivers the bytes of one `recvmsg`, and handles every whole message.
+    /// Delivers the bytes and descriptors of one `recvmsg` to the session, which handles every whole message.
     pub(crate) fn receive(
         &mut self,
         bytes: &[u8],
@@ -197,13 +198,13 @@ impl ScriptedSession {
         }
     }
 
-    /// Builds a message of the client; its id counts up.
+    /// Builds a message of the client, with the next message id.
     pub(crate) fn message(&mut self, command: u16, flags: u32, body: &[u8]) -> Vec<u8> {
         self.next_id += 1;
         message(self.next_id, command, flags, body)
     }
 
-    /// Sends a request. Returns the only reply.
+    /// Sends a request, and asserts that one reply with the same id and command comes. Returns the reply.
     #[track_caller]
     pub(crate) fn request(&mut self, command: u16, body: &[u8], fds: Vec<CountedFd>) -> ReceivedReply {
         let bytes = self.message(command, COMMAND, body);
@@ -215,13 +216,13 @@ impl ScriptedSession {
         reply
     }
 
-    /// Sends a request. Returns the body of the successful reply.
+    /// Sends a request, which must succeed. Returns the body of the reply.
     #[track_caller]
     pub(crate) fn ask(&mut self, command: u16, body: &[u8]) -> Vec<u8> {
         self.ask_with(command, body, Vec::new())
     }
 
-    /// Sends a request with descriptors. Returns the body of the successful reply.
+    /// Sends a request with descriptors, which must succeed. Returns the body of the reply.
     #[track_caller]
     pub(crate) fn ask_with(&mut self, command: u16, body: &[u8], fds: Vec<CountedFd>) -> Vec<u8> {
         let reply = self.request(command, body, fds);
@@ -229,13 +230,13 @@ impl ScriptedSession {
         reply.body
     }
 
-    /// Sends a request. Returns the error number of the refusal.
+    /// Sends a request, which must fail. Returns the error number of the reply.
     #[track_caller]
     pub(crate) fn refused(&mut self, command: u16, body: &[u8]) -> u32 {
         self.refused_with(command, body, Vec::new())
     }
 
-    /// Sends a request with descriptors. Returns the error number of the refusal.
+    /// Sends a request with descriptors, which must fail. Returns the error number of the reply.
     #[track_caller]
     pub(crate) fn refused_with(&mut self, command: u16, body: &[u8], fds: Vec<CountedFd>) -> u32 {
         let reply = self.request(command, body, fds);
@@ -253,7 +254,7 @@ impl ScriptedSession {
         assert_eq!(self.replies(), [], "no reply to NO_REPLY");
     }
 
-    /// Parses all unsent replies.
+    /// Takes and parses all unsent replies of the session.
     pub(crate) fn replies(&mut self) -> Vec<ReceivedReply> {
         take_replies(&mut self.out)
     }
@@ -311,7 +312,7 @@ pub(crate) fn version_body(capabilities: &str) -> Vec<u8> {
     [&[0, 0, 0, 0], capabilities.as_bytes()].concat()
 }
 
-/// Returns little-endian 32-bit words as bytes.
+/// Returns the bytes of 32-bit words in little-endian order.
 pub(crate) fn words(values: &[u32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }

@@ -1,4 +1,4 @@
-//! Tests that reads, writes and posted writes allocate nothing once the buffers have their size, at either end.
+//! Tests that reads, writes and posted writes allocate nothing in client and server once the buffers have their size.
 
 use vfio_user::client::Client;
 use vfio_user::outbox::MessageOutbox;
@@ -8,7 +8,7 @@ use vfio_user::server::{
 use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, region_flags};
 
-/// Device of registers that never allocates.
+/// Device whose registers are a byte array, and which never allocates.
 struct ByteArrayDevice([u8; 256]);
 
 impl ServedDevice<i32> for ByteArrayDevice {

@@ -5,7 +5,7 @@ use proc_macro2::{Delimiter, TokenTree};
 use super::place::BudgetedFinding;
 use crate::tidy::source::{RustSource, group, ident, inside, is_punct, line};
 
-/// Arguments of a function, without `self`.
+/// Maximum number of arguments of a function, without `self`.
 const MOST: usize = 6;
 
 /// Returns the functions that take more than [`MOST`] arguments.

@@ -1,5 +1,5 @@
-//! The budget: how many places each crate may still have. A count above it is a finding, and so is one below it, since the
-//! budget then has to shrink. Finds no places.
+//! Budget of findings: the number of places that each crate may still have for each rule. A count above the budget is a
+//! finding, and so is one below it, since the budget then has to shrink. Finds no places.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use super::place::{FindingCounts, RULES};
 use crate::tidy::finding::TidyFinding;
 
-/// The budget's file, relative to the workspace.
+/// Path of the budget's file, relative to the workspace.
 const FILE: &str = "xtask/tidy-budget.json";
 
 /// Permitted number of findings, by crate and rule.
@@ -94,7 +94,7 @@ impl FindingBudget {
         text + &format!("{:16}{}\n", "all", numbers(sums))
     }
 
-    /// Every crate and rule that has a count or a budget.
+    /// Returns every pair of a crate and a rule that has a count or a budget.
     fn keys(&self, counts: &FindingCounts) -> impl Iterator<Item = (String, &'static str)> {
         let mut keys: Vec<(String, &'static str)> = counts.keys().cloned().collect();
         keys.extend(self.0.keys().flat_map(|owner| RULES.map(|rule| (owner.clone(), rule))));
@@ -104,7 +104,7 @@ impl FindingBudget {
     }
 }
 
-/// Returns a line's pairs of count and budget as text.
+/// Returns the pairs of count and budget of a row of the table as text.
 fn numbers(row: [(usize, usize); RULES.len()]) -> String {
     row.iter().map(|(count, budget)| format!(" {count:10} {budget:6}")).collect()
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::imports::{ModulesByPath, SourceModule};
 use super::place::BudgetedFinding;
 
-/// Returns a place for each file of a circle, with the circle's other files.
+/// Returns a finding for each file that is part of a circle, with the circle's other files.
 pub(super) fn check(crates: &BTreeMap<PathBuf, ModulesByPath>) -> Vec<BudgetedFinding> {
     crates.values().flat_map(in_crate).collect()
 }
@@ -46,10 +46,11 @@ fn arrows(modules: &ModulesByPath) -> ImportGraph {
     arrows
 }
 
-/// Aliases that are followed before a path counts as unknown. A chain of re-exports is shorter.
+/// Number of aliases followed before a path counts as unknown. A chain of re-exports is shorter.
 const MOST_ALIASES: u32 = 16;
 
-/// Returns the file that defines what a path in the module `from` means. Returns `None` for names of other crates.
+/// Returns the file that defines the item named by a path in the module `from`. Returns `None` for names of other
+/// crates.
 fn resolve(modules: &ModulesByPath, from: &[String], path: &[String], aliases: u32) -> Option<PathBuf> {
     let (mut at, rest) = start(modules, from, path)?;
     for (done, segment) in rest.iter().enumerate() {
@@ -77,7 +78,7 @@ fn resolve(modules: &ModulesByPath, from: &[String], path: &[String], aliases: u
     modules.get(&at).map(|module| module.file.clone())
 }
 
-/// The same, if the file found defines the path's last name.
+/// Resolves a path as [`resolve`] does, but returns the file only if it defines the path's last name.
 fn defined(modules: &ModulesByPath, from: &[String], path: &[String], aliases: u32) -> Option<PathBuf> {
     let file = resolve(modules, from, path, aliases)?;
     let last = path.last()?;
@@ -116,7 +117,7 @@ fn start<'a>(
     }
 }
 
-/// Returns the sets of files that reach each other.
+/// Returns the sets of files that import each other in a circle.
 fn circles(arrows: &ImportGraph) -> Vec<BTreeSet<PathBuf>> {
     let reach: BTreeMap<&PathBuf, BTreeSet<PathBuf>> =
         arrows.keys().map(|file| (file, reached(arrows, file))).collect();

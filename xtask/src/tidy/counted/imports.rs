@@ -1,4 +1,5 @@
-//! Reads which paths the files of a crate name, and which names they define or pass on. Finds no circles.
+//! Collects the paths that the files of a crate name, and the names that they define or re-export. Finds no
+//! circles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -7,10 +8,10 @@ use proc_macro2::{Delimiter, TokenTree};
 
 use crate::tidy::source::{RustSource, attribute, group, ident, inside, is_punct};
 
-/// The modules of a crate by their path below its root.
+/// Modules of a crate by their path below the crate's root.
 pub(super) type ModulesByPath = BTreeMap<Vec<String>, SourceModule>;
 
-/// A module that has a file of its own.
+/// Module that has a file of its own, with its imports and definitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SourceModule {
     /// Path of the file, relative to the workspace.
@@ -53,7 +54,7 @@ fn place(path: &Path) -> Option<(PathBuf, Vec<String>)> {
     Some((parts[..=src].iter().collect(), name))
 }
 
-/// Adds paths and names of the tokens to the module. Items behind `#[cfg(test)]` are passed over.
+/// Adds the paths and names among the tokens to the module. Items behind `#[cfg(test)]` are skipped.
 fn read(tokens: &[TokenTree], module: &mut SourceModule) {
     let mut at = 0;
     while at < tokens.len() {
@@ -92,7 +93,7 @@ fn is_test(attribute: &[TokenTree]) -> bool {
     words.concat().replace(' ', "") == "cfg(test)"
 }
 
-/// Returns the number of tokens of the item that the tokens begin with, without its last.
+/// Returns the number of tokens before the last one of the item that the tokens begin with.
 fn item(tokens: &[TokenTree]) -> usize {
     let ends =
         |token: &TokenTree| is_punct(Some(token), ';') || group(Some(token), Delimiter::Brace).is_some();
@@ -119,7 +120,7 @@ fn path(tokens: &[TokenTree]) -> Vec<String> {
     names
 }
 
-/// Adds the paths of a `use` tree that stands behind `before`.
+/// Adds the paths of a `use` tree, each prefixed with the names in `before`.
 fn tree(tokens: &[TokenTree], before: &[String], module: &mut SourceModule) {
     let mut path = before.to_vec();
     let mut alias: Option<String> = None;

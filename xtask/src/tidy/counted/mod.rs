@@ -1,6 +1,6 @@
-//! Faults that are still there and may only become fewer: unclear sentences and names, files that import each other in
-//! circles, type names of several crates, long argument lists. `xtask/tidy-budget.json` has the number that each crate
-//! may have. The rules without exceptions are elsewhere.
+//! Rules with a budget, for faults that still exist and may only become fewer: unclear sentences and names, files that
+//! import each other in circles, type names of several crates, long argument lists. `xtask/tidy-budget.json` has the
+//! number that each crate may have. The rules without exceptions are elsewhere.
 
 mod arguments;
 mod budget;
@@ -22,12 +22,12 @@ use place::{
     ARGUMENTS, BudgetedFinding, CIRCLES, FindingCounts, OPENINGS, RIDDLES, TEST_NAMES, TYPE_NAMES, owner,
 };
 
-/// Places of findings, by crate and rule.
+/// Findings of the rules with a budget, by crate and rule.
 #[derive(Debug, Default)]
 pub(super) struct BudgetedFindings(BTreeMap<(String, &'static str), Vec<BudgetedFinding>>);
 
 impl BudgetedFindings {
-    /// Finds all places of the checkout.
+    /// Applies all rules with a budget to the files of the checkout.
     pub(super) fn find(tracked: &[TrackedFile], sources: &[RustSource]) -> Self {
         let mut places = Self::default();
         for file in tracked {
@@ -77,7 +77,7 @@ impl BudgetedFindings {
         Ok(FindingBudget::load(root)?.table(&self.counts()))
     }
 
-    /// Returns the places of a crate, a line each.
+    /// Returns the findings of a crate as text, a line each.
     pub(super) fn list(&self, owner: &str) -> String {
         let of_crate = self.0.iter().filter(|((of, _), _)| of == owner);
         let lines = of_crate.flat_map(|((_, rule), places)| places.iter().map(move |place| (rule, place)));

@@ -1,24 +1,24 @@
-//! The rules that have a budget, and a place that breaks one. Finds nothing.
+//! Names of the rules that have a budget, and a place that breaks one of them. Finds no places.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The rules that have a budget, in the order of the table.
+/// Names of the rules that have a budget, in the order of the table.
 pub(super) const RULES: [&str; 6] = [OPENINGS, RIDDLES, TEST_NAMES, TYPE_NAMES, CIRCLES, ARGUMENTS];
-/// Summaries that open with a question word or a pronoun.
+/// Name of the rule against summaries that open with a question word or a pronoun.
 pub(super) const OPENINGS: &str = "openings";
 /// Name of the rule against the phrases of `riddles.txt`.
 pub(super) const RIDDLES: &str = "riddles";
-/// Test names that are too long or ask a question.
+/// Name of the rule against test names that are too long or ask a question.
 pub(super) const TEST_NAMES: &str = "test_names";
-/// Type names that more than two crates define.
+/// Name of the rule against type names that more than two crates define.
 pub(super) const TYPE_NAMES: &str = "type_names";
-/// Files that import each other in a circle.
+/// Name of the rule against files that import each other in a circle.
 pub(super) const CIRCLES: &str = "in_circles";
 /// Name of the rule against long argument lists.
 pub(super) const ARGUMENTS: &str = "arguments";
 
-/// A line that breaks a rule.
+/// Place that breaks a rule with a budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BudgetedFinding {
     /// Path of the file, relative to the workspace.
@@ -27,7 +27,7 @@ pub(super) struct BudgetedFinding {
     pub(super) text: String,
 }
 
-/// Number of places, by crate and rule.
+/// Number of findings, by crate and rule.
 pub(super) type FindingCounts = BTreeMap<(String, &'static str), usize>;
 
 /// Returns the crate that a file belongs to; `pages` for files outside the crates.

@@ -8,10 +8,10 @@ use proc_macro2::TokenTree;
 use super::place::{BudgetedFinding, owner};
 use crate::tidy::source::{RustSource, ident, is_punct, line};
 
-/// Crates that may define a type of the same name.
+/// Maximum number of crates that may define a type of the same name.
 const MOST: usize = 2;
 
-/// Names that mean the same in every crate, each with its reason.
+/// Rows of type names that mean the same in every crate, each with its reason.
 const SHARED: &str = include_str!("shared-names.txt");
 
 /// Returns the definitions of each name that more than [`MOST`] crates define.
@@ -29,7 +29,7 @@ pub(super) fn check(sources: &[RustSource]) -> Vec<BudgetedFinding> {
     unclear.flat_map(|(name, places)| too_common(&name, places)).collect()
 }
 
-/// Returns the places with a text if they are in more than [`MOST`] crates.
+/// Returns the definitions of a type name with a message, if more than [`MOST`] crates have one.
 fn too_common(name: &str, places: Vec<BudgetedFinding>) -> Vec<BudgetedFinding> {
     let crates: BTreeSet<_> = places.iter().map(|place| owner(&place.file)).collect();
     if crates.len() <= MOST {
@@ -42,7 +42,7 @@ fn too_common(name: &str, places: Vec<BudgetedFinding>) -> Vec<BudgetedFinding> 
     places.into_iter().map(|place| BudgetedFinding { text: text.clone(), ..place }).collect()
 }
 
-/// Returns whether the file is below `tests` or `benches`, or is a module `tests`.
+/// Returns true if the file is below `tests` or `benches`, or is a module `tests`.
 fn is_test(rust: &RustSource) -> bool {
     rust.path.iter().any(|part| ["tests", "benches", "tests.rs"].iter().any(|name| part == *name))
 }

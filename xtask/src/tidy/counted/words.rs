@@ -1,23 +1,23 @@
-//! Rules for sentences and names. Each is a function from a file to the places that break it.
+//! Rules with a budget for sentences and names. Each is a function from a file to the places that break it.
 
 use proc_macro2::TokenTree;
 
 use super::place::BudgetedFinding;
 use crate::tidy::source::{RustSource, TrackedFile, attribute, ident, inside, line};
 
-/// First words of a summary that hide what acts on what.
+/// First words that a summary must not have, since they hide the actor and the thing.
 const OPENINGS: [&str; 14] = [
     "What", "Whether", "Who", "As", "How", "Where", "That", "It", "They", "One", "None", "Nothing", "Those",
     "Left out",
 ];
 /// Maximum length of a test name in characters.
 const NAME_LENGTH: usize = 60;
-/// Words of a test name that name no thing.
+/// Words that a test name must not have, since they name no thing.
 const NAME_WORDS: [&str; 4] = ["who", "what", concat!("no", "body"), "nor"];
-/// Phrases, each with the words to use instead.
+/// Table of phrases that comments and pages must not have, each with the words to use instead.
 const RIDDLES: &str = include_str!("riddles.txt");
 
-/// Returns the summaries that open with one of [`OPENINGS`].
+/// Finds summaries that open with one of [`OPENINGS`].
 pub(super) fn openings(file: &TrackedFile) -> Vec<BudgetedFinding> {
     let mut places = Vec::new();
     let mut inside_comment = false;
@@ -32,7 +32,7 @@ pub(super) fn openings(file: &TrackedFile) -> Vec<BudgetedFinding> {
     places
 }
 
-/// Returns the text of a line of documentation.
+/// Returns the text of a line that is a documentation comment.
 fn documentation(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let text = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))?;
@@ -44,7 +44,7 @@ fn opens_badly(summary: &str) -> bool {
     rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_'))
 }
 
-/// Returns the names of tests that are too long or have one of [`NAME_WORDS`].
+/// Finds test names that are too long or have one of [`NAME_WORDS`].
 pub(super) fn test_names(rust: &RustSource) -> Vec<BudgetedFinding> {
     let mut places = Vec::new();
     rust.each(|tokens| {
@@ -57,7 +57,7 @@ pub(super) fn test_names(rust: &RustSource) -> Vec<BudgetedFinding> {
     places
 }
 
-/// Returns the name of the function that `#[test]` and perhaps other attributes stand before.
+/// Returns the name of the function that follows `#[test]`, perhaps after other attributes.
 fn tested_function(tokens: &[TokenTree]) -> Option<&TokenTree> {
     let is_test = inside(attribute(tokens)?).iter().map(ToString::to_string).eq(["test"]);
     let mut rest = tokens.get(2..).filter(|_| is_test)?;
@@ -69,7 +69,7 @@ fn tested_function(tokens: &[TokenTree]) -> Option<&TokenTree> {
     rest.get(keyword + 1).filter(|_| keyword <= 2)
 }
 
-/// Returns the phrases of `riddles.txt` in comments, texts and pages, across line ends too.
+/// Finds the phrases of `riddles.txt` in comments, texts and pages, also across line ends.
 pub(super) fn riddles(file: &TrackedFile) -> Vec<BudgetedFinding> {
     let words = words(&file.text);
     let mut places = Vec::new();
@@ -85,7 +85,7 @@ pub(super) fn riddles(file: &TrackedFile) -> Vec<BudgetedFinding> {
     places
 }
 
-/// Returns each phrase as words, with the words to use instead.
+/// Returns each phrase of `riddles.txt` as words, with the words to use instead.
 fn phrases() -> impl Iterator<Item = (Vec<&'static str>, &'static str)> {
     let row = |row: &'static str| row.split_once("  ");
     RIDDLES.lines().filter_map(row).map(|(phrase, instead)| (phrase.split(' ').collect(), instead.trim()))

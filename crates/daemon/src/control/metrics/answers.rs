@@ -4,7 +4,7 @@
 use crate::control::status::{PfAnswerStatus, PortStatus};
 use prometheus::proto::{Bucket, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 
-/// Returns the histograms of the ports with a PF driver, or `None` if there is no such port.
+/// Returns the answer-delay histograms of the ports whose PF driver the host runs, or `None` if there is no such port.
 pub(super) fn family(ports: &[PortStatus]) -> Option<MetricFamily> {
     let metrics: Vec<Metric> =
         ports.iter().filter_map(|port| Some(metric(&port.name, port.answers.as_ref()?))).collect();

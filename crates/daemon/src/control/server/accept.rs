@@ -1,13 +1,15 @@
-//! Choice between the two forms of the metrics by the client's `Accept` (RFC 9110, section 12.5.1).
+//! Choice between the Prometheus and the OpenMetrics format by the client's `Accept` header (RFC 9110, section
+//! 12.5.1).
 
 use crate::control::metrics;
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
 
-/// Weight of a media range without `q`: thousandths, as a weight has three decimals at most (RFC 9110, section 12.4.2).
+/// Weight of a media range without `q`, in thousandths, as a weight has three decimals at most (RFC 9110, section
+/// 12.4.2).
 const FULL_WEIGHT: u16 = 1000;
 
-/// Media type of a text format of the metrics.
+/// Text format of the metrics, with its media type.
 struct MetricsFormat {
     kind: &'static str,
     subtype: &'static str,
@@ -15,10 +17,10 @@ struct MetricsFormat {
     content_type: &'static str,
 }
 
-/// Text format of Prometheus.
+/// Text format of Prometheus, which a client gets if it accepts neither format.
 const TEXT: MetricsFormat =
     MetricsFormat { kind: "text", subtype: "plain", version: "0.0.4", content_type: metrics::PROMETHEUS };
-/// Text format of OpenMetrics.
+/// Text format of OpenMetrics, which a client gets if it prefers this format.
 const OPEN: MetricsFormat = MetricsFormat {
     kind: "application",
     subtype: "openmetrics-text",
@@ -26,7 +28,7 @@ const OPEN: MetricsFormat = MetricsFormat {
     content_type: metrics::OPENMETRICS,
 };
 
-/// Specificity of a media range for a form, the closest last.
+/// Closeness of a media range in `Accept` to a metrics format, the closest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum MediaRangeSpecificity {
     Anything,
@@ -35,14 +37,14 @@ enum MediaRangeSpecificity {
     Version,
 }
 
-/// Client's preference for a form: the weight of the closest matching range.
+/// Client's preference for a metrics format: the weight of the closest matching media range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct FormatPreference {
     weight: u16,
     specificity: Option<MediaRangeSpecificity>,
 }
 
-/// Returns true if the client prefers OpenMetrics. A client that accepts neither form gets the text format, as from
+/// Returns true if the client prefers OpenMetrics. A client that accepts neither format gets the text format, as from
 /// Prometheus' own library. With equal weights, a form with a range of its own wins over one that a wildcard admits.
 pub(super) fn prefers_openmetrics(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
@@ -53,13 +55,14 @@ pub(super) fn prefers_openmetrics(headers: &HeaderMap) -> bool {
     open.weight > text.weight || (open.weight > 0 && open.weight == text.weight && is_named)
 }
 
-/// Returns the value of `Content-Type` for a form.
+/// Returns the value of `Content-Type` for OpenMetrics (`open`) or the Prometheus format.
 pub(super) fn content_type(open: bool) -> &'static str {
     if open { OPEN.content_type } else { TEXT.content_type }
 }
 
 impl MetricsFormat {
-    /// Returns the client's preference by the closest media range. Among equally close ranges the first counts.
+    /// Returns the client's preference for this format by the closest media range. Among equally close ranges the
+    /// first counts.
     fn wish(&self, ranges: &[Vec<&str>]) -> FormatPreference {
         let mut closest = FormatPreference::default();
         for range in ranges {
@@ -72,8 +75,8 @@ impl MetricsFormat {
         closest
     }
 
-    /// Returns how closely a range names the form, or `None` if it names another. Parameters besides `version` and
-    /// `charset` are ignored; `escaping` has no effect, because our metric names need no escaping.
+    /// Returns how closely a media range names this format, or `None` if it names another. Parameters besides
+    /// `version` and `charset` are ignored; `escaping` has no effect, because our metric names need no escaping.
     fn specificity(&self, range: &[&str]) -> Option<MediaRangeSpecificity> {
         let (kind, subtype) = range.first()?.split_once('/')?;
         let specificity = match (kind.trim(), subtype.trim()) {
@@ -95,7 +98,7 @@ impl MetricsFormat {
     }
 }
 
-/// Returns a range's weight in thousandths, or `None` if it is malformed: such a range is ignored.
+/// Returns the weight of a media range in thousandths, or `None` if it is malformed: such a range is ignored.
 fn weight(range: &[&str]) -> Option<u16> {
     let Some(text) = parameter(range, "q") else { return Some(FULL_WEIGHT) };
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
@@ -105,7 +108,7 @@ fn weight(range: &[&str]) -> Option<u16> {
     digits.parse().ok().filter(|weight| *weight <= FULL_WEIGHT)
 }
 
-/// Returns a parameter of a range, without the quotes that it may have.
+/// Returns the value of a media range's parameter, without the quotes that it may have.
 fn parameter<'a>(range: &[&'a str], name: &str) -> Option<&'a str> {
     let pairs = range.iter().skip(1).filter_map(|pair| pair.split_once('='));
     let (_, value) = pairs.into_iter().find(|(key, _)| key.trim().eq_ignore_ascii_case(name))?;

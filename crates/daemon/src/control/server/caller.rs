@@ -7,7 +7,7 @@ use tokio::net::{TcpStream, UnixStream};
 /// Client at the other end of a control connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallerIdentity {
-    /// Process that has connected to the control socket, with the ids at that time.
+    /// Process that has connected to the control socket, with its process and user id at that time.
     Process { pid: i32, uid: u32 },
     /// Client process that the kernel does not identify.
     Unknown,

@@ -24,21 +24,21 @@ use tokio::time::{Instant, timeout};
 
 /// Interval at which the capture's ring is read.
 const LOOK: Duration = Duration::from_millis(100);
-/// Longest silence of a capture's response. Then the server sends a statistics block, because only a write shows that
-/// the client has gone.
+/// Longest time in which a capture's response sends nothing. Then the server sends a statistics block, because only a
+/// write shows that the client has gone.
 const SILENCE: Duration = Duration::from_secs(3);
-/// Bytes of the ring that make one piece of the response.
+/// Maximum bytes of the ring that one piece of the response contains.
 const PIECE: usize = 1 << 18;
 /// File with names of TCP and UDP ports for filters.
 const SERVICES: &str = "/etc/services";
 /// File with names of IP protocols for filters.
 const PROTOCOLS: &str = "/etc/protocols";
-/// Captured bytes of a frame unless the client sets another number.
+/// Maximum captured bytes of a frame, unless the client sets another number.
 const SNAPLEN: usize = LONGEST;
-/// Fewest captured bytes of a frame: the Ethernet header.
+/// Minimum value of the captured bytes of a frame: the Ethernet header.
 const SHORTEST: usize = 14;
 
-/// Function that sends a capture to its port.
+/// Function that passes the port's end of a new capture to the port of a name.
 pub(crate) type CaptureStarter = Arc<dyn Fn(&str, CaptureWriter) -> Result<(), RequestFailure> + Send + Sync>;
 
 /// Starts packet captures, and limits their number.
@@ -60,13 +60,13 @@ impl fmt::Debug for CaptureService {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CaptureParameters {
-    /// Names of functions, and `uplink`, separated by commas; all if empty.
+    /// Names of functions to capture at, and `uplink`, separated by commas; all if empty.
     #[serde(default)]
     at: String,
-    /// Captures only dropped frames.
+    /// True if only dropped frames are captured.
     #[serde(default)]
     drops: bool,
-    /// Captured bytes of a frame.
+    /// Maximum captured bytes of each frame.
     snaplen: Option<usize>,
     /// Capture filter in libpcap's language.
     #[serde(default)]
@@ -127,7 +127,7 @@ fn compile(text: &str, names: &NameDatabases) -> Result<Option<Filter>, RequestF
     Filter::compile(text, names).map(Some).map_err(refused)
 }
 
-/// Returns the frames that a query selects, and the interfaces by number and name.
+/// Returns the frames that a capture's query selects, and the number and name of each interface in the capture.
 fn wanted(
     status: &PortStatus,
     query: &CaptureParameters,
@@ -159,7 +159,7 @@ fn wanted(
     Ok((wanted, places))
 }
 
-/// Reader of a capture, which produces the pieces of the response.
+/// Response to a capture request: reads the capture, and produces the pieces of the pcapng file.
 struct CaptureResponse {
     head: Option<Bytes>,
     frames: CaptureReader,
@@ -169,7 +169,7 @@ struct CaptureResponse {
 }
 
 impl CaptureResponse {
-    /// Returns the next piece, or `None` when the port or the host ends.
+    /// Returns the next piece of the pcapng file, or `None` when the port or the host ends.
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
         if let Some(head) = self.head.take() {
             return Some(Ok(head));

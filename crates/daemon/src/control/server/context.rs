@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 
-/// Longest time for the head of a request, for its body, for an unread response, and for an idle connection.
+/// Timeout of a control client: for the head of a request, its body, an unread response, and an idle connection.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// State of a control request's handler.
+/// State that the handlers of control requests share.
 #[derive(Debug, Clone)]
 pub(super) struct HandlerContext {
     pub(super) sender: RequestSender,
@@ -35,7 +35,7 @@ impl HandlerContext {
     }
 }
 
-/// Flag of a client: it has sent a permitted request. Over TCP that is one with the token.
+/// Flag that a control client has sent a permitted request. Over TCP that is a request with the token.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PermittedRequestFlag(Arc<AtomicBool>);
 

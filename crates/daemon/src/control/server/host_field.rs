@@ -23,7 +23,7 @@ pub(super) async fn check_host(request: Request, next: Next) -> Response {
     }
 }
 
-/// Returns the fault of a request's Host header, if there is one.
+/// Returns the fault of a request's `Host` header, or `None` if the header is valid.
 fn fault(version: Version, headers: &HeaderMap) -> Option<&'static str> {
     let mut lines = headers.get_all(HOST).iter();
     match (lines.next(), lines.next()) {
@@ -36,7 +36,8 @@ fn fault(version: Version, headers: &HeaderMap) -> Option<&'static str> {
     }
 }
 
-/// Returns true for a host with or without a port, and for an empty field, which clients send if their URI has no host.
+/// Returns true if a `Host` header is valid: a host with or without a port, or empty, as clients send it if their URI
+/// has no host.
 fn is_valid(host: &HeaderValue) -> bool {
     let Ok(text) = host.to_str() else { return false };
     text.is_empty() || (!text.contains('@') && text.parse::<Authority>().is_ok())

@@ -41,7 +41,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 
-/// Longest time for pending answers when the host ends.
+/// Longest time in which pending answers are still sent when the host ends.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// Pause of a control listener after a failed accept. The process may be out of descriptors, and other threads may
 /// close some meanwhile.
@@ -68,7 +68,7 @@ pub(crate) struct ControlServer {
     stop: watch::Receiver<bool>,
 }
 
-/// Handle by which the host controls its control server.
+/// Handle by which the host pauses and stops its control server.
 #[derive(Debug)]
 pub(crate) struct ControlServerHandle {
     hold: watch::Sender<bool>,
@@ -89,8 +89,8 @@ impl ControlServerHandle {
 }
 
 impl ControlServer {
-    /// Creates a server for clients of `listener`, and for TCP clients that have the token. Requests go to `sender`,
-    /// and captures to ports by `starter`.
+    /// Creates a control server for clients of `listener`, and for TCP clients that have the token. Requests go to
+    /// `sender`, and captures to ports by `starter`.
     ///
     /// # Errors
     /// The process is out of descriptors.
@@ -116,7 +116,7 @@ impl ControlServer {
         Ok((Self { runtime, listener, waiting, tcp, sender, captures, hold, stop }, handle))
     }
 
-    /// Serves clients until the host stops the server, and returns the socket.
+    /// Serves control clients until the host stops the server, and returns the listening socket.
     pub(crate) fn run(self) -> SocketListener {
         let Self { runtime, mut listener, waiting, tcp, sender, captures, hold, stop } = self;
         let context = |sender, token| HandlerContext::new(sender, stop.clone(), token, captures.clone());
@@ -202,7 +202,7 @@ impl ListenerClients {
         Self { router: service::router(context), tasks: JoinSet::new(), open: VecDeque::new() }
     }
 
-    /// Serves a new control client. If there are too many clients, another one is disconnected.
+    /// Serves a new control client. If there are too many clients, disconnects another one first.
     fn admit(&mut self, accepted: io::Result<impl ControlConnection>, stop: &watch::Receiver<bool>) {
         let stream = match accepted {
             Ok(stream) => stream,
@@ -321,7 +321,8 @@ mod tests {
         Arc::new(|_, _| Ok(()))
     }
 
-    /// Returns true if a TCP client counts as one that has asked, after this request.
+    /// Sends a request as a TCP client, and returns true if the server then counts the client as one that has sent a
+    /// permitted request.
     async fn counts(path: &str, token: &str) -> bool {
         let (_stop, stopped) = watch::channel(false);
         let context = HandlerContext::new(

@@ -17,8 +17,8 @@ const ROOM: usize = 2 * MOST + 1;
 struct QueuedRequest {
     request: ControlRequest,
     answer: oneshot::Sender<Result<ControlAnswer, RequestFailure>>,
-    /// Place of the request in the queue. It is released when the request is carried out or skipped, not when its
-    /// client disconnects.
+    /// Permit for the request's place in the queue. It is released when the request is carried out or skipped, not
+    /// when its client disconnects.
     _permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -30,12 +30,12 @@ pub(crate) struct RequestSender {
     permits: Arc<Semaphore>,
 }
 
-/// Probe of the watchdog, with a place of its own in the queue. The weak sender does not keep the control thread
-/// running.
+/// Handle by which the watchdog checks the control thread, with a place of its own in the queue. The weak sender does
+/// not keep the control thread running.
 #[derive(Debug, Clone)]
 pub(crate) struct WatchdogProbe(mpsc::WeakSender<QueuedRequest>);
 
-/// Receiver of control requests.
+/// Receiver of control requests, on the control thread.
 #[derive(Debug)]
 pub(crate) struct RequestReceiver(mpsc::Receiver<QueuedRequest>);
 
@@ -45,7 +45,7 @@ impl RequestSender {
         (Self { queue, permits: Arc::new(Semaphore::new(MOST)) }, RequestReceiver(receiver))
     }
 
-    /// Creates a sender for the clients of another listener, with a limit of their own.
+    /// Creates a sender of control requests for the clients of another listener, with a separate limit.
     pub(crate) fn for_another_listener(&self) -> Self {
         Self { queue: self.queue.clone(), permits: Arc::new(Semaphore::new(MOST)) }
     }
@@ -74,7 +74,7 @@ impl WatchdogProbe {
     }
 }
 
-/// Sends a request and returns the receiver of its answer.
+/// Queues a request for the control thread, and returns the receiver of the answer.
 fn send(
     queue: &mpsc::Sender<QueuedRequest>,
     request: ControlRequest,
@@ -137,7 +137,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::task::{Context, Poll, Waker};
 
-    /// Returns the kind of the problem if the request fails at once.
+    /// Sends a control request, and returns the kind of the problem if the sender refuses the request at once.
     fn refusal(sender: &RequestSender) -> Option<ProblemKind> {
         let mut asking = Box::pin(sender.ask(ControlRequest::PortList));
         match asking.as_mut().poll(&mut Context::from_waker(Waker::noop())) {

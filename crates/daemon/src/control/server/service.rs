@@ -23,7 +23,7 @@ use axum::{Extension, RequestPartsExt, Router};
 use serde::Deserialize;
 use tokio::time::timeout;
 
-/// Query parameters of a route in [`ROUTES`].
+/// Query parameters of a control request.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EventQuery {
@@ -56,7 +56,8 @@ pub(super) fn router(context: HandlerContext) -> Router {
         .with_state(context)
 }
 
-/// Refuses TCP clients without the token. A client whose request passes is marked as one that has asked.
+/// Refuses requests of TCP clients without the token. Marks the client of any other request as one that has sent a
+/// permitted request.
 async fn authorize(
     State(context): State<HandlerContext>,
     Extension(has_asked): Extension<PermittedRequestFlag>,
@@ -75,7 +76,7 @@ async fn authorize(
     response
 }
 
-/// Handles a request of a route.
+/// Handles a control request by its route, and returns the response.
 async fn answer(route: &ControlRoute, context: &HandlerContext, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let caller = request.extensions().get::<CallerIdentity>().copied().unwrap_or(CallerIdentity::Unknown);
@@ -185,7 +186,7 @@ async fn capture_frames(State(context): State<HandlerContext>, request: Request)
     begun.await.unwrap_or_else(|failure| refuse(failure, &path))
 }
 
-/// Returns the metrics in the form that the client prefers.
+/// Returns the metrics in the text format that the client prefers.
 async fn metrics_text(State(context): State<HandlerContext>, request: Request) -> Response {
     let open = accept::prefers_openmetrics(request.headers());
     let outcome = context.sender.ask(AskFor::PortList).await.and_then(|answer| match answer {

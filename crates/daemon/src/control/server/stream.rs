@@ -23,7 +23,7 @@ const ALIVE: Duration = Duration::from_secs(10);
 /// Maximum number of open event streams at a time.
 pub(super) const MOST: usize = 16;
 
-/// Position of a client in the list of events.
+/// Reader of the list of events for one client of the event stream.
 #[derive(Debug)]
 struct EventStreamReader {
     after: u64,
@@ -33,7 +33,7 @@ struct EventStreamReader {
     _place: OwnedSemaphorePermit,
 }
 
-/// Opens a stream of the events after this number, and of later ones until the host ends.
+/// Opens a stream of the events after the one with this number, until the host ends.
 pub(super) fn open(
     after: u64,
     stop: watch::Receiver<bool>,
@@ -54,7 +54,7 @@ pub(super) fn open(
 }
 
 impl EventStreamReader {
-    /// Returns the next event, or `None` when the host ends.
+    /// Waits for the next event of the stream. Returns `None` when the host ends.
     async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -70,7 +70,7 @@ impl EventStreamReader {
         }
     }
 
-    /// Reads new events from the list.
+    /// Reads new events from the host's list of events.
     fn look(&mut self) {
         let recent = events::after(self.after);
         if recent.lost > 0 {

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Test client that waits for every reply.
+/// Test client of a VF that waits for the reply to every request.
 struct BlockingVfioClient(UnixStream);
 
 impl BlockingVfioClient {
@@ -35,7 +35,7 @@ impl BlockingVfioClient {
         body
     }
 
-    /// Reads device and vendor from configuration space, by VFIO_USER_REGION_READ.
+    /// Reads the vendor and device ids of the VF from its configuration space, by VFIO_USER_REGION_READ.
     fn identity(&mut self) -> Vec<u8> {
         let access = [&0_u64.to_le_bytes()[..], &7_u32.to_le_bytes(), &4_u32.to_le_bytes()].concat();
         self.ask(9, &access)[16..].to_vec()

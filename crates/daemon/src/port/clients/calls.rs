@@ -1,18 +1,18 @@
-//! Calls to drivers that have to restart, since the card is a new one. A message in the driver's mailbox notifies
-//! it. A driver without a vector for the mailbox is called by every vector that it has: it checks its registers on
-//! any interrupt, and finds that its VF was reset.
+//! Interrupts to guests' drivers that have to restart, since the card is a new one. A message in the driver's mailbox
+//! notifies the driver. A driver without a vector for the mailbox gets an interrupt on every vector that it has: it
+//! checks its registers on any interrupt, and finds that its VF was reset.
 
 use i82576::Time;
 use std::time::Duration;
 
-/// Schedule of calls to a driver that has to restart: at once, and then at doubling intervals.
+/// Schedule of the interrupts to a guest's driver that has to restart: at once, and then at doubling intervals.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RestartNoticeSchedule {
     next: Time,
     wait: Duration,
 }
 
-/// First interval between calls, and the interval after which the calls end.
+/// First interval between interrupts to a driver that has to restart, and the interval after which they end.
 const FIRST_INTERVAL: Duration = Duration::from_millis(5);
 const LAST_INTERVAL: Duration = Duration::from_secs(3);
 
@@ -21,12 +21,12 @@ impl RestartNoticeSchedule {
         Self { next: now, wait: FIRST_INTERVAL }
     }
 
-    /// Returns when the VF's driver is to be called next.
+    /// Returns the time of the next interrupt to the driver.
     pub(super) fn next(&self) -> Time {
         self.next
     }
 
-    /// Returns whether a call is due, or `None` after the last call.
+    /// Returns true if an interrupt to the driver is due, or `None` after the last interrupt.
     pub(super) fn due(&mut self, now: Time) -> Option<bool> {
         if now < self.next {
             return Some(false);

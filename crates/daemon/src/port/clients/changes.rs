@@ -1,5 +1,5 @@
-//! Logs events of a VF's driver as they happen: it takes the VF and leaves it, its link changes, the PF driver
-//! refuses a request. `PortClients::watch` judges its conduct.
+//! Logs events of a VF's driver as they happen: the driver takes the VF and leaves it, its link changes, the PF driver
+//! refuses a request. `PortClients::watch` checks the VF's conduct.
 
 use crate::control::status::remedy;
 use crate::flight::{FlightRecordKind, FlightRecorder};
@@ -10,7 +10,7 @@ use i82576::Time;
 /// Maximum number of a VF's events that are logged per minute.
 const MOST: u32 = 20;
 
-/// State of a VF that was logged last, and the limit of the log.
+/// Log of a VF driver's events: the state that was logged last, and the limit of log lines.
 #[derive(Debug)]
 pub(super) struct DriverChangeLog {
     last: Option<VfDriverState>,
@@ -23,11 +23,11 @@ impl Default for DriverChangeLog {
     }
 }
 
-/// Event of a guest with more multicast groups than fit, with the remedy.
+/// Log line for a guest with more multicast groups than its filters have room for, with the remedy.
 const CUT: &str = "the guest's list of multicast addresses is too long, and frames for further groups are \
                    dropped; set trust on for the VF";
 
-/// Returns the driver's events and link changes since `old`.
+/// Returns the events of a VF's driver and of its link between two states.
 fn events(old: &VfDriverState, new: &VfDriverState) -> impl Iterator<Item = &'static str> {
     let driver = match (old.active, new.active) {
         (false, true) => Some("a driver runs the VF"),
@@ -44,15 +44,15 @@ fn events(old: &VfDriverState, new: &VfDriverState) -> impl Iterator<Item = &'st
     [driver, link, cut].into_iter().flatten()
 }
 
-/// Returns the reasons for which requests were refused since `old`, with their total counts.
+/// Returns the reasons for which more requests of a VF were refused than in the state `old`, with their total counts.
 fn refusals(old: &VfDriverState, new: &VfDriverState) -> impl Iterator<Item = (usize, u64)> {
     let counts = old.refused.iter().zip(&new.refused).enumerate();
     counts.filter(|(_, (before, after))| before != after).map(|(place, (_, count))| (place, *count))
 }
 
 impl DriverChangeLog {
-    /// Logs events of a VF since the last call. The port calls it before it sleeps, and once a second while it
-    /// does not sleep. The limit bounds the lines of a VF that changes without end.
+    /// Logs the events of a VF's driver since the last call. The port calls it before it sleeps, and once a second
+    /// while it does not sleep. The limit bounds the lines of a VF that changes without end.
     pub(super) fn update(
         &mut self,
         function: &str,

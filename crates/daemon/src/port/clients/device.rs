@@ -1,5 +1,5 @@
-//! A function as a vfio-user device: regions, interrupts and memory of one client become accesses to the card.
-//! `vfio_user` has the protocol, and `connection` the socket.
+//! Function of the card as a vfio-user device: turns the messages of a client about regions, interrupts and memory
+//! into accesses to the card. `vfio_user` has the protocol, and `connection` the socket.
 
 use super::errand::{BlockingCallOutcome, BlockingCalls, MappedWindow};
 use super::holdings::ClientResources;
@@ -15,7 +15,7 @@ use vfio_user::server::{DmaWindow, IrqChange, RegionInfo, RequestCompletion, Ser
 use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
 
-/// Function of the card with the resources that handle the messages of its client.
+/// Function of the card as a vfio-user device, with the resources that handle its client's messages.
 pub(super) struct FunctionDevice<'a> {
     pub(super) function: Function,
     pub(super) engine: &'a mut PortEngine,
@@ -25,14 +25,14 @@ pub(super) struct FunctionDevice<'a> {
 }
 
 impl FunctionDevice<'_> {
-    /// Has the card read the guest's stores into its pages, before an access by message.
+    /// Has the card read the doorbells that the guest has stored into its pages, before an access by message.
     fn read_doorbells(&mut self) {
         if let Some(pages) = &self.own.pages {
             pages.read_doorbells(self.engine.card_mut(), self.now);
         }
     }
 
-    /// Updates the mapped registers after an access by message.
+    /// Has the card store its registers into the guest's pages, after an access by message.
     fn publish_registers(&mut self) {
         if let Some(pages) = &self.own.pages {
             pages.publish_registers(self.engine.card_mut(), self.now);
@@ -62,7 +62,8 @@ impl FunctionDevice<'_> {
         &mut self.own.errands
     }
 
-    /// Applies the outcome of a blocking call on the function's worker thread. Returns the reply to the client.
+    /// Applies the outcome of a client's blocking call, which the worker thread has finished. Returns the reply to the
+    /// client.
     pub(super) fn finish(&mut self, outcome: BlockingCallOutcome) -> Result<(), Errno> {
         match outcome {
             BlockingCallOutcome::Mapped(Ok(MappedWindow { region, window, identity })) => {
@@ -98,7 +99,8 @@ impl FunctionDevice<'_> {
         }
     }
 
-    /// Sets the eventfd of a vector, kept under this number, or removes it. Vectors that do not exist are ignored.
+    /// Sets the eventfd of an interrupt vector, which the keeper holds under `number`, or removes the eventfd. Vectors
+    /// that do not exist are ignored.
     fn set_eventfd(&mut self, index: u32, vector: u32, eventfd: Option<EventFd>, number: u64) {
         self.own.successor.eventfd(SavedEventfd { index, vector, number });
         self.engine.reach_mut(self.function).set_eventfd(index, vector, eventfd);

@@ -1,4 +1,4 @@
-//! Ends a connection without a reset, so that the client's VMM survives.
+//! Ends a client's connection without a reset of the socket, so that the client's VMM survives.
 //!
 //! If a socket is closed with unread bytes in it, the kernel resets the connection. The client then reads
 //! ECONNRESET, and QEMU (11.1) aborts on it. So a client is disconnected in steps. First it is served until it is
@@ -12,7 +12,7 @@ use host::worker::BlockingWorker;
 use i82576::Time;
 use std::time::Duration;
 
-/// Sockets that are drained at a time.
+/// Maximum number of half-closed sockets that are drained at a time.
 const MOST_HUNG_UP: usize = 64;
 /// Longest time that a client is served after the decision to disconnect it, and the silence of the client that ends
 /// this time early.
@@ -22,17 +22,17 @@ const SILENCE: Duration = Duration::from_millis(50);
 /// stream from its own thread, within a millisecond if that thread is not starved.
 const DRAIN: Duration = Duration::from_secs(1);
 const DRAINED: Duration = Duration::from_millis(200);
-/// Pending closings at which the port stops reading from a client.
+/// Number of pending closes of a client's descriptors at which the port stops reading from the client.
 const MOST_CLOSING: usize = 256;
-/// Interval at which sockets are drained, and receives per socket each time.
+/// Interval at which half-closed sockets are drained, and the maximum number of receives per socket each time.
 const DRAIN_EVERY: Duration = Duration::from_millis(10);
 const DRAIN_RECEIVES: usize = 64;
 
-/// A client that is being disconnected.
+/// Deadlines of a client that is being disconnected and still served.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::port) struct PendingDisconnect {
     until: Time,
-    /// Messages at the last call, and the time of the last new message.
+    /// Number of the client's messages at the last call, and the time of its last new message.
     messages: u64,
     active: Time,
 }
@@ -53,7 +53,7 @@ impl PendingDisconnect {
     }
 }
 
-/// A connection that the port has shut down for writing, and reads until the client closes it.
+/// Connection that the port has shut down for writing, and reads until the client closes its end.
 #[derive(Debug)]
 struct HalfClosedConnection {
     stream: StreamSocket,
@@ -65,14 +65,14 @@ struct HalfClosedConnection {
 }
 
 impl HalfClosedConnection {
-    /// Shuts the port's half down. The client reads all that was sent, and then the end of the stream.
+    /// Shuts the connection down for writing. The client reads all that was sent, and then the end of the stream.
     fn new(stream: StreamSocket, closer: BlockingWorker) -> Self {
         // If the client has closed its end already, the failure has no consequence.
         let _ = stream.shut_down_writing();
         Self { stream, closer, looked: None }
     }
 
-    /// Reads and drops what came since the last call. Returns whether the socket can be closed.
+    /// Reads and drops the bytes that the client sent since the last call. Returns true if the socket can be closed.
     fn drain(&mut self, buffer: &mut [u8], now: Time) -> bool {
         let mut fds = ReceivedFds::new();
         let (first, active) = self.looked.get_or_insert((now, now));
@@ -101,12 +101,12 @@ impl HalfClosedConnection {
 pub(super) struct HalfClosedConnections(Vec<HalfClosedConnection>);
 
 impl HalfClosedConnections {
-    /// Returns whether every client has closed its end.
+    /// Returns true if no half-closed connection is left.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Shuts a connection down and adds it. `closer` closes it later.
+    /// Shuts a connection down for writing, and adds it. `closer` closes the connection later.
     pub(super) fn add(&mut self, stream: StreamSocket, closer: BlockingWorker, buffer: &mut [u8], now: Time) {
         if self.0.len() >= MOST_HUNG_UP {
             // Closes the oldest early. Clients that connect and misbehave at this rate risk a reset.
@@ -117,8 +117,8 @@ impl HalfClosedConnections {
         self.0.push(HalfClosedConnection::new(stream, closer));
     }
 
-    /// Reads and drops what clients still send, and closes connections that are done. Returns the time of the next
-    /// call.
+    /// Reads and drops what clients still send, and closes the connections that may be closed. Returns the time of the
+    /// next call.
     pub(super) fn drain(&mut self, buffer: &mut [u8], now: Time) -> Option<Time> {
         let over = self.0.extract_if(.., |hung_up| hung_up.drain(buffer, now));
         over.for_each(HalfClosedConnection::close);

@@ -1,5 +1,5 @@
-//! Errands: work for a client that may take long, such as mapping its memory, taking its eventfds, and closing
-//! both. A function's [`BlockingWorker`] does the work while the port's loop continues. The result comes back as a
+//! Blocking calls for a client, which may take long, such as mapping its memory, taking its eventfds, and closing
+//! both. A function's [`BlockingWorker`] makes the calls while the port's loop continues. The result comes back as a
 //! [`CompletedBlockingCall`].
 //!
 //! Each function has a worker of its own. So one client's memory, however large, delays no other client, and
@@ -19,10 +19,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 
-/// Pending blocking calls at which the port stops reading from a client. Each may hold memory or a descriptor.
+/// Number of pending blocking calls at which the port stops reading from a client. Each may hold memory or a
+/// descriptor.
 const MOST: usize = 64;
 
-/// Result of a blocking call for a client, from the worker thread.
+/// Completed blocking call for a client, with its outcome, from the worker thread.
 #[derive(Debug)]
 pub(in crate::port) struct CompletedBlockingCall {
     pub(super) function: Function,
@@ -39,7 +40,7 @@ pub(super) enum BlockingCallOutcome {
     /// Eventfds for vectors of an interrupt type, from `start` on, with the numbers under which they are kept; or
     /// the reason why a descriptor is not an eventfd.
     Assigned { index: u32, start: u32, eventfds: Result<Vec<(EventFd, u64)>, EventFdError> },
-    /// Numbers under which descriptors of an incomplete message are kept.
+    /// Descriptors of an incomplete message were kept, under these numbers.
     PartialKept(Vec<u64>),
     /// All earlier blocking calls of the function have ended.
     CaughtUp,
@@ -73,16 +74,16 @@ impl BlockingCallOutcome {
 /// Channel to which the worker threads of all functions of a port report.
 #[derive(Debug, Clone)]
 pub(in crate::port) struct CompletionSender {
-    /// Keeps descriptors of new clients. It closes none, so no client can delay it.
+    /// Worker that keeps descriptors of new clients. It closes no descriptor, so no client can delay it.
     clerk: BlockingWorker,
     done: mpsc::Sender<CompletedBlockingCall>,
-    /// Wakes the port's loop.
+    /// Waker of the port's loop, for results.
     waker: ThreadWaker,
 }
 
 impl CompletionSender {
     /// Starts the thread that keeps new clients' descriptors. It gives up the rights that `confined` names. The
-    /// receiver returns results of errands.
+    /// receiver gets the outcomes of blocking calls.
     pub(in crate::port) fn open(
         port: &str,
         waker: &ThreadWaker,
@@ -110,7 +111,7 @@ impl BlockingCalls {
         Self { function, worker, desk, client: next_client() }
     }
 
-    /// Begins to count blocking calls for another client. Results of earlier errands belong to former clients.
+    /// Begins to count blocking calls for another client. Outcomes of earlier calls belong to former clients.
     pub(super) fn next_client(&mut self) {
         self.client = next_client();
     }
@@ -131,7 +132,8 @@ impl BlockingCalls {
         self.run(move || BlockingCallOutcome::Mapped(map(region, file.into_inner(), window, &keeper)));
     }
 
-    /// Takes descriptors as eventfds, and keeps them for the next process. If one is invalid, none is used.
+    /// Takes a client's descriptors as eventfds on the worker, and keeps them for the next process. If one is invalid,
+    /// none is used.
     pub(super) fn assign(&self, index: u32, start: u32, fds: Vec<DeferredFd>, keeper: FdSaver) {
         self.run(move || {
             let eventfds = fds.into_iter().map(|fd| EventFd::adopt(fd.into_inner()));
@@ -140,7 +142,8 @@ impl BlockingCalls {
         });
     }
 
-    /// Keeps descriptors of an incomplete message for the next process. The client waits until that is done.
+    /// Keeps the descriptors of an incomplete message for the next process, on the worker. The client waits until that
+    /// is done.
     pub(super) fn keep_partial(&self, fds: Vec<DeferredFd>, keeper: FdSaver) {
         self.run(move || {
             let fds: Vec<OwnedFd> = fds.into_iter().map(DeferredFd::into_inner).collect();
@@ -148,7 +151,8 @@ impl BlockingCalls {
         });
     }
 
-    /// Keeps a new client's descriptors for the next process. The client waits until that is done.
+    /// Keeps a new client's descriptors for the next process, on the port's keeping thread. The client waits until
+    /// that is done.
     pub(super) fn keep_client(&self, fds: Vec<(u64, OwnedFd)>, keeper: FdSaver) {
         self.run_on(&self.desk.clerk, move || {
             for (number, fd) in fds {
@@ -158,28 +162,29 @@ impl BlockingCalls {
         });
     }
 
-    /// Reports when all earlier blocking calls have ended.
+    /// Makes a blocking call that does nothing: its outcome reports that all earlier blocking calls have ended.
     pub(super) fn catch_up(&self) {
         self.run(|| BlockingCallOutcome::CaughtUp);
     }
 
-    /// Drops a value that may hold a client's descriptors, on the worker.
+    /// Drops a value on the worker, because the value may hold a client's descriptors.
     pub(super) fn discard(&self, what: impl Send + 'static) {
         self.worker.discard(what);
     }
 
-    /// Turns a client away. Its socket may hold unread descriptors, so the worker closes it.
+    /// Hangs up on a client that the function cannot accept. Its socket may hold unread descriptors, so the worker
+    /// closes it.
     pub(super) fn turn_away(&self, stream: StreamSocket) {
         stream.hang_up();
         self.discard(stream);
     }
 
-    /// Wraps a client's descriptor, so that the worker closes it.
+    /// Wraps a client's descriptor, so that the worker closes the descriptor.
     pub(in crate::port) fn keep(&self, fd: OwnedFd) -> DeferredFd {
         self.worker.keep(fd)
     }
 
-    /// Returns true if the client has to wait until blocking calls have ended.
+    /// Returns true if so much work is pending that the client has to wait.
     pub(super) fn are_many(&self) -> bool {
         self.worker.backlog() >= MOST
     }
@@ -199,8 +204,8 @@ impl BlockingCalls {
     }
 }
 
-/// Returns a number that no client of this process has had. A VF may be withdrawn and offered again while errands
-/// of its former clients are pending.
+/// Returns a number that no client of this process has had. A VF may be withdrawn and offered again while blocking
+/// calls for its former clients are pending.
 fn next_client() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     LAST.fetch_add(1, Ordering::Relaxed)

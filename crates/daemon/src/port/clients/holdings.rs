@@ -1,5 +1,5 @@
-//! Resources that the host holds for the client of a function. They stay when clients come and go. `connection` has
-//! the connection, and the card has the function itself.
+//! Resources that the host holds for the client of a function. The resources stay when clients come and go.
+//! `connection` has the connection, and the card has the function itself.
 
 use super::errand::BlockingCalls;
 use super::pages::SharedPages;
@@ -8,7 +8,7 @@ use crate::flight::FlightRecorder;
 use host::dma::MapRegionError;
 use host::eventfd::EventFdError;
 
-/// Resources for the client of a function.
+/// Resources that the host holds for the client of a function.
 #[derive(Debug)]
 pub(in crate::port) struct ClientResources {
     /// Pages that the client may map.

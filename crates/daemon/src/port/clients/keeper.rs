@@ -1,5 +1,5 @@
-//! Keeps descriptors of a client's message for the next process, on the worker thread. `journal` records the purpose
-//! of each descriptor.
+//! Keeps the descriptors of a client's message for the next process. Runs on the function's worker thread. `journal`
+//! records the purpose of each descriptor.
 
 use super::journal::NOT_KEPT;
 use crate::vault::PortDescriptorVault;
@@ -7,31 +7,31 @@ use host::eventfd::{self, EventFd};
 use host::memory::{self, FileIdentity};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Keeps descriptors of one blocking call for the next process.
+/// Keeper of the descriptors of one blocking call, for the next process.
 #[derive(Debug)]
 pub(in crate::port) struct FdSaver {
     pub(in crate::port) vault: PortDescriptorVault,
-    /// Free descriptor numbers.
+    /// Unused numbers under which to keep descriptors.
     pub(in crate::port) numbers: Vec<u64>,
-    /// Files of guest memory that the vault keeps already, with their numbers.
+    /// Files of guest memory that the vault holds already, each with its number.
     pub(in crate::port) files: Vec<(FileIdentity, u64)>,
 }
 
 impl FdSaver {
-    /// Keeps a descriptor under a number.
+    /// Keeps a descriptor under a number, in the vault.
     pub(super) fn keep(&self, number: u64, fd: BorrowedFd<'_>) {
         self.vault.keep(number, fd);
     }
 
-    /// Keeps eventfds under a number each.
+    /// Keeps each eventfd under a number, and returns them with their numbers.
     pub(super) fn keep_all(&self, eventfds: Vec<EventFd>) -> Vec<(EventFd, u64)> {
         let kept: Vec<_> = eventfds.into_iter().zip(self.numbers.iter().copied()).collect();
         kept.iter().for_each(|(eventfd, number)| self.keep(*number, eventfd.as_fd()));
         kept
     }
 
-    /// Keeps the descriptors that a message can use, and returns their numbers. Other descriptors get the number
-    /// [`NOT_KEPT`].
+    /// Keeps those descriptors of a message that a client may need, and returns their numbers. Other descriptors get
+    /// the number [`NOT_KEPT`].
     pub(super) fn keep_useful(&self, fds: &[OwnedFd]) -> Vec<u64> {
         let keep = |(fd, number): (&OwnedFd, &u64)| {
             let fd = fd.as_fd();
@@ -54,7 +54,7 @@ impl FdSaver {
         KeptMemoryFile { number, new: true }
     }
 
-    /// Releases a file of guest memory, if this blocking call was the first to keep the file.
+    /// Gives up a kept file of guest memory, if this blocking call was the first to keep the file.
     pub(super) fn take_back(&self, kept: KeptMemoryFile) {
         if kept.new {
             self.vault.forget(kept.number);
@@ -62,7 +62,7 @@ impl FdSaver {
     }
 }
 
-/// File of guest memory that the vault keeps.
+/// File of guest memory that the vault holds for the next process.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeptMemoryFile {
     pub(super) number: u64,

@@ -1,4 +1,4 @@
-//! Opens the listening socket of a function.
+//! Opens the listening socket of a function for its clients.
 
 use crate::config::{PortConfig, VfConfig};
 use crate::vault::PortDescriptorVault;
@@ -28,19 +28,19 @@ pub(in crate::port) struct FunctionConfig<'a> {
     pub(in crate::port) access: SocketAccess,
 }
 
-/// Returns the vault's name for the socket of a function.
+/// Returns the name under which the vault keeps a function's listening socket.
 pub(in crate::port) fn kept_listener(name: &str) -> String {
     format!("listen.{name}")
 }
 
 impl<'a> FunctionConfig<'a> {
-    /// Returns the place of a VF.
+    /// Returns name, MAC address and socket of a VF.
     pub(in crate::port) fn of_vf(vf: &'a VfConfig) -> Self {
         let function = Function::Vf(vf.index.get());
         Self { function, name: &vf.name, mac: vf.mac, socket: &vf.socket, access: vf.access }
     }
 
-    /// Returns the place of each function that the port offers: the PF, or the VFs.
+    /// Returns name, MAC address and socket of each function that the port offers: of the PF, or of the VFs.
     pub(in crate::port) fn all(config: &'a PortConfig) -> impl Iterator<Item = Self> {
         let pf = config.pf_socket.iter().map(|socket| Self {
             function: Function::Pf,
@@ -81,7 +81,7 @@ impl<'a> FunctionConfig<'a> {
     }
 }
 
-/// Returns the folder that keeps permitted users from the socket, if there is one.
+/// Returns the folder that users with access to the socket may not enter, if there is one.
 fn closed_to_others(folder: &Path, access: SocketAccess) -> Option<PathBuf> {
     // No user and no group has this id.
     let other = u32::MAX;

@@ -53,7 +53,7 @@ use std::io;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-/// Tokens of the poller: a listener and a connection for each function, and the port's waker. [`UPLINK`] is the
+/// Tokens of the port's poller: a listener and a connection for each function, and the port's waker. [`UPLINK`] is the
 /// engine's.
 const LISTENERS: u64 = 0;
 const CONNECTIONS: u64 = 100;
@@ -61,7 +61,7 @@ const WAKER: u64 = 200;
 
 /// Maximum bytes of one receive from a client: hundreds of a guest's doorbells, or a part of a long transfer.
 const RECEIVE_BUFFER: usize = 64 * 1024;
-/// Interval at which the conduct of VFs is checked.
+/// Interval at which the PF driver checks the conduct of VFs.
 const WATCH: Duration = Duration::from_secs(1);
 
 /// Tokens of the descriptors that woke the port.
@@ -92,31 +92,31 @@ impl WakeSource {
     }
 }
 
-/// Functions of a port with their sockets and clients.
+/// Functions that a port offers, with their sockets and clients.
 #[derive(Debug)]
 pub(in crate::port) struct PortClients {
     slots: Vec<OfferedFunction>,
     /// Clients that the port has disconnected and that have not closed their end of the connection yet.
     hung_up: HalfClosedConnections,
     poller: Poller,
-    /// Wait policy of the port, which decides whether new clients get pages.
+    /// Doorbell mode of the port, which decides whether new clients get pages.
     wait: DoorbellMode,
     message_times: MessageTimes,
     answers: MailboxAnswers,
-    /// Channel of the outcomes of clients' blocking calls.
+    /// Receiver of the outcomes of clients' blocking calls.
     done: Receiver<CompletedBlockingCall>,
     /// Buffer for messages received from clients.
     buffer: Box<[u8]>,
     /// Time when the conduct of VFs was last checked.
     watched: Time,
-    /// [`host::memory::poison_events`] at the last check.
+    /// Value of [`host::memory::poison_events`] at the last check.
     poisoned: u64,
-    /// Folder for flight recordings of quarantined VFs.
+    /// Sender of flight recordings of quarantined VFs to the thread that writes them.
     flights: RecordingSender,
 }
 
 impl PortClients {
-    /// Creates the set of clients without a function. `poller` comes from [`Self::poller_of`].
+    /// Creates an empty set of functions. `poller` comes from [`Self::poller_of`].
     pub(in crate::port) fn new(
         poller: Poller,
         wait: DoorbellMode,
@@ -139,7 +139,7 @@ impl PortClients {
         }
     }
 
-    /// Creates the poller of a port, which reports `waker`.
+    /// Creates the poller of a port, to which its waker belongs.
     pub(in crate::port) fn poller_of(waker: &host::poll::ThreadWaker) -> io::Result<Poller> {
         let poller = Poller::new()?;
         poller.add(waker, WAKER, PollInterest::READ)?;
@@ -163,7 +163,7 @@ impl PortClients {
         self.add(slot)
     }
 
-    /// Returns the port's functions with their clients. The place of a function is an index into them.
+    /// Returns the port's functions with their clients. Other methods take an index into them.
     pub(in crate::port) fn slots(&self) -> &[OfferedFunction] {
         &self.slots
     }
@@ -216,23 +216,23 @@ impl PortClients {
         }
     }
 
-    /// Returns whether a guest has stored anything since its doorbells were last read.
+    /// Returns true if a guest has stored a doorbell since the card last read the pages.
     pub(in crate::port) fn have_new_doorbells(&self, engine: &PortEngine) -> bool {
         let mut pages = self.slots.iter().filter_map(|slot| slot.own.pages.as_ref());
         pages.any(|pages| pages.has_new_doorbells(engine.card()))
     }
 
-    /// Returns whether the port has to poll pages: a client has pages, and the card may act on its guest's stores.
+    /// Returns true if the port has to poll pages: a client has pages, and the card may act on its guest's stores.
     pub(in crate::port) fn must_poll_pages(&self, engine: &PortEngine) -> bool {
         self.slots.iter().any(|slot| has_pages(slot) && engine.card().is_bus_master(slot.function))
     }
 
-    /// Returns whether a client has no pages, and rings by message.
+    /// Returns true if a client has no pages, so that its doorbells come by message.
     pub(in crate::port) fn must_receive(&self) -> bool {
         self.slots.iter().any(|slot| slot.connection.is_some() && !has_pages(slot))
     }
 
-    /// Returns whether a client has more pending messages than its last visit handled.
+    /// Returns true if a client has more pending messages than its last visit handled.
     pub(in crate::port) fn have_more(&self) -> bool {
         self.slots.iter().any(|slot| slot.more)
     }
@@ -254,17 +254,17 @@ impl PortClients {
         self.answers.answer(answered, now);
     }
 
-    /// Returns the status of mailbox requests and their delays.
+    /// Returns the numbers of mailbox requests and their delays, for the port's status.
     pub(in crate::port) fn answers(&self) -> AnswerStatus {
         self.answers.status()
     }
 
-    /// Returns the delays of the PF driver's answers, for the next process.
+    /// Returns the statistics of the PF driver's answers, to be saved for the next process.
     pub(in crate::port) fn save_answers(&self) -> AnswerDelayTotals {
         self.answers.save()
     }
 
-    /// Continues the previous process's delays of answers.
+    /// Continues the statistics of mailbox answers that the previous process has saved.
     pub(in crate::port) fn resume_answers(&mut self, totals: &AnswerDelayTotals) {
         self.answers.resume(totals);
     }
@@ -274,7 +274,7 @@ impl PortClients {
         self.slots.iter_mut().for_each(|slot| slot.log_changes(engine, now));
     }
 
-    /// Has the PF driver check the conduct of its VFs once a second. Returns whether a VF has offended.
+    /// Has the PF driver check the conduct of its VFs once a second. Returns true if a VF has offended.
     pub(in crate::port) fn watch(&mut self, engine: &mut PortEngine, now: Time) -> bool {
         if now.since(self.watched) < WATCH {
             return false;
@@ -310,18 +310,18 @@ impl PortClients {
         Some(slot.take_flight(engine.card().family(), None, now))
     }
 
-    /// Notifies the drivers that have to restart. Returns the time of the next call.
+    /// Sends interrupts to the guests' drivers that have to restart. Returns the time of the next call.
     pub(in crate::port) fn call_drivers(&mut self, engine: &mut PortEngine, now: Time) -> Option<Time> {
         self.slots.iter_mut().filter_map(|slot| slot.call(engine, now)).min()
     }
 
-    /// Returns the state of each function that the journal does not hold.
+    /// Returns the state of each function's client that the journal does not hold.
     pub(in crate::port) fn states(&self, engine: &PortEngine) -> Vec<ClientState> {
         self.slots.iter().map(|slot| slot.state(engine.reach(slot.function))).collect()
     }
 }
 
-/// Returns whether the function's client has received its pages.
+/// Returns true if the function's client has received its pages.
 fn has_pages(slot: &OfferedFunction) -> bool {
     slot.own.pages.as_ref().is_some_and(pages::SharedPages::are_given)
 }

@@ -1,4 +1,4 @@
-//! Pages of a VF's BAR0 that its client may map: their memory, and the card's use of it.
+//! Pages of a VF's BAR0 that its client may map: the shared memory, and the card's accesses to it.
 //!
 //! Each client has memory of its own, so that no client can ring the doorbells of the next. A client that never
 //! asks for the memory is served as if there were no such pages.
@@ -16,14 +16,14 @@ use std::os::fd::OwnedFd;
 use vfio_user::types::SparseArea;
 use vfio_user::wire::pci_region;
 
-/// Pages of a VF, shared with its client.
+/// Register pages of a VF, in memory that is shared with its client.
 #[derive(Debug)]
 pub(super) struct SharedPages {
     memory: VfRegisterPages,
     vf: VfIndex,
     /// Ranges of BAR0 that the client may map.
     pub(super) areas: &'static [SparseArea],
-    /// True once the client has received the memory of the mapped pages.
+    /// True once the client has received the descriptor of the pages.
     given: bool,
 }
 
@@ -32,7 +32,7 @@ fn bar0(card: &dyn PortCard, vf: VfIndex) -> u64 {
 }
 
 impl SharedPages {
-    /// Creates pages for a new client, or `None` if the card has no pages to map.
+    /// Creates the pages of a VF for a new client, or returns `None` if the card has no pages to map.
     pub(super) fn new(vf: VfIndex, card: &dyn PortCard) -> Result<Option<Self>, SharedMemoryError> {
         let areas = card.mappable();
         if areas.is_empty() {
@@ -57,12 +57,12 @@ impl SharedPages {
         Some(Self { memory, vf, areas, given: true })
     }
 
-    /// Returns a copy of the descriptor of the mapped pages.
+    /// Returns a copy of the pages' descriptor, for the keeper.
     pub(super) fn fd(&self) -> io::Result<OwnedFd> {
         self.memory.fd()
     }
 
-    /// Returns the descriptor of the mapped pages for the client. From now on the guest may store doorbells there.
+    /// Returns the pages' descriptor for the client. From now on the guest may store doorbells in the pages.
     pub(super) fn give(&mut self, card: &mut dyn PortCard, now: Time) -> io::Result<OwnedFd> {
         if !self.given {
             card.share_pages(self.vf, &self.memory, false, now);
@@ -71,12 +71,12 @@ impl SharedPages {
         self.fd()
     }
 
-    /// Returns true if the client has the memory of the mapped pages.
+    /// Returns true if the client has received the descriptor of the pages.
     pub(super) fn are_given(&self) -> bool {
         self.given
     }
 
-    /// Returns whether the guest has stored anything since the doorbells were last read.
+    /// Returns true if the guest has stored a doorbell since the card last read the pages.
     pub(super) fn has_new_doorbells(&self, card: &dyn PortCard) -> bool {
         self.given && card.has_new_doorbells(self.vf, &self.memory)
     }
@@ -95,8 +95,8 @@ impl SharedPages {
         }
     }
 
-    /// Stores the data of a client's message into the pages, as if the guest had stored it itself. Returns `false`
-    /// if the client does not have these pages.
+    /// Stores the data of a client's message into the pages, as if the guest had stored it. Returns `false` if the
+    /// client does not have these pages.
     pub(super) fn store(&self, offset: u64, data: &[u8]) -> bool {
         let end = offset.saturating_add(data.len() as u64);
         let within = |area: &SparseArea| offset >= area.offset && end <= area.offset + area.size;

@@ -9,7 +9,7 @@ use i82576::Time;
 use pcie::Function;
 
 impl PortClients {
-    /// Begins the end: accepts no new clients, and disconnects every client.
+    /// Begins the end of all clients: accepts no new clients, and disconnects every client.
     pub(in crate::port) fn end(&mut self, now: Time) {
         for slot in &mut self.slots {
             // The port does not use the socket any more, so a failure here has no consequence.
@@ -21,12 +21,12 @@ impl PortClients {
         }
     }
 
-    /// Returns whether every client is disconnected and has closed its end of the connection.
+    /// Returns true if every client is disconnected and has closed its end of the connection.
     pub(in crate::port) fn are_gone(&self) -> bool {
         self.hung_up.is_empty() && self.slots.iter().all(|slot| slot.connection.is_none())
     }
 
-    /// Disconnects a function's client once it falls silent.
+    /// Begins to disconnect a function's client, which is served until it falls silent.
     pub(in crate::port) fn wind_down(&mut self, index: usize, now: Time) {
         let slot = &mut self.slots[index];
         if let Some(connection) = slot.connection.as_ref().filter(|_| slot.ending.is_none()) {
@@ -34,7 +34,7 @@ impl PortClients {
         }
     }
 
-    /// Shuts a client's connection down, so that the client reads the end of the stream.
+    /// Shuts a client's connection down for writing, so that the client reads the end of the stream.
     pub(in crate::port) fn hang_up(
         &mut self,
         function: Function,
@@ -66,8 +66,8 @@ impl PortClients {
         next.into_iter().chain(drain).min()
     }
 
-    /// Disconnects clients that are silent for too long in the middle of a message. Returns the earliest deadline of
-    /// the other clients.
+    /// Disconnects clients that stop for too long in the middle of a message. Returns the earliest deadline of the
+    /// other clients.
     fn cut_off_the_silent(&mut self, engine: &mut PortEngine, now: Time) -> Option<Time> {
         let mut next = None;
         for index in 0..self.slots.len() {
@@ -83,7 +83,7 @@ impl PortClients {
         next
     }
 
-    /// Disconnects clients that have truncated their shared memory. Other clients are not affected.
+    /// Disconnects clients that have truncated memory that they share with the card. Other clients are not affected.
     pub(in crate::port) fn evict_poisoned(&mut self, engine: &mut PortEngine, now: Time) {
         let events = host::memory::poison_events();
         if std::mem::replace(&mut self.poisoned, events) == events {
@@ -99,7 +99,7 @@ impl PortClients {
         }
     }
 
-    /// Removes the last function, and disconnects its client.
+    /// Removes the last of the port's functions, and disconnects its client.
     pub(in crate::port) fn remove_last(
         &mut self,
         engine: &mut PortEngine,
@@ -114,7 +114,7 @@ impl PortClients {
         Some(slot)
     }
 
-    /// Resumes clients after a pause, in which the next process may have peeked into their sockets.
+    /// Resumes the clients after a pause, in which the next process may have peeked into their sockets.
     pub(in crate::port) fn resume(&mut self, engine: &mut PortEngine, now: Time) {
         for index in 0..self.slots.len() {
             // The poller may have reported what clients sent during the pause to the successor alone.

@@ -17,16 +17,16 @@ use host::memory::FileMapError;
 use host::socket::StreamSocket;
 use i82576::Time;
 
-/// Hint for a guest whose memory the card cannot reach.
+/// Hint in status and log for a guest whose memory the card cannot reach.
 pub(in crate::port) const SHARE_HINT: &str = "the guest's memory is not shared, so no frame can move: \
      add share=on to QEMU's memory-backend (memory-backend-memfd, and -machine memory-backend=ID), \
      or shared=on to Cloud Hypervisor's --memory";
 
-/// Bytes of guest memory below which the check for private memory is skipped. No operating system fits in there,
-/// and a small program may well begin with blank memory.
+/// Minimum bytes of guest memory for the check for private memory. No operating system fits in less, and a small
+/// program may well begin with blank memory.
 const JUDGED: u64 = 64 << 20;
 
-/// Returns whether a guest drives the function although the card cannot reach its memory.
+/// Returns true if a guest drives the function although the card cannot reach the guest's memory.
 pub(in crate::port) fn lacks_memory(
     card: &dyn PortCard,
     slot: &OfferedFunction,
@@ -36,14 +36,14 @@ pub(in crate::port) fn lacks_memory(
     (unreachable || slot.private_memory) && card.is_bus_master(slot.function)
 }
 
-/// Returns whether a new bus master writes to private copies of the memory that its VMM shares, as with QEMU's
+/// Returns true if a new bus master writes to private copies of the memory that its VMM shares, as with QEMU's
 /// `share=off` on a memory backend with a file. The card would read only zeros.
 fn is_private(memory: &DmaTable) -> bool {
     memory.mapped_bytes() >= JUDGED && memory.is_blank()
 }
 
 impl PortClients {
-    /// Marks a client that has sent messages or accepts replies again.
+    /// Marks a function whose client has sent messages or accepts replies again, to be visited next.
     pub(in crate::port) fn mark(&mut self, index: usize) {
         if let Some(slot) = self.slots.get_mut(index) {
             if !slot.more {
@@ -91,7 +91,7 @@ impl PortClients {
         }
     }
 
-    /// Visits each client with pending messages. The clock bounds each visit.
+    /// Visits each client with pending messages, and handles these within the budget of a visit.
     pub(in crate::port) fn serve(&mut self, engine: &mut PortEngine, clock: &dyn TimeSource) {
         for index in 0..self.slots.len() {
             if self.slots[index].more {
@@ -180,7 +180,7 @@ impl PortClients {
         }
     }
 
-    /// Handles results of blocking calls, and resumes the clients that waited for them.
+    /// Handles the outcomes of blocking calls, and resumes the clients that waited for them.
     pub(in crate::port) fn finish_errands(&mut self, engine: &mut PortEngine, now: Time) {
         while let Ok(done) = self.done.try_recv() {
             let function = done.function;
@@ -201,7 +201,7 @@ impl PortClients {
     }
 }
 
-/// Connects a client to its function.
+/// Connects a new client to its function.
 fn attach(
     slot: &mut OfferedFunction,
     stream: StreamSocket,
@@ -234,8 +234,8 @@ fn attach(
     }
 }
 
-/// Creates pages for a new client to map, if the port offers any. Without pages the client is served by messages
-/// alone.
+/// Creates register pages for a new client, if the port offers pages to map. Without pages the client is served by
+/// messages alone.
 fn pages(
     slot: &mut OfferedFunction,
     wait: DoorbellMode,

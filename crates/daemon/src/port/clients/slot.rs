@@ -26,7 +26,7 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use vfio_user::server::SessionCounters;
 
-/// Log lines per minute that clients of one function can cause.
+/// Maximum number of log lines per minute that clients of one function can cause.
 const LOG_BURST: u32 = 20;
 
 /// Function that the port offers, with its socket and its client.
@@ -34,7 +34,7 @@ const LOG_BURST: u32 = 20;
 pub(in crate::port) struct OfferedFunction {
     pub(in crate::port) function: Function,
     pub(in crate::port) name: String,
-    /// MAC address that the function starts with.
+    /// MAC address that the function has after a reset.
     pub(in crate::port) mac: MacAddress,
     pub(in crate::port) socket: PathBuf,
     pub(in crate::port) listener: SocketListener,
@@ -44,28 +44,28 @@ pub(in crate::port) struct OfferedFunction {
     /// Client that waits until the present client has ended. It connected after the client hung up, and before all
     /// messages of that client were handled.
     pub(super) next: Option<StreamSocket>,
-    /// The client is being disconnected, and is served until it is silent.
+    /// State of the disconnection, while the client is being disconnected and served until it is silent.
     pub(super) ending: Option<PendingDisconnect>,
-    /// The guest's driver has to restart, and is called until it does.
+    /// Schedule of interrupts to the guest's driver, while the driver has to restart.
     pub(super) calls: Option<RestartNoticeSchedule>,
-    /// The client's connection has more pending messages than the last visit handled.
+    /// True if the client has more pending messages than its last visit handled.
     pub(super) more: bool,
     /// Earliest time at which the pending messages may have arrived.
     pub(super) pending_since: Time,
-    /// The guest has become bus master, and its memory was checked at that time.
+    /// True once the guest's memory was checked, which happens when the guest becomes bus master.
     pub(super) judged: bool,
-    /// The guest writes to private copies of the memory that its VMM has shared.
+    /// True if the guest writes to private copies of the memory that its VMM has shared.
     pub(super) private_memory: bool,
-    /// The log has a warning that the client shares no memory.
+    /// True if the log has a warning that the client shares no memory.
     pub(super) warned: bool,
     pub(super) log: LogLimit,
     pub(super) changes: DriverChangeLog,
-    /// Sum of the counters of the function's former clients.
+    /// Sums of the counters of the function's former clients.
     past: VmmInterventions,
 }
 
 impl OfferedFunction {
-    /// Creates the record of a function, with the function's socket.
+    /// Creates an offered function without a client, from its configuration and socket.
     pub(in crate::port) fn new(
         place: &FunctionConfig<'_>,
         listener: SocketListener,
@@ -99,13 +99,13 @@ impl OfferedFunction {
         self.connection.as_ref()
     }
 
-    /// Continues to serve a client of the previous process.
+    /// Connects a client of the previous process to this function again.
     pub(in crate::port) fn resume(&mut self, connection: ClientConnection) {
         (self.connection, self.more) = (Some(connection), true);
     }
 
     /// Restores the pages that the previous process's client may have mapped. If the card is not exactly as it was,
-    /// calls the driver until it restarts.
+    /// schedules interrupts to the driver until it restarts.
     pub(in crate::port) fn resume_driver(&mut self, card: &mut dyn PortCard, exactly: bool, now: Time) {
         self.calls = self.connection.as_ref().filter(|_| !exactly).map(|_| RestartNoticeSchedule::new(now));
         let pages = self.own.successor.kept_pages().zip(self.function.vf());
@@ -121,7 +121,7 @@ impl OfferedFunction {
         }
     }
 
-    /// Logs an error of the function, unless clients have caused too many lines.
+    /// Logs an error of the function, unless its clients have caused too many log lines.
     pub(in crate::port) fn warn(&mut self, now: Time, what: &str, error: &dyn Display) {
         self.log.warn(now, &self.name, what, error);
     }
@@ -149,7 +149,8 @@ impl OfferedFunction {
         Some(verdict)
     }
 
-    /// Notifies the function's driver if it has to restart. Returns the time of the next call.
+    /// Sends a due interrupt to the function's driver if the driver has to restart. Returns the time of the next
+    /// interrupt.
     pub(super) fn call(&mut self, engine: &mut PortEngine, now: Time) -> Option<Time> {
         let calls = self.calls.as_mut()?;
         let active = self.function.vf().is_some_and(|vf| engine.card().is_active(vf));
@@ -169,7 +170,7 @@ impl OfferedFunction {
         }
     }
 
-    /// Returns a copy of the flight recorder's entries. The recorder keeps the entries.
+    /// Returns a flight recording of the VF. The recorder keeps its entries.
     pub(super) fn take_flight(
         &self,
         family: file::CardFamily,
@@ -186,7 +187,7 @@ impl OfferedFunction {
         VmmInterventions { interrupts, ..add(self.past, now) }
     }
 
-    /// Returns the function's state that the journal does not hold.
+    /// Returns the state of the function's client that the journal does not hold.
     pub(in crate::port) fn state(&self, reach: &FunctionBus) -> ClientState {
         ClientState {
             interventions: self.interventions(reach.interrupts()),
@@ -196,7 +197,7 @@ impl OfferedFunction {
         }
     }
 
-    /// Restores the client's state that the previous process has saved.
+    /// Restores the state of the function's client that the previous process has saved.
     pub(in crate::port) fn restore(&mut self, state: &ClientState, reach: &mut FunctionBus) {
         self.past = state.interventions;
         reach.restore(state.pin, state.interventions.interrupts);
@@ -204,7 +205,8 @@ impl OfferedFunction {
         self.warned = state.warned;
     }
 
-    /// Adds the counters of a disconnected client to the former clients', and resets the state of the connection.
+    /// Adds the counters of a disconnected client to those of the former clients, and resets the state of the
+    /// connection.
     pub(super) fn retire(&mut self, counters: SessionCounters) {
         self.past = add(self.past, counters);
         (self.ending, self.calls) = (None, None);

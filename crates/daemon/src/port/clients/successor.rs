@@ -9,13 +9,13 @@ use std::fmt::Debug;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-/// Saved state of a function's client, with which the next process resumes the client. Windows and eventfds become
-/// valid with the next [`ClientSaver::step`].
+/// Saver of the state of a function's client, with which the next process resumes the client. Windows and eventfds
+/// become valid with the next [`ClientSaver::step`].
 pub(in crate::port) trait ClientSaver: Debug + Send {
-    /// Returns the progress of the client, as noted last.
+    /// Returns the progress of the client that was saved last.
     fn progress(&self) -> ClientProgress;
 
-    /// Returns whether DMA windows or eventfds were saved since the last step.
+    /// Returns true if DMA windows or eventfds were saved since the last step.
     fn is_touched(&self) -> bool;
 
     /// Saves the client's progress for the next process. Everything saved so far becomes valid at once.
@@ -25,46 +25,46 @@ pub(in crate::port) trait ClientSaver: Debug + Send {
     /// its pages, if it may map any.
     fn begin(&mut self) -> [u64; 3];
 
-    /// Records the new client, after its descriptors are kept.
+    /// Records that the new client's descriptors are kept.
     fn arrived(&mut self);
 
-    /// Forgets the client, and releases all descriptors that it has passed.
+    /// Removes the client's saved state, and releases all descriptors that it has passed.
     fn end(&mut self);
 
-    /// Returns a keeper of descriptors for a blocking call, with numbers for `count` of them.
+    /// Returns a keeper of `count` descriptors for a blocking call.
     fn keeper(&self, count: usize) -> FdSaver;
 
-    /// Releases descriptors that the saved state does not need.
+    /// Releases kept descriptors that the saved state does not need.
     fn forget(&self, numbers: Vec<u64>);
 
-    /// Saves a DMA window, and the identity of its file, if the window has a file.
+    /// Saves a mapped DMA window, and the identity of its file, if the window has a file.
     fn mapped(&mut self, window: &SavedDmaWindow, identity: Option<FileIdentity>);
 
     /// Counts a DMA window of the previous process that was mapped again.
     fn mapped_again(&mut self, window: &SavedDmaWindow, identity: FileIdentity);
 
-    /// Records that the DMA windows in these bytes were unmapped.
+    /// Saves that the DMA windows which begin in these bytes were unmapped.
     fn unmapped(&mut self, iova: u64, size: u64);
 
-    /// Records that all DMA windows were unmapped.
+    /// Saves that all DMA windows of the client were unmapped.
     fn unmapped_all(&mut self);
 
     /// Saves the number of a vector's new eventfd, or 0 for none.
     fn eventfd(&mut self, irq: SavedEventfd);
 
-    /// Adds descriptors of an incomplete message, kept under these numbers.
+    /// Adds kept descriptors of an incomplete message to those that the next step saves.
     fn partial_kept(&mut self, numbers: Vec<u64>);
 
-    /// Returns how many descriptors of the incomplete message are kept and not noted yet.
+    /// Returns the number of the incomplete message's descriptors that are kept and that no step has saved.
     fn partial_fds(&self) -> usize;
 
-    /// Returns the numbers of the kept descriptors of an incomplete message, for the next step.
+    /// Takes the numbers of the incomplete message's kept descriptors, for the next step.
     fn take_partial_fds(&mut self) -> Vec<u64>;
 
     /// Releases the descriptors of the incomplete message once the next step is valid.
     fn release_held(&mut self);
 
-    /// Saves the function's configuration, which the client has changed.
+    /// Saves the function's PCI configuration, which the client has changed.
     fn note_configuration(&self, card: &mut dyn PortCard);
 
     /// Returns the state of the client that the previous process saved.
@@ -76,7 +76,7 @@ pub(in crate::port) trait ClientSaver: Debug + Send {
     /// Returns the memory of the pages that the previous process's client may have mapped.
     fn kept_pages(&self) -> Option<OwnedFd>;
 
-    /// Returns the kept descriptors of an incomplete message, or `None` if one is lost. A copy of `other` stands for
+    /// Returns the kept descriptors of an incomplete message, or `None` if one is lost. Returns a copy of `other` for
     /// each descriptor that was not kept, since no message can use either.
     fn held_fds(&self, other: BorrowedFd<'_>) -> io::Result<Option<Vec<OwnedFd>>>;
 

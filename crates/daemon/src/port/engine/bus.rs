@@ -17,22 +17,23 @@ use vfio_user::wire::pci_irq;
 #[derive(Debug)]
 pub(in crate::port) struct FunctionBus {
     memory: DmaTable,
-    /// Share of the process's table of mappings that is reserved for this function.
+    /// Reservation of a part of the process's table of mappings for this function.
     _share: MappingReservation,
     /// Worker that maps and unmaps the memory, and closes descriptors of the client.
     worker: BlockingWorker,
     /// Eventfds of the function by interrupt type and vector. VFIO numbers the types: the pin, MSI, MSI-X.
     eventfds: [Box<[Option<EventFd>]>; 3],
-    /// Level of the function's interrupt pin.
+    /// True while the function's interrupt pin is raised.
     pin_raised: bool,
-    /// True once the pin has fired, or the client has masked it. No eventfd is signalled until it is unmasked.
+    /// True once the pin has fired, or the client has masked it. Until the pin is unmasked, its eventfd is not
+    /// signalled.
     pin_masked: bool,
     /// Number of interrupts sent to the function's client.
     interrupts: u64,
 }
 
 impl FunctionBus {
-    /// Creates the reach of a function without a client: no memory and no eventfds.
+    /// Creates the bus of a function without a client: no memory and no eventfds.
     fn new(
         function: Function,
         FunctionResources { worker, share }: FunctionResources,
@@ -111,7 +112,7 @@ impl FunctionBus {
         self.interrupts
     }
 
-    /// Returns whether the function's interrupt pin is raised, and whether it is masked.
+    /// Returns two flags of the function's interrupt pin: raised, and masked by the client.
     pub(in crate::port) fn pin(&self) -> (bool, bool) {
         (self.pin_raised, self.pin_masked)
     }
@@ -124,14 +125,14 @@ impl FunctionBus {
 }
 
 impl Drop for FunctionBus {
-    /// Unmaps on the worker, since unmapping may block the end of a port.
+    /// Unmaps the function's memory on the worker, since unmapping may block the end of a port.
     fn drop(&mut self) {
         self.unmap_all();
     }
 }
 
-/// A function's share of the process: a thread, and a part of the table of mappings. Taking it may block, so no
-/// port's thread does it.
+/// Resources of the process for one function: a worker thread, and a part of the table of mappings. Taking them may
+/// block, so no port's thread does it.
 #[derive(Debug)]
 pub(in crate::port) struct FunctionResources {
     worker: BlockingWorker,
@@ -155,7 +156,7 @@ impl FunctionResources {
     }
 }
 
-/// Returns the name of the thread that unmaps a function's memory.
+/// Returns the name of a function's worker thread.
 fn thread(function: Function, port: &str) -> String {
     match function {
         Function::Pf => format!("mem {port}"),
@@ -205,19 +206,19 @@ impl GuestBus {
         self.functions.push(FunctionBus::new(function, resources, self.limits));
     }
 
-    /// Removes the last VF with its share of the process. No interrupt is sent for it any more.
+    /// Removes the last VF with its resources. No interrupt is sent for the VF any more.
     pub(in crate::port) fn remove_vf(&mut self) {
         if self.functions.len() > 1 {
             self.functions.pop();
         }
     }
 
-    /// Returns the reach of a function that the port offers.
+    /// Returns the memory and interrupts of a function that the port offers.
     pub(in crate::port) fn reach(&self, function: Function) -> &FunctionBus {
         &self.functions[index_of(function)]
     }
 
-    /// Returns the reach of a function that the port offers, to change it.
+    /// Returns the memory and interrupts of a function that the port offers, to change them.
     pub(in crate::port) fn reach_mut(&mut self, function: Function) -> &mut FunctionBus {
         &mut self.functions[index_of(function)]
     }
@@ -240,8 +241,8 @@ impl GuestBus {
         eventfds.flatten().for_each(|eventfd| notifier.signal(eventfd));
     }
 
-    /// Masks or unmasks a function's pin for its client. Unmasking a pin that is still raised signals its eventfd
-    /// again.
+    /// Masks or unmasks a function's interrupt pin for its client. Unmasking a pin that is still raised signals its
+    /// eventfd again.
     pub(in crate::port) fn mask_pin(&mut self, function: Function, masked: bool) {
         let reach = self.reach_mut(function);
         reach.pin_masked = masked;
@@ -249,7 +250,7 @@ impl GuestBus {
         self.move_pin(function, raised);
     }
 
-    /// Sets the level of a function's interrupt pin. The pin is a level and its eventfd an edge: the eventfd is
+    /// Raises or lowers a function's interrupt pin. The pin is a level and its eventfd an edge: the eventfd is
     /// signalled once, and again after the client has unmasked the pin. Only the PF has a pin.
     fn move_pin(&mut self, function: Function, raised: bool) {
         let Some(reach) = self.functions.get_mut(index_of(function)) else { return };
@@ -278,7 +279,7 @@ const fn index_of(function: Function) -> usize {
 }
 
 impl GuestBus {
-    /// Returns the guest memory of a function. A function that the port does not offer has none.
+    /// Returns the guest memory for a DMA access of a function. A function that the port does not offer has none.
     fn memory(&self, function: Function, iova: Iova) -> Result<&DmaTable, DmaFault> {
         self.functions.get(index_of(function)).map(|reach| &reach.memory).ok_or(DmaFault { function, iova })
     }

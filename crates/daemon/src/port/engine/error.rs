@@ -1,4 +1,4 @@
-//! Errors of bringing up, changing or restoring a card.
+//! Errors of bringing up, changing or restoring a port's card.
 
 use super::uplink::UplinkError;
 use avf_nic::RestoreError as AvfCardError;
@@ -46,7 +46,7 @@ pub enum CardRefusal {
     Resize {
         /// Name of the port with the refused number of VFs.
         name: String,
-        /// Error of the PF driver.
+        /// Error of the PF driver about the new number of VFs.
         error: VfCountError,
     },
     /// The card and the drivers disagree, which is a defect of this program.
@@ -81,7 +81,7 @@ pub(in crate::port) enum InheritedStateError {
     /// The state is invalid for the PF driver of an AVF card.
     #[error(transparent)]
     AvfPf(#[from] AvfPfError),
-    /// The configuration offers other functions than the saved state has.
+    /// The saved state has other functions than the configuration offers.
     #[error("the configuration has other functions than the previous process's saved state")]
     Functions,
     /// Bringing up the card fails.

@@ -1,5 +1,5 @@
-//! Trait of a port's card with the software of its PF, for every family. Clients, sockets and the uplink are the
-//! port's.
+//! Trait of a port's card with the software of its PF, for every family. Clients, sockets and the uplink belong to the
+//! port.
 
 use super::bus::GuestBus;
 use super::error::CardRefusal;
@@ -22,18 +22,18 @@ use vfio_user::types::SparseArea;
 /// Refused policy: the VF, or `None` for the port, and the error.
 pub(in crate::port) type RefusedPolicy = (Option<VfIndex>, PolicyError);
 
-/// Result of running the PF driver once.
+/// Result of one visit of the PF driver to its VFs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::port) struct PfDriverRun {
     /// VFs whose mailbox requests the PF driver has answered.
     pub(in crate::port) served: VfSet,
     /// True if the link that VFs see may have changed.
     pub(in crate::port) link_changed: bool,
-    /// Time to run the PF driver again if no event comes before.
+    /// Time of the PF driver's next visit if no event comes before.
     pub(in crate::port) deadline: Option<Time>,
 }
 
-/// State of a VF for the port's status.
+/// State of a VF for the port's status report.
 #[derive(Debug)]
 pub(in crate::port) struct VfCardState {
     /// MAC address in use, or `None` if the VF has set none.
@@ -47,7 +47,8 @@ pub(in crate::port) struct VfCardState {
     pub(in crate::port) mailbox: VfMailboxStatus,
 }
 
-/// Returns the counters of a VF's offences, in the order of [`Offence`]. The PF driver counts requests.
+/// Returns the numbers of a VF's events that may be offences, in the order of [`Offence`]. The PF driver counts
+/// mailbox requests.
 pub(super) fn offence_counts(counters: &PoolCounters, interrupts: u64) -> OffenceCounts {
     let groups = counters.tx_broadcast + counters.tx_multicast;
     [0, counters.tx_blocked, groups, interrupts, counters.tx_invalid, counters.dma_faults]
@@ -63,13 +64,13 @@ pub(super) fn conduct(monitor: &ConductMonitor) -> VfConductStatus {
     }
 }
 
-/// Number of reasons to refuse a request, of the family with the most.
+/// Maximum number of reasons to refuse a VF's request, over all families.
 pub(in crate::port) const REASONS: usize = {
     let (igb, avf) = (driver::pf::MailboxRefusal::ALL.len(), driver::avf::pf::VirtchnlRefusal::NAMES.len());
     if igb > avf { igb } else { avf }
 };
 
-/// State of a VF whose changes are logged as events.
+/// State of a VF and its driver whose changes are logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) struct VfDriverState {
     pub(in crate::port) active: bool,
@@ -86,7 +87,8 @@ pub(in crate::port) fn not_offered() -> VfPolicy {
     VfPolicy { enabled: false, ..VfPolicy::default() }
 }
 
-/// Card that the next process inherits, with its PF's software, and the counters of each function.
+/// Card of this process, new or restored from the previous process's state, with the saved state of each function's
+/// client.
 #[derive(Debug)]
 pub(in crate::port) struct InheritedCard {
     pub(in crate::port) card: Box<dyn PortCard>,
@@ -126,20 +128,20 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Returns the ranges of a VF's BAR0 that its client may map.
     fn mappable(&self) -> &'static [SparseArea];
 
-    /// Shares pages of a VF with its client. If the card has left them `exactly` so, the guest's stores since then
-    /// are doorbells. Else the pages show the card's registers.
+    /// Begins to use the register pages that a VF's client maps. If the card has left the pages `exactly` so, the
+    /// guest's stores since then are doorbells. Else the pages show the card's registers.
     fn share_pages(&mut self, vf: VfIndex, pages: &VfRegisterPages, exactly: bool, now: Time);
 
-    /// Returns whether the guest has stored into its client's pages since they were last read.
+    /// Returns true if the guest has stored a doorbell since the card last read the pages.
     fn has_new_doorbells(&self, vf: VfIndex, pages: &VfRegisterPages) -> bool;
 
-    /// Reads the doorbells that the guest has stored.
+    /// Reads the doorbells that the guest has stored into the pages.
     fn read_doorbells(&mut self, vf: VfIndex, pages: &VfRegisterPages, now: Time);
 
-    /// Stores the registers that the guest reads.
+    /// Stores the registers that the guest reads into the pages.
     fn publish_registers(&mut self, vf: VfIndex, pages: &VfRegisterPages, now: Time);
 
-    /// Returns true if the host runs the PF's software. Else a guest drives the PF.
+    /// Returns true if the host runs the PF driver, and false if a guest drives the PF.
     fn is_hosted(&self) -> bool;
 
     /// Returns the VFs whose requests wait for the PF driver.
@@ -149,7 +151,7 @@ pub(in crate::port) trait PortCard: Debug + Send {
     fn visit(&mut self, bus: &mut GuestBus, now: Time) -> PfDriverRun;
 
     /// Has the PF driver check a VF's conduct by its counters. `interrupts` is the number of interrupts that the port
-    /// has sent for it.
+    /// has sent for the VF.
     fn judge(
         &mut self,
         vf: VfIndex,
@@ -164,10 +166,10 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Returns true if the port has a link.
     fn link(&self) -> bool;
 
-    /// Sets the link of the card's port. The PF driver's next visit sees it.
+    /// Sets the link of the card's port. The PF driver handles the change at its next visit.
     fn set_link(&mut self, up: bool);
 
-    /// Sets whether link-local frames of guests are forwarded or dropped.
+    /// Sets whether the card forwards or drops link-local frames of guests.
     fn forward_link_local(&mut self, on: bool);
 
     /// Shows a VF the link that the PF driver has set, or no link while its client is being disconnected
@@ -183,7 +185,7 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Notifies a VF's driver to check its link.
     fn notify(&mut self, vf: VfIndex, bus: &mut GuestBus, now: Time);
 
-    /// Checks that VFs, by index, can have these valid policies in the card's present state. A port can have any
+    /// Checks that the card can apply these valid policies of VFs, by index, in its present state. A port can have any
     /// valid policy.
     fn check(&self, vfs: &[VfPolicy]) -> Result<(), RefusedPolicy>;
 
@@ -199,11 +201,11 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Quarantines a VF for the administrator, or releases it.
     fn quarantine(&mut self, vf: VfIndex, on: bool, bus: &mut GuestBus, now: Time);
 
-    /// Offers another VF of the card. `offered` is the port's name and its new number of VFs.
+    /// Adds another VF of the card to the offered VFs. `offered` is the port's name and its new number of VFs.
     fn offer(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardRefusal>;
 
-    /// Withdraws a VF of the card. `offered` is the port's name and its new number of VFs. After an error the other
-    /// steps are still done.
+    /// Removes a VF of the card from the offered VFs. `offered` is the port's name and its new number of VFs. After an
+    /// error the other steps are still done.
     fn withdraw(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardRefusal>;
 
     /// Resets the card and sets it up again. Guests are notified before.
@@ -212,7 +214,7 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Notifies drivers of VFs that the port is removed.
     fn remove(&mut self, bus: &mut GuestBus, now: Time);
 
-    /// Returns the counters of a function.
+    /// Returns the frame counters of a function.
     fn counters(&mut self, function: Function) -> PoolCounters;
 
     /// Returns the frames in the card that wait for receive descriptors of the function. A family without such a
@@ -236,10 +238,10 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Returns the sizes of a VF's receive and transmit rings in descriptors, as its driver has set them up.
     fn rings(&mut self, vf: VfIndex, now: Time) -> (Vec<u32>, Vec<u32>);
 
-    /// Returns true if a driver has enabled the VF.
+    /// Returns true if a guest's driver has enabled the VF.
     fn is_active(&self, vf: VfIndex) -> bool;
 
-    /// Returns the state of a VF whose changes are logged.
+    /// Returns the state of a VF and its driver whose changes are logged.
     fn driver_state(&self, vf: VfIndex) -> Option<VfDriverState>;
 
     /// Returns the name of a reason to refuse a request, by its index in [`VfDriverState::refused`].
@@ -249,10 +251,10 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// client changes. Returns `None` for a PF that a guest drives, whose drivers' state has nothing else.
     fn configuration(&self, function: Function) -> Option<VirtualFunctionState>;
 
-    /// Encodes the state that outlives the card, for the next process.
+    /// Encodes the driver state, which outlives the card, for the next process.
     fn save_drivers(&mut self) -> Result<Vec<u8>, SavedStateError>;
 
-    /// Encodes the whole card, with the state of the functions, for the next process.
+    /// Encodes the whole card, with the state of each function's client, for the next process.
     fn save_all(
         &mut self,
         watched: Time,

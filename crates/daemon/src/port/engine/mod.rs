@@ -70,7 +70,7 @@ impl PortEngine {
         Self { card, bus, uplink, link_local }
     }
 
-    /// Sets the card's link to the uplink's, and its policy for link-local frames.
+    /// Sets the card's link to the uplink's link, and the card's policy for link-local frames to the configured one.
     pub(in crate::port) fn begin(&mut self) {
         self.renew_link();
         self.card.forward_link_local(self.link_local == LinkLocalPolicy::Forward);
@@ -86,7 +86,7 @@ impl PortEngine {
         &*self.card
     }
 
-    /// Returns the card, for calls that need no bus.
+    /// Returns the card of the port, for changes that need no bus.
     pub(in crate::port) fn card_mut(&mut self) -> &mut dyn PortCard {
         &mut *self.card
     }
@@ -176,12 +176,12 @@ impl PortEngine {
         self.uplink.capture(capture);
     }
 
-    /// Returns the uplink's text in the configuration, with its state if it is not up.
+    /// Returns the configured uplink as text, such as `tap:NAME`, with its state if the uplink is not up.
     pub(in crate::port) fn uplink_text(&self) -> String {
         self.uplink.to_string()
     }
 
-    /// Returns the uplink's text in the configuration.
+    /// Returns the configured uplink as text, such as `tap:NAME`.
     pub(in crate::port) fn configured_uplink(&self) -> String {
         self.uplink.configured()
     }
@@ -191,14 +191,14 @@ impl PortEngine {
         self.uplink.status(now)
     }
 
-    /// Sets whether the port's link follows the uplink. Returns the former setting. The card keeps its link until
+    /// Sets whether the port's link follows the uplink's link. Returns the former rule. The card keeps its link until
     /// [`Self::renew_link`].
     pub(in crate::port) fn set_link_policy(&mut self, link: PortLinkRule) -> PortLinkRule {
         self.uplink.set_policy(link)
     }
 
-    /// Replaces the port's uplink and returns the former uplink. If the port cannot wait on the new one, everything
-    /// stays as it was.
+    /// Replaces the port's uplink and returns the former uplink. If the poller does not accept the new uplink,
+    /// everything stays as it was.
     pub(in crate::port) fn replace_uplink(
         &mut self,
         next: PortUplink,
@@ -213,12 +213,12 @@ impl PortEngine {
         self.uplink.set_stages(stages)
     }
 
-    /// Sets the card's link to the link of the uplink. The PF driver's next visit sees it.
+    /// Sets the card's link to the link of the uplink. The PF driver handles the change at its next visit.
     pub(in crate::port) fn renew_link(&mut self) {
         self.card.set_link(self.uplink.link());
     }
 
-    /// Sets whether link-local frames of guests are dropped or forwarded. Returns the former setting.
+    /// Sets whether the card drops or forwards link-local frames of guests. Returns the former policy.
     pub(in crate::port) fn set_link_local(&mut self, link_local: LinkLocalPolicy) -> LinkLocalPolicy {
         self.card.forward_link_local(link_local == LinkLocalPolicy::Forward);
         std::mem::replace(&mut self.link_local, link_local)
@@ -260,7 +260,7 @@ impl PortEngine {
         self.bus.add_vf(resources);
     }
 
-    /// Removes the last VF from the bus, with its thread and its share of mappings.
+    /// Removes the last VF from the port's bus, with its thread and its part of the table of mappings.
     pub(in crate::port) fn remove_vf(&mut self) {
         self.bus.remove_vf();
     }
@@ -275,7 +275,7 @@ impl PortEngine {
         self.card.remove(&mut self.bus, now);
     }
 
-    /// Encodes the whole card, with the state of the functions, for the next process.
+    /// Encodes the whole card, with the state of each function's client, for the next process.
     pub(in crate::port) fn save_all(
         &mut self,
         watched: Time,

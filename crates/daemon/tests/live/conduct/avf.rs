@@ -15,10 +15,10 @@ use i82576::MacAddress;
 use vfio_user::client::Client;
 
 const PORT: &str = "[[port]]\nfamily = \"avf\"\nvfs = 2\n";
-/// Address of the guest's own mailbox ring.
+/// Guest memory address of the mailbox ring that the test writes without the driver.
 const RING: u32 = 0x20_0000;
 
-/// Guest whose driver has enabled the VF.
+/// Machine of a guest, and the AVF driver that has enabled its VF.
 struct AvfGuest {
     machine: MachineWithFunction<QemuClient>,
     driver: AvfDriver,
@@ -42,8 +42,8 @@ impl AvfGuest {
         self.send(MacAddress::BROADCAST, self.driver.mac());
     }
 
-    /// Sends a frame with addresses and type alone. A queue stops after many of these frames, and the ring of the
-    /// queue fills; then the VF is reset.
+    /// Sends a frame of a header without a payload. A queue stops after many of these frames, and the ring of the queue
+    /// fills; then the VF is reset.
     fn send_too_short(&mut self) {
         if !self.driver.transmit(&mut self.machine, 0, &[0; 14]) {
             self.driver.reset(&mut self.machine);
@@ -58,7 +58,8 @@ impl AvfGuest {
         self.machine.write(r::dyn_ctl(1), trigger);
     }
 
-    /// Sets up the mailbox ring with seven descriptors, without the driver.
+    /// Points the VF's mailbox registers at a ring with seven posted descriptors, without the driver. `high` is the
+    /// upper half of the ring's address.
     fn ring_mailbox(&mut self, high: u32) {
         let anew = [(r::VF_ATQLEN, 0), (r::VF_ATQH, 0), (r::VF_ATQBAL, RING), (r::VF_ATQBAH, high)];
         for (register, value) in anew.into_iter().chain([(r::VF_ATQLEN, 8 | aqlen::ENABLE), (r::VF_ATQT, 7)])
@@ -74,8 +75,8 @@ impl AvfGuest {
     }
 }
 
-/// Starts a guest, and then sets a limit for its VF's conduct. There is no neighbour, because its driver's start
-/// sends messages too.
+/// Starts a host with a guest on VF 0, and then sets the thresholds of one kind of conduct. No other guest runs,
+/// because the start of its driver sends messages too.
 fn world(kind: &str, limits: ConductThresholds) -> (LiveHost, AvfGuest) {
     let live = LiveHost::with(PORT);
     let guest = AvfGuest::boot(&live, 0);
@@ -83,7 +84,7 @@ fn world(kind: &str, limits: ConductThresholds) -> (LiveHost, AvfGuest) {
     (live, guest)
 }
 
-/// Starts a guest like [`world`], with a neighbour.
+/// Starts a host and a guest like [`world`], and a second guest on VF 1.
 fn world_with_neighbour(kind: &str, limits: ConductThresholds) -> (LiveHost, AvfGuest, AvfGuest) {
     let (live, a) = world(kind, limits);
     let b = AvfGuest::boot(&live, 1);

@@ -12,7 +12,7 @@ use i82576::MacAddress;
 use i82576::descriptor::tx::AdvancedDataDescriptor;
 use i82576::register::{tx, vf};
 
-/// Starts a guest, and then sets a limit for its VF's conduct.
+/// Starts a host with a guest on VF 0, and then sets the thresholds of one kind of conduct.
 fn world(kind: &str, limit: ConductThresholds) -> (LiveHost, VfGuest<QemuClient>) {
     let live = LiveHost::start();
     let guest = VfGuest::under_qemu(&live, 0);
@@ -20,7 +20,7 @@ fn world(kind: &str, limit: ConductThresholds) -> (LiveHost, VfGuest<QemuClient>
     (live, guest)
 }
 
-/// Starts a guest like [`world`], with a neighbour that does not offend.
+/// Starts a host and a guest like [`world`], and a second guest on VF 1 that does not offend.
 fn world_with_neighbour(
     kind: &str,
     limit: ConductThresholds,
@@ -31,7 +31,7 @@ fn world_with_neighbour(
     (live, a, b)
 }
 
-/// Posts a descriptor without the driver.
+/// Writes a transmit descriptor into the VF's ring and advances the ring's tail, without the driver.
 fn hand_over(machine: &mut MachineWithFunction<QemuClient>, descriptor: &AdvancedDataDescriptor) {
     let mut read = |at| u64::from(machine.read(vf::TX_BLOCK + at));
     let base = read(tx::TDBAL) | read(tx::TDBAH) << 32;

@@ -18,7 +18,7 @@ const THROTTLE: ConductThresholds =
 const QUARANTINE: ConductThresholds =
     ConductThresholds { warn: Some(0), throttle: Some(0), quarantine: Some(1) };
 
-/// Offends until the host has acted, and returns the VF's status.
+/// Repeats `offend` until `acted` returns true for the status of VF 0, and returns that status.
 #[track_caller]
 fn until(
     live: &LiveHost,
@@ -33,7 +33,8 @@ fn until(
     live.show(0)
 }
 
-/// Checks that a VF is quarantined for one kind of conduct, its neighbour is not, and the administrator can release it.
+/// Repeats an offence until VF 0 is quarantined for `kind`. Checks that VF 1 is unaffected, and that the administrator
+/// can release VF 0.
 #[track_caller]
 fn is_quarantined(live: &LiveHost, kind: &str, offend: impl FnMut()) {
     let status = until(live, "the VF is quarantined", offend, |status| status.conduct.quarantine.is_some());
@@ -45,7 +46,7 @@ fn is_quarantined(live: &LiveHost, kind: &str, offend: impl FnMut()) {
     assert_eq!((status.conduct.quarantine, status.link), (None, true));
 }
 
-/// Sets the thresholds of a kind, as `softiov port limit` does.
+/// Sets the port's thresholds for a kind of conduct, as `softiov port limit` does.
 fn limit(live: &LiveHost, kind: &str, limit: ConductThresholds) {
     let limits = BTreeMap::from([(kind.to_owned(), limit)]);
     live.change_port(PortSettings { limits, ..PortSettings::default() }).unwrap();

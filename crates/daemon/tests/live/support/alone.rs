@@ -5,7 +5,7 @@ use rustix::param::clock_ticks_per_second;
 use std::process::Command;
 use std::time::Duration;
 
-/// Environment variable that marks the test's own process.
+/// Environment variable that is set in a process that runs one test alone.
 const MARK: &str = "SOFTIOV_TEST_ALONE";
 
 /// Runs a test's `body` in a process of its own. `name` is the name of the test, with its module.
@@ -36,7 +36,7 @@ pub(crate) fn resident() -> u64 {
     pages * rustix::param::page_size() as u64
 }
 
-/// Checks that an idle process uses next to no processor time in two seconds.
+/// Checks that this process, which should be idle, uses next to no processor time in two seconds.
 #[track_caller]
 pub(crate) fn assert_asleep(what: &str) {
     std::thread::sleep(Duration::from_millis(300));

@@ -25,7 +25,8 @@ impl Vmm for CloudHypervisorClient {
     }
 }
 
-/// Performs the steps of Cloud Hypervisor up to the start of the guest's driver.
+/// Connects to the function at the socket `path`, and performs Cloud Hypervisor's steps up to the start of the guest's
+/// driver.
 pub(crate) fn boot(path: &Path) -> MachineWithFunction<CloudHypervisorClient> {
     let mut client = Client::new(path).unwrap();
     // The crate has the sense of the flag inverted, so it resets devices that do not claim to support a reset.
@@ -48,7 +49,8 @@ pub(crate) fn boot(path: &Path) -> MachineWithFunction<CloudHypervisorClient> {
     machine
 }
 
-/// Sizes the BARs through the configuration region, and the ROM too.
+/// Writes ones to the BARs and the ROM's address register, checks the sizes that they then read, and restores the
+/// registers.
 fn size_bars(vmm: &mut CloudHypervisorClient) {
     for (register, mask) in [(0x10, 0xffff_c000), (0x1c, 0xffff_c000), (0x30, 0)] {
         let mut before = [0; 4];

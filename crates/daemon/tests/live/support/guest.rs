@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 const HEADER: usize = 14;
 
-/// Machine of a guest with its VF driver.
+/// Guest with a started driver: a virtual machine and the driver of its VF.
 pub(crate) struct VfGuest<V> {
     pub(crate) machine: MachineWithFunction<V>,
     pub(crate) vf: Vf,
@@ -28,14 +28,14 @@ impl VfGuest<QemuClient> {
 }
 
 impl VfGuest<QemuClient> {
-    /// Boots a guest under QEMU on a VF of any port.
+    /// Boots a guest under QEMU on the VF of this name, on any port.
     pub(crate) fn on(live: &LiveHost, vf: &str) -> Self {
         Self::bring_up(qemu::boot(&live.socket_of(vf)))
     }
 }
 
 impl VfGuest<CloudHypervisorClient> {
-    /// Boots a guest under Cloud Hypervisor.
+    /// Boots a guest under Cloud Hypervisor on a VF of the first port.
     pub(crate) fn under_cloud_hypervisor(live: &LiveHost, vf: u8) -> Self {
         Self::bring_up(cloud_hypervisor::boot(&live.socket(vf)))
     }

@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Time for which paused ports wait for the successor, longer than any machine needs.
+/// Time for which paused ports wait for the successor in [`LiveHost::hand_over`], longer than any machine
+/// needs.
 const ASIDE: Duration = Duration::from_secs(60);
 
 /// A running host with one port, pf0.
@@ -24,17 +25,18 @@ pub(crate) struct LiveHost {
 }
 
 impl LiveHost {
-    /// Starts one port with default values: seven VFs, no uplink.
+    /// Starts a host whose only port has default values: seven VFs, no uplink.
     pub(crate) fn start() -> Self {
         Self::with("")
     }
 
-    /// Starts a host with a configuration. Changes cannot be kept.
+    /// Starts a host with the configuration `text`. The host has no state folder, so changes are lost at its
+    /// end.
     pub(crate) fn with(text: &str) -> Self {
         Self::start_in(tempfile::tempdir().unwrap(), HostConfig::parse(text).unwrap())
     }
 
-    /// Starts a host with a configuration, and with a folder for kept changes.
+    /// Starts a host with the configuration `text`, and with a state folder that stores changes by commands.
     pub(crate) fn keeping(text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut file = HostConfig::parse(text).unwrap();
@@ -47,14 +49,16 @@ impl LiveHost {
         Self { host: Some(host), folder }
     }
 
-    /// Starts a host with default values in a folder. `before` receives the configuration before the start.
+    /// Starts a host with default values whose sockets are in `folder`. `before` receives the configuration
+    /// before the start.
     pub(crate) fn begin(folder: TempDir, before: impl FnOnce(&HostConfig)) -> Self {
         let config = HostConfig::check(HostConfig::parse("").unwrap(), folder.path()).unwrap();
         before(&config);
         Self { host: Some(RunningHost::start(config).unwrap()), folder }
     }
 
-    /// Replaces the host by another one, with all its clients, as `softiov upgrade` does.
+    /// Replaces the host by a successor with the configuration `text`, which takes all clients over, as
+    /// `softiov upgrade` does.
     pub(crate) fn hand_over(&mut self, text: &str) {
         let config = HostConfig::check(HostConfig::parse(text).unwrap(), self.folder.path()).unwrap();
         let host = self.host.take().unwrap();
@@ -79,7 +83,7 @@ impl LiveHost {
         self.folder.path().join("pf0/pf.sock")
     }
 
-    /// Returns the folder in which [`Self::keeping`] keeps changes.
+    /// Returns the state folder, in which a host started by [`Self::keeping`] stores changes.
     pub(crate) fn state_dir(&self) -> PathBuf {
         self.folder.path().join("state")
     }
@@ -107,7 +111,8 @@ impl LiveHost {
         })
     }
 
-    /// Returns the reason why `softiov vf set` is refused.
+    /// Requests a change of a VF that the host must refuse, and returns the reason, as `softiov vf set`
+    /// prints it.
     pub(crate) fn refusal(&self, vf: u8, change: VfSettings) -> String {
         let request =
             ControlRequest::VfSet { vf: format!("pf0vf{vf}"), change: SettingsCommand::volatile(change) };
@@ -174,7 +179,7 @@ impl LiveHost {
         self.host.as_ref().is_some_and(RunningHost::is_whole)
     }
 
-    /// Ends the host, and returns the files that are left in its folders.
+    /// Ends the host, and returns the files that remain in its folders.
     pub(crate) fn stop(mut self) -> Vec<PathBuf> {
         drop(self.host.take());
         let paths = |folder: &Path| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());

@@ -20,15 +20,16 @@ pub(crate) const MSIX: u32 = 2;
 pub(crate) const COMMAND: u64 = 4;
 pub(crate) const ENABLE: u16 = 6;
 
-/// VMM of a guest. When the card is gone, reads return all ones and writes have no effect.
+/// Access of a VMM to the registers of its guest's function. When the card is gone, reads return all ones and
+/// writes have no effect.
 pub(crate) trait Vmm {
-    /// Carries out a guest's load from a register.
+    /// Reads a guest's load from a region of the function into `into`.
     fn load(&mut self, region: u32, offset: u64, into: &mut [u8]);
-    /// Carries out a guest's store to a register.
+    /// Writes a guest's store of `from` to a region of the function.
     fn store(&mut self, region: u32, offset: u64, from: &[u8]);
 }
 
-/// Virtual machine with a function of the card.
+/// Virtual machine with a function of the card: its VMM, its memory and its interrupt eventfds.
 pub(crate) struct MachineWithFunction<V> {
     pub(crate) vmm: V,
     pub(crate) ram: GuestRam,
@@ -57,7 +58,8 @@ impl<V: Vmm> MachineWithFunction<V> {
         self.vmm.store(CONFIG, control, &word.to_le_bytes());
     }
 
-    /// Returns the configuration space offset of a capability.
+    /// Returns the configuration space offset of the capability with this id. Fails if there is no such
+    /// capability.
     pub(crate) fn capability(&mut self, id: u8) -> u64 {
         let mut at = u64::from(self.config_word(0x34) & 0xfc);
         while at != 0 {
@@ -75,7 +77,7 @@ impl<V: Vmm> MachineWithFunction<V> {
         self.eventfds.iter().map(|eventfd| eventfd.as_fd().try_clone_to_owned().unwrap()).collect()
     }
 
-    /// Waits for a vector's interrupt. Returns false if none arrives.
+    /// Waits for an interrupt of an MSI-X vector, at most for `patience`. Returns false if none arrives.
     pub(crate) fn wait_for(&self, vector: u16, patience: Duration) -> bool {
         let eventfd = &self.eventfds[usize::from(vector)];
         let mut poller = Poller::new().unwrap();

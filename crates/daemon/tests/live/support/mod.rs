@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// Longest wait before a test fails, far longer than any operation takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Waits until a condition holds.
+/// Polls until `holds` returns true; after [`PATIENCE`], fails with `what`.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;

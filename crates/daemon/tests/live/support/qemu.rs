@@ -14,7 +14,7 @@ use vfio_user::outbox::MessageOutbox;
 use vfio_user::types::DeviceInfo;
 use vfio_user::wire::{Errno, device_flags, region_flags};
 
-/// Properties of a function that QEMU expects.
+/// Identity, regions and interrupts that QEMU expects of a function, and the client's support for mappable pages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ExpectedFunction {
     device: u16,
@@ -24,7 +24,7 @@ pub(crate) struct ExpectedFunction {
     others: [u32; 2],
     /// Number of MSI-X vectors of the function.
     vectors: u32,
-    /// True if pages of BAR0 can be mapped.
+    /// True if the port offers pages of BAR 0 to map.
     mappable: bool,
     /// The client does not read capabilities: it requests only the fixed part of a region's description.
     ignorant: bool,
@@ -45,18 +45,18 @@ pub(crate) const VF: ExpectedFunction = ExpectedFunction {
     mappable: false,
     ignorant: false,
 };
-/// VF of a port that offers pages to map.
+/// VF of an 82576 on a port that offers doorbell pages to map.
 pub(crate) const MAPPABLE_VF: ExpectedFunction = ExpectedFunction { mappable: true, ..VF };
-/// VF of a port that offers pages to map, with a client that does not read the offer.
+/// VF of an 82576 on a port that offers doorbell pages to map, for a client that does not read the offer.
 pub(crate) const IGNORANT_VF: ExpectedFunction = ExpectedFunction { ignorant: true, ..MAPPABLE_VF };
-/// VF of a port with `family = "avf"`.
+/// VF of a port with `family = "avf"`, without mappable pages.
 pub(crate) const AVF: ExpectedFunction = ExpectedFunction {
     device: 0x1889,
     regions: [0x1_0000, 0, 0, 0x4000, 0, 0, 0, 4096, 0],
     vectors: 17,
     ..VF
 };
-/// AVF on a port that offers pages to map.
+/// VF of a port with `family = "avf"` that offers doorbell pages to map.
 pub(crate) const MAPPABLE_AVF: ExpectedFunction = ExpectedFunction { mappable: true, ..AVF };
 pub(crate) const PF: ExpectedFunction = ExpectedFunction {
     device: 0x10c9,
@@ -70,7 +70,7 @@ pub(crate) const PF: ExpectedFunction = ExpectedFunction {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ConnectionClosed;
 
-/// QEMU's connection to a function.
+/// Client that behaves like QEMU on a function's vfio-user socket.
 pub(crate) struct QemuClient {
     stream: StreamSocket,
     poller: Poller,
@@ -81,8 +81,8 @@ pub(crate) struct QemuClient {
     pub(crate) gone: bool,
 }
 
-/// Hangs up explicitly. A child process of another test has copies of all descriptors until it runs its own program, so
-/// closing alone would end the connection only then.
+/// Shuts the connection down explicitly. A child process of another test has copies of all descriptors until it runs
+/// its own program, so closing alone would end the connection only then.
 impl Drop for QemuClient {
     fn drop(&mut self) {
         self.stream.hang_up();
@@ -106,7 +106,7 @@ impl QemuClient {
         qemu
     }
 
-    /// Proposes QEMU's version. The server must offer several writes in one message, which QEMU supports.
+    /// Negotiates QEMU's version of vfio-user. The host must accept several writes in one message, which QEMU supports.
     pub(crate) fn version(&mut self) {
         let agreed = self.ask(Client::version, |answer| match answer {
             Ok(ReplyContents::Version { major: 0, minor: 1, capabilities }) => capabilities.write_multiple,
@@ -140,7 +140,7 @@ impl QemuClient {
         }
     }
 
-    /// Sends a request whose answer has no data.
+    /// Sends a request whose reply has no data, and returns the reply's error if the host refuses.
     pub(crate) fn done(
         &mut self,
         request: impl FnOnce(&mut Client<OwnedFd>, &mut MessageOutbox<OwnedFd>) -> u16,
@@ -206,7 +206,7 @@ impl QemuClient {
     }
 }
 
-/// Connects, and tries again while the socket's queue is full.
+/// Connects to a vfio-user socket, and tries again while the socket's queue of connections is full.
 pub(crate) fn connect(path: &Path) -> StreamSocket {
     loop {
         match StreamSocket::connect(path) {
@@ -245,12 +245,12 @@ impl Vmm for QemuClient {
     }
 }
 
-/// Performs the steps of QEMU up to the start of the guest's driver.
+/// Connects to a VF of an 82576 and performs QEMU's steps up to the start of the guest's driver.
 pub(crate) fn boot(path: &Path) -> MachineWithFunction<QemuClient> {
     boot_as(path, VF, share)
 }
 
-/// Boots like [`boot`], on any function, with memory announced by `share`.
+/// Boots like [`boot`] on any kind of function. `share` announces the guest's memory to the host.
 pub(crate) fn boot_as(
     path: &Path,
     shape: ExpectedFunction,
@@ -306,7 +306,7 @@ fn region(qemu: &mut QemuClient, index: u32, room: u32) -> (u32, u64, u32) {
     qemu.ask(|client, out| client.region_info(out, index, room), take).unwrap()
 }
 
-/// Announces memory as QEMU does: RAM with a descriptor, ROM and another device's memory without.
+/// Announces the guest's memory as QEMU does: RAM with a descriptor, ROM and another device's memory without.
 pub(crate) fn share(machine: &mut MachineWithFunction<QemuClient>) {
     let (low, high) = (machine.ram.fd(), machine.ram.fd());
     let qemu = &mut machine.vmm;
@@ -317,14 +317,14 @@ pub(crate) fn share(machine: &mut MachineWithFunction<QemuClient>) {
     qemu.unmap(HOLE, 0x2_0000).unwrap();
 }
 
-/// Announces memory without descriptors, as QEMU does without `share=on`.
+/// Announces the guest's RAM without descriptors, as QEMU does without `share=on`.
 pub(crate) fn announce_only(machine: &mut MachineWithFunction<QemuClient>) {
     let qemu = &mut machine.vmm;
     qemu.map(0, HOLE, None).unwrap();
     qemu.map(HIGH, SIZE - HIGH, None).unwrap();
 }
 
-/// Enables MSI-X: first one vector without an eventfd, then each vector with its own.
+/// Enables MSI-X as QEMU does: first one vector without an eventfd, then each vector with its own.
 fn enable_interrupts(machine: &mut MachineWithFunction<QemuClient>) {
     let copies = machine.eventfd_copies();
     let qemu = &mut machine.vmm;

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Bytes of a guest's memory.
 pub(crate) const SIZE: u64 = 16 << 20;
-/// Start of the memory above firmware and legacy devices.
+/// Guest address at which memory above firmware and legacy devices starts.
 pub(crate) const HIGH: u64 = 1 << 20;
-/// Start of the legacy hole.
+/// Guest address at which a PC's legacy hole for ROMs starts.
 pub(crate) const HOLE: u64 = 0xc_0000;
 
-/// Memory with the same addresses in the guest and in its file.
+/// Guest memory in a memfd; offsets in the file equal guest addresses.
 #[derive(Debug)]
 pub(crate) struct GuestRam {
     fd: OwnedFd,
@@ -31,7 +31,7 @@ impl GuestRam {
         Self { fd, memory, next: HIGH, name }
     }
 
-    /// Returns the number of the host's mappings of this memory. Host and test are one process.
+    /// Returns the number of mappings that the host has of this guest memory. Host and test are one process.
     pub(crate) fn mapped_by_the_host(&self) -> usize {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         maps.lines().filter(|line| line.contains(&self.name)).count() - 1
@@ -47,7 +47,7 @@ impl GuestRam {
         ftruncate(&self.fd, 0).unwrap();
     }
 
-    /// Allocates `length` bytes, and returns their address.
+    /// Allocates `length` bytes of guest memory, and returns their address; `None` if the memory is full.
     pub(crate) fn allocate(&mut self, length: u64, align: u64) -> Option<u64> {
         let start = self.next.next_multiple_of(align);
         self.next = start + length;

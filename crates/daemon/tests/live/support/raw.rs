@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use vfio_user::wire::Command;
 
-/// Returns a message with header and body. Flag bit 4 requests no reply.
+/// Returns a vfio-user message with header and body. Flag bit 4 requests no reply.
 pub(crate) fn message(id: u16, command: Command, flags: u32, body: &[u8]) -> Vec<u8> {
     let size = 16 + body.len() as u32;
     [
@@ -22,27 +22,28 @@ pub(crate) fn message(id: u16, command: Command, flags: u32, body: &[u8]) -> Vec
     .concat()
 }
 
-/// Returns the smallest version message.
+/// Returns a vfio-user VERSION message without capabilities, the smallest valid one.
 pub(crate) fn version() -> Vec<u8> {
     message(0, Command::Version, 0, b"\0\0\x01\0{}\0")
 }
 
-/// Returns the body of a region access, without data.
+/// Returns the body of a REGION_READ or REGION_WRITE message, without data.
 pub(crate) fn access(region: u32, offset: u64, count: u32) -> Vec<u8> {
     [&offset.to_le_bytes()[..], &region.to_le_bytes(), &count.to_le_bytes()].concat()
 }
 
-/// Returns a message that reads a region.
+/// Returns a message that reads `count` bytes of a region.
 pub(crate) fn load(id: u16, region: u32, offset: u64, count: u32) -> Vec<u8> {
     message(id, Command::RegionRead, 0, &access(region, offset, count))
 }
 
-/// Returns a message that maps a DMA window of guest memory. Its descriptor, if any, is sent with it.
+/// Returns a message that maps a DMA window of guest memory. The memory's descriptor, if any, must be sent with the
+/// message.
 pub(crate) fn dma_map(iova: u64, size: u64) -> Vec<u8> {
     dma_map_at(0, iova, size)
 }
 
-/// Returns an announcement like [`dma_map`] that begins at an offset in the file.
+/// Returns a message like [`dma_map`] for memory that begins at `offset` in its file.
 pub(crate) fn dma_map_at(offset: u64, iova: u64, size: u64) -> Vec<u8> {
     let numbers = [offset, iova, size].map(u64::to_le_bytes).concat();
     message(1, Command::DmaMap, 0, &[&32u32.to_le_bytes()[..], &3u32.to_le_bytes(), &numbers].concat())
@@ -54,7 +55,7 @@ pub(crate) fn dma_unmap(iova: u64, size: u64) -> Vec<u8> {
     message(1, Command::DmaUnmap, 0, &[&24u32.to_le_bytes()[..], &0u32.to_le_bytes(), &numbers].concat())
 }
 
-/// Blocking connection of a client with timeouts.
+/// Blocking connection of a test to a vfio-user socket, with timeouts.
 pub(crate) struct RawConnection(UnixStream);
 
 impl RawConnection {
@@ -65,7 +66,7 @@ impl RawConnection {
         Self(stream)
     }
 
-    /// Connects to a function and negotiates a version.
+    /// Connects to a function's vfio-user socket and negotiates the version.
     pub(crate) fn greet(path: &Path) -> Self {
         let mut raw = Self::connect(path);
         raw.send(&version());
@@ -94,7 +95,8 @@ impl RawConnection {
         self.0.set_nonblocking(false).unwrap();
     }
 
-    /// Sends bytes of which the last is urgent. Returns false if the kernel does not support urgent bytes here.
+    /// Sends bytes of which the last is urgent data (MSG_OOB). Returns false if the kernel does not support urgent data
+    /// on this socket.
     pub(crate) fn send_urgent(&mut self, bytes: &[u8]) -> bool {
         let sent = rustix::net::send(&self.0, bytes, rustix::net::SendFlags::OOB);
         assert!(matches!(sent, Err(rustix::io::Errno::OPNOTSUPP)) || sent == Ok(bytes.len()), "{sent:?}");

@@ -12,7 +12,7 @@ use std::net::UdpSocket;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Configuration of a port on a tap.
+/// Configuration of a port whose uplink is the tap softiov0.
 pub(crate) const TAP: &str = "[[port]]\nuplink = { tap = \"softiov0\" }\n";
 
 /// Runs a test in a new network namespace with a host on the tap softiov0, which has an address.
@@ -24,27 +24,27 @@ pub(crate) fn on_a_tap(name: &str, config: &str, body: impl FnOnce(LiveHost) + S
     });
 }
 
-/// Runs `ip` with these arguments.
+/// Runs `ip` with the arguments `words`, which must succeed.
 #[track_caller]
 pub(crate) fn ip(words: &str) {
     let output = Command::new("ip").args(words.split(' ')).output().expect("iproute2 is installed");
     assert!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Creates the tap with the host's address, as an administrator does.
+/// Creates the tap softiov0 with the host's address, as an administrator does.
 pub(crate) fn make_tap() {
     ip("tuntap add softiov0 mode tap");
     ip("addr add 10.99.0.1/24 dev softiov0");
 }
 
-/// Returns the number of frames that the host has received from an interface.
+/// Returns the number of frames that this network namespace has received from an interface.
 pub(crate) fn received_by_the_host(interface: &str) -> u64 {
     let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
     let line = table.lines().find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'));
     line.unwrap().split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Makes the host send broadcasts into the tap.
+/// Sends UDP broadcasts from the host's address into the tap.
 pub(crate) fn host_broadcasts(count: usize) {
     let socket = UdpSocket::bind("10.99.0.1:0").unwrap();
     socket.set_broadcast(true).unwrap();
@@ -67,7 +67,7 @@ pub(crate) fn reaches_the_host(guest: &mut VfGuest<QemuClient>, interface: &str)
     hears_the_host(guest);
 }
 
-/// Checks that frames of the host reach the guest.
+/// Checks that a guest receives a broadcast that the host sends into the tap.
 #[track_caller]
 pub(crate) fn hears_the_host(guest: &mut VfGuest<QemuClient>) {
     guest.take();
@@ -77,12 +77,12 @@ pub(crate) fn hears_the_host(guest: &mut VfGuest<QemuClient>) {
     });
 }
 
-/// Returns the status of the first port's tap.
+/// Returns the status of the tap that is the first port's uplink.
 pub(crate) fn tap(live: &LiveHost) -> UplinkStatus {
     live.port().uplink_status.expect("the uplink is a tap")
 }
 
-/// Waits until the status of the first port meets a condition.
+/// Waits until `holds` returns true for the status of the first port; after [`PATIENCE`], fails with `what`.
 #[track_caller]
 pub(crate) fn wait_port(live: &LiveHost, what: &str, holds: impl Fn(&PortStatus) -> bool) {
     let deadline = Instant::now() + PATIENCE;

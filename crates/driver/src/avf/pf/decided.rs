@@ -7,7 +7,7 @@ use i82576::MacAddress;
 use policy::{PortVlan, VfLinkPolicy, VfPolicy, VlanSet};
 use serde::{Deserialize, Serialize};
 
-/// Policy and queue pair limits that the administrator set for one VF.
+/// Policy and limits of queue pairs that the administrator set for one VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "SavedAvfPolicy<bool>", from = "SavedAvfPolicy<bool>")]
 pub(super) struct AvfPolicy {
@@ -19,7 +19,7 @@ pub(super) struct AvfPolicy {
 }
 
 impl AvfPolicy {
-    /// Returns true if the numbers of queue pairs are valid.
+    /// Returns true if the numbers of queue pairs are valid and consistent.
     pub(super) fn has_pairs(&self) -> bool {
         (1..=self.most_pairs).contains(&self.pairs) && usize::from(self.most_pairs) <= MAX_PAIRS
     }
@@ -31,7 +31,7 @@ impl Default for AvfPolicy {
     }
 }
 
-/// Saved encoding of a VF's policy. `S` encodes whether the VF may share addresses.
+/// Encoding of an [`AvfPolicy`] in saved states. `S` encodes whether the VF may share addresses.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename = "AvfPolicy")]
 pub(super) struct SavedAvfPolicy<S> {

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use i82576::MacAddress;
 use serde::Deserialize;
 
-/// Value in states of earlier versions, where VFs could not share addresses.
+/// Stands for the setting `share_mac` in saved states of earlier versions, which lack it: false.
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct NoAddressSharing;
 

@@ -16,7 +16,7 @@ const ADDRESSES: usize = 18;
 /// Address quota of a trusted VF.
 pub(super) const MORE_ADDRESSES: usize = 128;
 
-/// Returns the address quota of a VF.
+/// Returns the maximum number of addresses of a VF, which depends on its trust.
 pub(super) const fn address_quota(trust: bool) -> usize {
     if trust { MORE_ADDRESSES } else { ADDRESSES }
 }
@@ -100,7 +100,8 @@ impl AvfPf {
         addresses.into_iter().for_each(|mac| hal.order(vf, CardOrder::Address { mac: mac.0, on: false }));
     }
 
-    /// Serves a VF's request for promiscuity. A VF without permission gets a success reply, and no more frames.
+    /// Serves a VF's request for promiscuity. A VF without permission gets a success reply, and only the promiscuity
+    /// that its policy allows.
     pub(super) fn set_promiscuity<H: ControlHal>(
         &mut self,
         hal: &mut H,

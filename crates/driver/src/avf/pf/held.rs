@@ -15,21 +15,21 @@ use alloc::vec::Vec;
 use i82576::Time;
 use policy::{ConductLimits, Offence, OffenceAction};
 
-/// Restraint on every throttled or quarantined VF.
+/// Limits on the mail and interrupts of every throttled or quarantined VF.
 const HELD: MailInterruptLimits =
     MailInterruptLimits { mail_us: SERVICE.as_micros() as u32, interrupt_us: HELD_INTERVAL_US };
 
 impl AvfVfState {
-    /// Returns true if the VF may move frames and see a link.
+    /// Returns true if the VF may move frames and see a link: it is enabled and not quarantined.
     pub(super) fn is_free(&self) -> bool {
         self.decided.policy.enabled && self.monitor.quarantined().is_none()
     }
 }
 
 impl AvfPf {
-    /// Compares a VF's counts with its limits, and acts on the gravest excess. `totals` has the card's counts of
-    /// messages and packets and the host's count of interrupts; this adds the resets by the guest and malformed
-    /// messages. Call it at least once a second: limits are rates per second.
+    /// Compares a VF's counts of offences with its limits, and takes the measure for the gravest excess. `totals` has
+    /// the card's counts of messages and packets and the host's count of interrupts; this adds the resets by the guest
+    /// and malformed messages. Call it at least once a second: limits are rates per second.
     pub fn watch<H: ControlHal>(
         &mut self,
         hal: &mut H,
@@ -104,7 +104,7 @@ impl AvfPf {
         Ok(())
     }
 
-    /// Sends the card the rate and the restraint that the VF's conduct requires now.
+    /// Sends the card the transmit rate and the limits on mail and interrupts that the VF's conduct requires now.
     pub(super) fn apply_restraint<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
         let AvfVfState { monitor, decided, .. } = &self.vfs[usize::from(vf)];
         if monitor.holds() {

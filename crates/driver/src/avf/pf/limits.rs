@@ -25,7 +25,7 @@ pub const LIMITS: FamilyLimits = FamilyLimits {
 
 /// Bytes of a VLAN tag.
 const TAG: u16 = 4;
-/// Bytes of addresses, type and frame check sequence.
+/// Bytes of an Ethernet header without tags, and of the frame check sequence.
 const HEADER: u16 = 14 + FCS as u16;
 /// Bytes around the packet in a frame, as AVF drivers count them: with two tags.
 pub(super) const AROUND: u16 = HEADER + 2 * TAG;

@@ -8,7 +8,8 @@ use ::avf::virtchnl::{LinkSpeed, VfCapabilities, VirtchnlEvent, VirtchnlOpcode, 
 use policy::VfLinkPolicy;
 
 impl AvfPf {
-    /// Sets the port's link speed in Mb/s, or `None` for a link that is down. Notifies the VFs that follow it.
+    /// Sets the port's link speed in Mb/s, or `None` for a link that is down. Notifies the VFs whose link follows the
+    /// port's.
     pub fn set_link<H: ControlHal>(&mut self, hal: &mut H, wire: Option<u32>) {
         if core::mem::replace(&mut self.wire, wire) != wire {
             self.vfs().for_each(|vf| self.send_link(hal, vf));

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 /// Number of descriptors of each admin queue (send and receive).
 pub(super) const SLOTS: u16 = 32;
-/// Bounds of a visit: a message takes some microseconds, so a visit stays well below a millisecond.
+/// Bounds of a PF visit: a message takes some microseconds, so a visit stays well below a millisecond.
 pub(super) const LIMITS: InboxLimits = InboxLimits { messages: 16, resets_every: 1 };
 /// Alignment of a ring in bytes.
 const ALIGN: usize = 4096;
@@ -55,7 +55,7 @@ impl AdminQueueMemory {
     }
 }
 
-/// Ring of an admin queue in DMA memory.
+/// Ring of an admin queue in DMA memory, by the address of its first descriptor.
 struct DmaAdminRing<'a, H: ?Sized>(&'a mut H, u64);
 
 impl<H: DmaHal + ?Sized> AdminRingMemory for DmaAdminRing<'_, H> {
@@ -68,7 +68,8 @@ impl<H: DmaHal + ?Sized> AdminRingMemory for DmaAdminRing<'_, H> {
     }
 }
 
-/// Saved state of the PF's two admin queues. The card has taken every sent message, so none is pending there.
+/// Saved state of the PF's two admin queues. The card has taken every message that the PF sent, so only the receive
+/// queue has pending ones.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "MailState")]
 pub(super) struct AdminQueuesState {
@@ -233,7 +234,7 @@ impl AvfPf {
         visit
     }
 
-    /// Voids the unserved requests of a VF.
+    /// Voids the messages that a VF has sent and the PF has not served.
     pub(super) fn cancel_requests<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
         let receive = self.mail.receive;
         self.mail.inbox.cancel(vf.into(), &DmaAdminRing(hal, receive.iova));

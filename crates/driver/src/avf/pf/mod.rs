@@ -55,7 +55,7 @@ use i82576::MacAddress;
 use mail::PfAdminQueues;
 use serde::{Deserialize, Serialize};
 
-/// Services that the PF driver needs: registers, time, memory, and a card that carries out orders.
+/// Environment of the PF driver: registers, time, DMA memory, and a card that carries out orders.
 pub trait ControlHal: DmaHal + CardControl {}
 
 impl<T: DmaHal + CardControl> ControlHal for T {}
@@ -88,14 +88,14 @@ struct AvfVfState {
     #[serde(rename = "policy")]
     decided: AvfPolicy,
     stage: VfDriverStage,
-    /// Last version that the driver sent. Kept over a reset: drivers do not send it again.
+    /// Last virtchnl version that the VF's driver sent. Kept over a reset: drivers do not send it again.
     version: VirtchnlVersion,
     agreed: VfCapabilities,
     /// Number of the VF's queue pairs.
     pairs: u16,
     /// MAC address of the VF. Kept over a reset.
     mac: Option<MacAddress>,
-    /// Receive addresses, the VF's own among them.
+    /// Addresses that the VF receives by, its own among them.
     addresses: Vec<MacAddress>,
     vlans: Vec<u16>,
     /// VLANs that the VF requested and its policy denies.
@@ -103,7 +103,7 @@ struct AvfVfState {
     /// The VF's running queues, a bit each.
     rx: u16,
     tx: u16,
-    /// Removal of received tags, and insertion of sent ones.
+    /// True if the card strips tags of received frames; `insert` is true if it inserts tags into sent ones.
     strip: bool,
     insert: bool,
     counters: VirtchnlCounters,
@@ -225,7 +225,7 @@ impl AvfPf {
         self.vfs.get(usize::from(vf)).map(|state| &state.counters)
     }
 
-    /// Returns the state of an existing VF: numbers are checked on arrival.
+    /// Returns the state of a VF that is known to exist: the numbers in messages are checked on arrival.
     fn state(&self, vf: u8) -> &AvfVfState {
         &self.vfs[usize::from(vf)]
     }

@@ -11,7 +11,8 @@ use ::policy::{AddressOwner, PolicyError, RefusedVf, VfPolicy};
 use pcie::VfIndex;
 use units::MacAddress;
 
-/// Returns true if a running VF must be reset to notice the difference between two policies.
+/// Returns true if a running VF must be reset so that its driver notices the change from the `old` policy to the `new`
+/// one.
 fn needs_reset(new: &VfPolicy, old: &VfPolicy) -> bool {
     (new.mac, new.admin_mac, new.vlan) != (old.mac, old.admin_mac, old.vlan)
         || (new.trust, new.enabled, new.allmulti) != (old.trust, old.enabled, old.allmulti)

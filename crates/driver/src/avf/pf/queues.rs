@@ -1,5 +1,5 @@
-//! Rings, vectors, and running queues, with i40e's limits. A message is checked as a whole before any of it takes
-//! effect. The card checks the rings' contents at each visit.
+//! Serves a VF's requests to set up rings, map vectors, and start or stop queues, with i40e's limits. A message is
+//! checked as a whole before any of it takes effect. The card checks the rings' contents at each visit.
 
 use super::counters::VirtchnlRefusal;
 use super::limits::LIMITS;
@@ -17,10 +17,10 @@ const BUFFER_UNIT: u32 = 128;
 const BUFFERS: core::ops::RangeInclusive<u32> = BUFFER_UNIT..=16_256;
 /// Valid longest frames of a VF in bytes (i40e).
 const FRAMES: core::ops::RangeInclusive<u32> = 64..=16_383;
-/// Number of "no interval"; the intervals are 0 to 2 (virtchnl, ITR index).
+/// Index that stands for no interrupt interval; the intervals are 0 to 2 (virtchnl, ITR index).
 const NO_ITR: u16 = 3;
 
-/// Returns the context of a transmit queue, or `None` if it stays unchanged.
+/// Returns the card's settings of a transmit queue for a VF's request, or `None` if the queue stays unchanged.
 fn tx_context(tx: &TxQueueInfo) -> Result<Option<TxQueueContext>, VirtchnlRefusal> {
     let length = u32::from(tx.length);
     if length == 0 {
@@ -32,7 +32,7 @@ fn tx_context(tx: &TxQueueInfo) -> Result<Option<TxQueueContext>, VirtchnlRefusa
         .ok_or(VirtchnlRefusal::Ring)
 }
 
-/// Returns the context of a receive queue, or `None` if it stays unchanged.
+/// Returns the card's settings of a receive queue for a VF's request, or `None` if the queue stays unchanged.
 fn rx_context(rx: &RxQueueInfo, state: &AvfVfState) -> Result<Option<RxQueueContext>, VirtchnlRefusal> {
     if rx.length == 0 {
         return Ok(None);
@@ -167,7 +167,7 @@ impl AvfPf {
 }
 
 impl AvfVfState {
-    /// Checks that a set names only queues of the VF.
+    /// Checks that a bit mask names only queues of the VF.
     fn check_queues(&self, queues: u32) -> Result<(), VirtchnlRefusal> {
         if queues >> self.pairs == 0 { Ok(()) } else { Err(VirtchnlRefusal::NoSuchQueue) }
     }

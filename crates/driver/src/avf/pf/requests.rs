@@ -15,7 +15,7 @@ use ::avf::virtchnl::{
 use alloc::vec::Vec;
 use i82576::MacAddress;
 
-/// Reply of the PF to a granted request.
+/// Outcome of a granted request, which determines the PF's reply.
 #[derive(Debug)]
 pub(super) enum VirtchnlReply {
     /// The reply is a success status only.
@@ -34,7 +34,7 @@ pub(super) type VirtchnlResult = Result<VirtchnlReply, VirtchnlRefusal>;
 
 /// VLAN filters announced to a VF.
 const VLAN_FILTERS: u16 = 64;
-/// Hash functions of CONFIG_RSS_HFUNC: Toeplitz, plain and symmetric.
+/// Numbers of the hash functions in CONFIG_RSS_HFUNC: Toeplitz, plain and symmetric.
 const TOEPLITZ: u16 = 0;
 const SYMMETRIC: u16 = 2;
 
@@ -136,8 +136,8 @@ impl AvfPf {
         if self.state(vf).has(capability) { Ok(()) } else { Err(VirtchnlRefusal::NotAgreed) }
     }
 
-    /// Negotiates the older of both versions. A VF of an unknown version gets a reply all the same, and gives up by
-    /// itself.
+    /// Serves VERSION: negotiates the older of the VF's version and the PF's. A VF of an unknown version gets a reply
+    /// all the same, and gives up by itself.
     fn settle_version(&mut self, vf: u8, asked: VirtchnlVersion) -> VirtchnlReply {
         let version =
             if asked == VirtchnlVersion::V1_0 { VirtchnlVersion::V1_0 } else { VirtchnlVersion::V1_1 };
@@ -145,7 +145,7 @@ impl AvfPf {
         VirtchnlReply::Body(encode(&version))
     }
 
-    /// Returns the VF's resources. It may request them again: Linux does so when the reply was late.
+    /// Serves GET_VF_RESOURCES. The VF may request its resources again: Linux does so when the reply was late.
     fn settle_resources(&mut self, vf: u8, asked: Option<VfCapabilities>) -> VirtchnlReply {
         let state = self.state_mut(vf);
         let asked = match asked {

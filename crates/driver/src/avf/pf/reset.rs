@@ -23,7 +23,7 @@ fn find_resets<H: Hal>(hal: &mut H) -> u64 {
     if gone { 0 } else { u64::from(low) | u64::from(high) << 32 }
 }
 
-/// Confirms VF resets to the card.
+/// Clears the bits of these VFs in GLGEN_VFLRSTAT, which confirms their resets to the card.
 fn confirm_resets<H: Hal>(hal: &mut H, resets: u64) {
     for (word, bits) in [(0, resets as u32), (1, (resets >> 32) as u32)] {
         if bits != 0 {
@@ -53,7 +53,7 @@ impl AvfPf {
         due
     }
 
-    /// Notifies and resets every VF. Their drivers start again.
+    /// Resets every VF after notifying its driver, which then starts the VF again.
     pub fn reset_all<H: ControlHal>(&mut self, hal: &mut H) {
         self.vfs().for_each(|vf| self.reset_with_notice(hal, vf));
     }
@@ -82,7 +82,7 @@ impl AvfPf {
         self.cancel_requests(hal, vf);
     }
 
-    /// Performs a VF's reset. Version and address are kept: drivers do not send them again.
+    /// Performs a VF's reset. The VF's virtchnl version and address are kept: drivers do not send them again.
     pub(super) fn reset_vf<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
         let at = 4 * u32::from(vf);
         hal.write(r::VPGEN_VFRTRIG + at, r::VFSWR);

@@ -149,8 +149,8 @@ impl AvfPf {
         self.change_vlans(hal, vf, on, list.iter().map(one_tag))
     }
 
-    /// Serves the two stripping requests of V1. On a port VLAN they succeed without effect, as with i40e: VPP sends
-    /// them without the capability.
+    /// Serves ENABLE_VLAN_STRIPPING and DISABLE_VLAN_STRIPPING. On a port VLAN they succeed without effect, as with
+    /// i40e: VPP sends them without the capability.
     pub(super) fn set_stripping<H: ControlHal>(&mut self, hal: &mut H, vf: u8, on: bool) -> VirtchnlResult {
         if self.state(vf).decided.policy.vlan.is_some() {
             return Ok(VirtchnlReply::Done);

@@ -10,12 +10,12 @@ use ::avf::register as r;
 use ::avf::virtchnl::reply::decode;
 use ::avf::virtchnl::{self, VirtchnlOpcode};
 
-/// Unit of an interrupt interval in microseconds.
+/// Microseconds per unit of an interrupt interval.
 const ITR_US: u16 = 2;
 /// Vector of the mailbox; queues have the others.
 const MAILBOX_VECTOR: u16 = 0;
 
-/// Result of a check of the VF's link.
+/// Result of a check of the AVF's link by its driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AvfLinkCheck {
     /// Link up, with the speed in Mb/s.
@@ -74,7 +74,7 @@ impl AvfDriver {
         !mailbox::is_on(hal)
     }
 
-    /// Records an event of the PF.
+    /// Records an event in a message of the PF: a change of the link, or an announced reset.
     pub(super) fn note(&mut self, message: &MessageFromPf) {
         match decode(&message.body).filter(|_| message.operation == VirtchnlOpcode::Event.number()) {
             Some(virtchnl::VirtchnlEvent::Link { speed, up }) => self.link = up.then_some(speed),

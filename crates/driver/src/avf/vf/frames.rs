@@ -16,7 +16,7 @@ const IPV6: [u8; 2] = [0x86, 0xdd];
 /// IP protocol numbers of transports that begin with two ports: TCP and UDP.
 const PORTED: [u8; 2] = [6, 17];
 
-/// Computes the FNV-1a hash of bytes.
+/// Returns the FNV-1a hash of bytes.
 pub(super) fn fold(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }

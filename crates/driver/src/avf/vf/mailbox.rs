@@ -29,7 +29,7 @@ pub(super) struct MessageFromPf {
 pub(super) struct AvfMailbox {
     send: u64,
     receive: u64,
-    /// Ring slots that the mailbox sends and receives next.
+    /// Ring slots of the next message to send, and of the next message to receive.
     out: u16,
     next: u16,
 }

@@ -57,7 +57,7 @@ pub enum AvfDriverError {
     Memory(#[from] OutOfDmaMemory),
 }
 
-/// Configuration that the owner wishes for an AVF.
+/// Configuration of an AVF's driver, chosen by its owner. The PF may grant less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AvfDriverConfig {
     /// Virtchnl capabilities that the VF requests. The PF grants those that it offers.
@@ -80,7 +80,7 @@ pub struct AvfDriverConfig {
 }
 
 impl AvfDriverConfig {
-    /// Returns the configuration with values rounded to valid ones.
+    /// Returns the configuration with rings, batch and queue pairs rounded to valid values.
     fn rounded(self) -> Self {
         let (least, most) = (*RING.start() as u16, *RING.end() as u16);
         Self {
@@ -258,7 +258,7 @@ impl AvfDriver {
         QueueSet { vsi: self.resources.vsi, rx: all, tx: all }
     }
 
-    /// Stops sending and receiving on every ring of the VF.
+    /// Stops every ring of the driver: no frame is sent or returned any more.
     fn halt(&mut self) {
         self.running = false;
         self.tx.iter_mut().for_each(TxRing::stop);

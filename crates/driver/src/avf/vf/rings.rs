@@ -104,13 +104,13 @@ fn data_of(headers: Option<HeaderLengths>, offload: &TxOffload) -> TxDataDescrip
     }
 }
 
-/// Describes a transmit ring to the PF.
+/// Returns the description of a transmit ring for CONFIG_VSI_QUEUES.
 pub(super) fn describe_tx(ring: &TxRing<TxDataDescriptor>, vsi: u16, queue: u16) -> TxQueueInfo {
     let (base, length) = ring.place();
     TxQueueInfo { vsi, queue, length, base, ..TxQueueInfo::default() }
 }
 
-/// Describes a receive ring to the PF.
+/// Returns the description of a receive ring for CONFIG_VSI_QUEUES.
 pub(super) fn describe_rx(
     ring: &RxRing<RxDescriptorFormat>,
     form: RxDescriptorFormat,

@@ -12,7 +12,7 @@ use i82576::mailbox::{ACK, CTS, INFO_SHIFT, MULTICAST_OVERFLOW, NACK, id, promis
 use i82576::register as r;
 use policy::{OffenceThresholds, PortPolicy, VfLinkPolicy, VfPolicy};
 
-/// Creates two VFs, of which VF 0 has sent VF_RESET.
+/// Creates a PF with two enabled VFs, of which VF 0 has sent VF_RESET.
 fn pf() -> (StoredRegisters, Pf) {
     let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
@@ -21,7 +21,7 @@ fn pf() -> (StoredRegisters, Pf) {
     (hal, pf)
 }
 
-/// Sends a mailbox request of VF `n`, and runs a PF visit. Returns P2VMAILBOX.
+/// Puts a request of VF `n` into its mailbox, and runs a visit of the PF. Returns P2VMAILBOX.
 fn ask(hal: &mut StoredRegisters, pf: &mut Pf, n: u8, words: &[u32]) -> u32 {
     for (i, word) in (0..).zip(words) {
         hal.write(r::vmbmem(vf(n), i), *word);
@@ -31,7 +31,7 @@ fn ask(hal: &mut StoredRegisters, pf: &mut Pf, n: u8, words: &[u32]) -> u32 {
     hal.read(r::p2v_mailbox(vf(n)))
 }
 
-/// Sends a request of VF 0. Returns the first word of the reply.
+/// Puts a request of VF 0 into its mailbox, and runs a visit of the PF. Returns the first word of the reply.
 fn reply(hal: &mut StoredRegisters, pf: &mut Pf, words: &[u32]) -> u32 {
     assert_eq!(ask(hal, pf, 0, words), p2v::ACK | p2v::STS);
     hal.read(r::vmbmem(vf(0), 0))

@@ -10,7 +10,7 @@ use i82576::bits::{mrqc, rctl, vmolr};
 use i82576::register as r;
 use policy::VfPolicy;
 
-/// Registers that refuse writes of MRQC while the port receives.
+/// Registers of the PF that panic at a write of MRQC while the port receives.
 #[derive(Default)]
 struct MrqcGuard(StoredRegisters);
 

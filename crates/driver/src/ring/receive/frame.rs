@@ -18,7 +18,7 @@ pub(super) struct RxFramePart {
 pub struct RxFrame<'a, H, L> {
     hal: &'a H,
     layout: L,
-    /// The frame's last descriptor.
+    /// Bytes of the frame's last descriptor, as the card has completed it.
     raw: &'a RawRxDescriptor,
     /// Device address of the frame's first byte.
     address: u64,

@@ -7,7 +7,7 @@ pub(crate) type RawRxDescriptor = [u8; DESCRIPTOR];
 
 /// Layout of a device family's receive descriptors.
 pub trait RxDescriptorLayout: Copy {
-    /// Description of a received frame by the card.
+    /// Description of a received frame, parsed from the frame's last descriptor.
     type Received;
 
     /// Returns the size of a receive descriptor in bytes, at most [`DESCRIPTOR`].

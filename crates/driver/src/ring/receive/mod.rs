@@ -57,7 +57,7 @@ pub(crate) struct RxRing<L> {
     doorbell: u32,
     /// Ring slot of the next received frame.
     next: u32,
-    /// Slot that is posted next: the tail.
+    /// Ring slot that is posted next, which is the value of the tail.
     post: u32,
     running: bool,
     counters: RxCounters,
@@ -89,7 +89,7 @@ impl<L: RxDescriptorLayout> RxRing<L> {
         })
     }
 
-    /// Returns the device address of the ring's first descriptor, and the number of descriptors.
+    /// Returns the location of the ring: the device address of its first descriptor, and the number of descriptors.
     pub(crate) fn place(&self) -> (u64, u16) {
         (self.descriptors.iova, self.count as u16)
     }

@@ -95,7 +95,7 @@ impl AnyRxLayout {
     }
 }
 
-/// Receive ring, and the slot that the card fills next.
+/// Receive ring with its memory and registers, and the slot that the test fills next as the card.
 struct RxRingFixture {
     desk: TestHal,
     ring: RxRing<AnyRxLayout>,
@@ -117,7 +117,7 @@ impl RxRingFixture {
         self.desk.dma_write(self.ring.place().0 + u64::from(slot) * size as u64, &raw[..size]);
     }
 
-    /// Plays the card: puts `mark` at the front of the next slot's buffer, and completes the slot.
+    /// Puts `mark` at the front of the next slot's buffer, and completes the slot with a length, as the card.
     fn complete(&mut self, mark: u8, length: u16, last: bool) {
         let mut buffer = [0; 8];
         let at = self.ring.place().0 + u64::from(self.head) * self.layout.size() as u64;
@@ -271,10 +271,10 @@ fn smallest_receive_ring_is_refilled_while_bursts_are_taken() {
     }
 }
 
-/// Action of the card or of the driver's owner.
+/// Action of the hostile card, or of the driver's owner.
 #[derive(Debug, Clone)]
 enum RxRingAction {
-    /// The card writes back a descriptor of any slot.
+    /// The card completes the descriptor of any slot, or writes noise to it.
     WriteBack {
         slot: u32,
         length: u16,
@@ -303,7 +303,7 @@ fn act() -> impl Strategy<Value = RxRingAction> {
 }
 
 proptest! {
-    /// The desk panics at an access outside of an allocation.
+    /// The test's memory panics at an access outside of an allocation.
     #[test]
     fn hostile_card_keeps_receive_ring_within_dma_memory(
         layout in 0..LAYOUTS.len(),

@@ -6,17 +6,17 @@ use crate::hal::{DmaHal, PrefetchPurpose};
 use crate::offload::TxOffload;
 use crate::ring::{AHEAD, BUFFER, LONG, after};
 
-/// Transmit queue of a device family.
+/// Transmit queue of a device family: its ring, and the family's function that queues any kind of frame.
 pub(crate) trait FamilyTxQueue {
     /// Transmit descriptor of the device family.
     type Piece: TxPartDescriptor;
-    /// Number of slots that must be free beside those of a plain frame.
+    /// Number of slots that must be free beside the one of a plain frame.
     const RESERVE: usize;
 
     /// Returns the queue's transmit ring.
     fn ring(&mut self) -> &mut TxRing<Self::Piece>;
 
-    /// Queues a frame of two pieces, the second perhaps empty, of at most `longest` bytes and with any offload.
+    /// Queues a frame of any kind: two pieces, the second perhaps empty, of at most `longest` bytes, with any offload.
     fn transmit_any<H: DmaHal>(
         &mut self,
         hal: &mut H,

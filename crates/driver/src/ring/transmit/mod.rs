@@ -28,7 +28,7 @@ const SHORTEST: usize = 14;
 /// Longest frame in bytes before segmentation: the longest IP packet, Ethernet header and tag.
 const MAX_SEGMENTED: usize = 0xffff + 18;
 
-/// Descriptor of a piece of a frame, of a family.
+/// Format of a family's transmit descriptors, each of which names a piece of a frame.
 pub(crate) trait TxPartDescriptor: Copy {
     /// Bit of the descriptor's second word that requests a report.
     const REPORT: u64;
@@ -101,7 +101,7 @@ pub(crate) struct TxRing<P> {
     piece: PhantomData<P>,
 }
 
-/// Pieces of memory that make up a frame.
+/// Pieces of memory that together are one frame, some perhaps empty.
 type TxFrameParts<'a> = [&'a [u8]; 3];
 
 impl<P: TxPartDescriptor> TxRing<P> {
@@ -131,7 +131,7 @@ impl<P: TxPartDescriptor> TxRing<P> {
         })
     }
 
-    /// Returns the device address of the ring's first descriptor, and the number of descriptors.
+    /// Returns the location of the ring: the device address of its first descriptor, and the number of descriptors.
     pub(crate) fn place(&self) -> (u64, u16) {
         (self.descriptors.iova, self.count as u16)
     }
@@ -216,7 +216,7 @@ impl<P: TxPartDescriptor> TxRing<P> {
         Err(TxError::Full)
     }
 
-    /// Adds a descriptor to the batch: a context precedes its frame.
+    /// Adds a descriptor to the staged ones; a context is added before its frame's descriptors.
     #[inline(always)]
     pub(crate) fn put(&mut self, raw: [u8; SIZE]) {
         self.staged.push(raw);
@@ -246,7 +246,7 @@ impl<P: TxPartDescriptor> TxRing<P> {
         self.count_frames(hal, 1, length);
     }
 
-    /// Counts queued frames and their bytes. Requests the report and rings the doorbell when due.
+    /// Counts queued frames and their bytes. Requests a report and rings the doorbell when these are due.
     #[inline(always)]
     fn count_frames<H: DmaHal>(&mut self, hal: &mut H, frames: u32, bytes: usize) {
         self.counters.frames += u64::from(frames);
@@ -261,7 +261,7 @@ impl<P: TxPartDescriptor> TxRing<P> {
         }
     }
 
-    /// Copies the pieces into the slots that they need.
+    /// Copies a frame's pieces into the buffers of as many slots as they need, and stages the descriptors.
     #[inline(never)]
     fn put_data<H: DmaHal>(&mut self, hal: &mut H, pieces: TxFrameParts<'_>, description: P, total: usize) {
         let mut pieces = pieces.into_iter();

@@ -22,7 +22,7 @@ const BATCH: u16 = 16;
 const LONGEST: usize = 9_000;
 const PLAIN: TxOffload = TxOffload { ip_checksum: false, l4_checksum: false, tso: None, vlan: None };
 
-/// A family's queue, and its descriptors as the card reads them.
+/// Transmit queue of a family under test, and its descriptors as the card reads them.
 trait TestedTxQueue: FamilyTxQueue + Sized {
     /// Offset of the ring's tail register.
     const TAIL: u32;
@@ -32,7 +32,7 @@ trait TestedTxQueue: FamilyTxQueue + Sized {
     /// Returns a data descriptor's address, length and end of packet, or `None` if it is a context.
     fn read(raw: &[u8; SIZE]) -> Option<(u64, u16, bool)>;
 
-    /// Returns a descriptor that is done.
+    /// Returns the descriptor as a card that has sent its frame writes it back: done.
     fn done(raw: [u8; SIZE]) -> [u8; SIZE];
 }
 
@@ -80,7 +80,7 @@ impl TestedTxQueue for TxRing<adaptive::TxDataDescriptor> {
     }
 }
 
-/// Transmit queue, and the slot that the card sends next.
+/// Transmit queue with its memory and registers, and the slot that the test sends next as the card.
 struct TxRingFixture<Q> {
     desk: TestHal,
     queue: Q,
@@ -120,7 +120,7 @@ impl<Q: TestedTxQueue> TxRingFixture<Q> {
         (at, raw)
     }
 
-    /// Plays the card: sends published frames and writes requested reports. Returns the frames' marks and lengths.
+    /// Sends the published frames as the card, and writes the requested reports. Returns the frames' marks and lengths.
     fn complete(&mut self) -> Vec<(u8, usize)> {
         let (mut sent, mut length) = (Vec::new(), 0);
         while self.head != self.desk.read(Q::TAIL) {
@@ -248,14 +248,14 @@ fn sent_frame_without_doorbell_is_not_reclaimed() {
     check_unpublished_report::<TxRing<adaptive::TxDataDescriptor>>();
 }
 
-/// Action of the card or of the driver's owner.
+/// Action of the hostile card, or of the driver's owner.
 #[derive(Debug, Clone)]
 enum TxRingAction {
     /// The owner sends frames of these lengths.
     Send(Vec<usize>, TxOffload),
     Flush,
     Clean,
-    /// The card writes back the descriptor of a slot.
+    /// The card writes these bytes to the descriptor of a slot.
     WriteBack(u32, [u8; SIZE]),
     /// The card marks a slot as done.
     Done(u32),
@@ -303,7 +303,7 @@ fn check_hostile_card<Q: TestedTxQueue>(batch: u16, acts: &[TxRingAction]) {
 }
 
 proptest! {
-    /// The desk panics at an access outside of an allocation.
+    /// The test's memory panics at an access outside of an allocation.
     #[test]
     fn hostile_card_keeps_transmit_ring_within_dma_memory(batch in 1..=32_u16, acts in proptest::collection::vec(act(), 1..100)) {
         check_hostile_card::<I82576Ring>(batch, &acts);

@@ -12,13 +12,13 @@ use i82576::register::vf::{V2PMAILBOX, VMBMEM};
 const ASKED: u32 = id::SET_VLAN;
 const GRANTED: u32 = ASKED | ACK | CTS;
 
-/// PF with its replies, the first dword of each.
+/// PF that answers the VF's messages with scripted replies, given by their first dwords.
 #[derive(Default)]
 struct ScriptedPf {
     answers: VecDeque<u32>,
-    /// True if the PF does not even acknowledge messages.
+    /// True if the PF ignores messages: it acknowledges none.
     deaf: bool,
-    /// True if the PF keeps the buffer.
+    /// True if the PF keeps the mailbox buffer locked.
     held: bool,
     word: u32,
     status: u32,

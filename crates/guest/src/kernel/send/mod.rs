@@ -60,8 +60,8 @@ impl SenderProgram {
         }
     }
 
-    /// Returns `true` if enough is free to wake a sleeping program: half of the buffers, or a third of a
-    /// stream's bytes.
+    /// Returns `true` if enough of the send buffer is free to wake a sleeping program: half of the kernel buffers, or a
+    /// third of a stream's bytes.
     fn has_room_to_wake(&self, held: usize) -> bool {
         match self.config.load {
             ProgramWorkload::Udp | ProgramWorkload::RequestResponse => {

@@ -21,10 +21,10 @@ const INITIAL_WINDOW: u16 = 3;
 /// Fraction of the window that must be open before the next packet is sent (Linux tcp_tso_win_divisor), unless no
 /// segment is unacknowledged.
 const DEFERRED: u32 = 3;
-/// Number of repeated acknowledgements that triggers a retransmission of everything since.
+/// Number of repeated TCP acknowledgements after which the stream resends everything after the acknowledged byte.
 const DUPLICATES: u32 = 3;
 
-/// Converts kernel buffers of a send buffer to bytes of a stream.
+/// Returns the bytes of a stream that a send buffer of `buffers` kernel buffers holds.
 pub(super) fn bytes(buffers: u32) -> u32 {
     buffers * TCP_PAYLOAD as u32
 }
@@ -50,13 +50,13 @@ impl Default for SendStream {
 }
 
 impl SendStream {
-    /// Returns the number of bytes that are stored because they are not acknowledged.
+    /// Returns the number of written bytes that the receiver has not acknowledged.
     pub(super) fn unacknowledged(&self) -> u32 {
         self.written.wrapping_sub(self.acknowledged)
     }
 
-    /// Returns the segments to send now: whole ones within window and data, and 0 while the open window is
-    /// too small.
+    /// Returns the number of whole segments that data and window allow to send now, or 0 while too little of the window
+    /// is open.
     fn segments(&self) -> u32 {
         let segment = TCP_PAYLOAD as u32;
         let in_flight = self.next.wrapping_sub(self.acknowledged).div_ceil(segment);
@@ -90,7 +90,7 @@ impl SendStream {
 }
 
 impl<D> KernelModel<D> {
-    /// Appends a message to the stream and sends as much as possible.
+    /// Appends a message to the stream, and sends the packets that window and device allow.
     pub(super) fn write_stream<P: KernelPlatform>(&mut self, platform: &mut P, sender: &mut SenderProgram)
     where
         D: NetworkDevice<P>,
@@ -117,7 +117,7 @@ impl<D> KernelModel<D> {
         self.wake_sender(platform);
     }
 
-    /// Resumes sending, because the device has room again.
+    /// Sends more packets of the stream, because the device has room again.
     pub(in crate::kernel) fn resume_sending<P: KernelPlatform>(&mut self, platform: &mut P)
     where
         D: NetworkDevice<P>,

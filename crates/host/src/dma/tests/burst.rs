@@ -90,8 +90,8 @@ fn index_hint_of_a_removed_dma_region_is_renewed() {
     assert_eq!(table.gather(&mut hint, &[5 * PAGE], &[64], &mut heads), 0);
 }
 
-/// Creates regions beside each other and apart: one read-only, one not shared, and one at the end of the address
-/// space.
+/// Creates a DMA table with adjacent and separate regions: one read-only, one not shared, and one at the end of the
+/// address space.
 fn patchwork() -> DmaTable {
     let mut table = table(&[(1, 2), (3, 1), (8, 1)]);
     table.map(4 * PAGE, PAGE, DmaPermissions::READ_ONLY, Some((memfd(1), 0))).unwrap();
@@ -100,7 +100,7 @@ fn patchwork() -> DmaTable {
     table
 }
 
-/// Generates addresses in and around the regions of a patchwork.
+/// Generates addresses in and around the regions of the table of `patchwork`.
 fn address() -> impl Strategy<Value = u64> {
     prop_oneof![8 => 0..11 * PAGE, 2 => (0..4096_u64).prop_map(u64::wrapping_neg), 1 => any::<u64>()]
 }
@@ -109,7 +109,7 @@ fn length() -> impl Strategy<Value = u32> {
     prop_oneof![1..200_u32, 1..2049_u32, Just(64)]
 }
 
-/// Frames between two tables: addresses of the buffers, and lengths.
+/// Random frames to copy between two DMA tables: source addresses, target addresses and lengths.
 struct BurstAddresses {
     sources: Vec<u64>,
     targets: Vec<u64>,
@@ -117,18 +117,18 @@ struct BurstAddresses {
 }
 
 impl BurstAddresses {
-    /// Returns the addresses of a frame's buffer.
+    /// Returns the address range of frame `at`'s buffer, given the start addresses of all buffers.
     fn range(&self, starts: &[u64], at: usize) -> RangeInclusive<u64> {
         starts[at]..=starts[at].saturating_add(u64::from(self.lengths[at]) - 1)
     }
 
-    /// Returns true if a frame's buffer lies in one region.
+    /// Returns true if frame `at`'s buffer lies in one region of the table.
     fn is_in_one_region(&self, table: &DmaTable, starts: &[u64], at: usize) -> bool {
         let range = self.range(starts, at);
         table.regions().any(|region| region.iova <= *range.start() && *range.end() <= region.last)
     }
 
-    /// Returns true if a frame's target overlaps one of other buffers.
+    /// Returns true if the target of frame `at` overlaps a buffer of the frames `others`.
     fn overlaps(&self, at: usize, starts: &[u64], mut others: impl Iterator<Item = usize>) -> bool {
         let target = self.range(&self.targets, at);
         others.any(|other| {
@@ -142,7 +142,8 @@ impl BurstAddresses {
         table.read(starts[at], &mut bytes).is_ok().then_some(bytes)
     }
 
-    /// Gathers the heads of these frames and checks their bytes. Returns those of the gathered frames.
+    /// Gathers the heads of the frames from `from`, and asserts that they have the right bytes. Returns the gathered
+    /// heads.
     fn gather(&self, from: &DmaTable, mut hint: u32) -> Vec<[u8; 64]> {
         let mut heads = vec![[0xff; 64]; 32];
         let gathered = from.gather(&mut hint, &self.sources, &self.lengths, &mut heads);
@@ -161,8 +162,8 @@ impl BurstAddresses {
         heads
     }
 
-    /// Copies frames with these heads to another client. Returns the number of carried frames, and the sums of their
-    /// bytes.
+    /// Copies the frames with these heads from one DMA table to another. Returns the number of carried frames, and the
+    /// sums of their bytes.
     fn carry(
         &self,
         from: &DmaTable,

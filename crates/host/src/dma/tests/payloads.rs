@@ -1,4 +1,5 @@
-//! Payloads of segments between the memories of two clients, and the headers in front of them.
+//! Tests copies of segments' payloads between the memories of two clients, and of the headers in front of
+//! them.
 
 use proptest::collection::vec;
 use proptest::prelude::any;
@@ -10,7 +11,7 @@ use crate::dma::DmaTable;
 /// Distance in bytes between two receive buffers.
 const BUFFER: u64 = 2048;
 
-/// Copies payloads; returns how many were copied, and their sums.
+/// Copies payloads from one DMA table to another. Returns the number of copied payloads, and their sums.
 fn copied(
     from: &DmaTable,
     to: &DmaTable,

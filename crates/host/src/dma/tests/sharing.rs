@@ -1,4 +1,4 @@
-//! Tests which memory mappings the DMA regions of a file share, and when they are unmapped.
+//! Tests that DMA regions of one file share memory mappings, and when the mappings are removed.
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 

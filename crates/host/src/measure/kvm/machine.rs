@@ -49,7 +49,8 @@ impl MeasurementVm {
         Ok(Self { processor, _machine: machine, _memory: memory })
     }
 
-    /// Runs the virtual processor until it exits to user space. Returns an error on a signal after `given_up`.
+    /// Runs the virtual processor until it exits to user space. Returns an error if a signal interrupts it after
+    /// `given_up` was set.
     pub(super) fn run(&mut self, given_up: &AtomicBool) -> Result<(), ProbeError> {
         loop {
             match self.processor.run() {
@@ -88,7 +89,7 @@ fn failed(what: &'static str) -> impl Fn(kvm_ioctls::Error) -> ProbeError {
     move |error| ProbeError::Kvm { what, error: io::Error::from_raw_os_error(error.errno()) }
 }
 
-/// Anonymous page that is the virtual machine's memory.
+/// Anonymous page of this process that is the virtual machine's memory.
 struct VmMemoryPage(*mut u8);
 
 impl VmMemoryPage {

@@ -12,7 +12,8 @@ use crate::measure::ProbeError;
 
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Runs `work` with a timeout. After `patience` sets its flag, and signals it until it returns.
+/// Runs `work` with a timeout. After `patience` sets the flag that `work` was given, and signals the thread
+/// until `work` returns.
 pub(super) fn within<T: Send + 'static>(
     patience: Duration,
     work: impl FnOnce(&AtomicBool) -> Result<T, ProbeError> + Send + 'static,
@@ -36,5 +37,5 @@ pub(super) fn within<T: Send + 'static>(
     worker.join().unwrap_or_else(|panic| panic::resume_unwind(panic))
 }
 
-/// Does nothing: the existence of a handler makes the kernel call return.
+/// Does nothing: since this handler exists, the signal makes the interrupted kernel call return.
 extern "C" fn interrupt(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {}

@@ -22,10 +22,11 @@ use super::view::{LINE, PREFETCHED};
 pub(crate) const HEAD: usize = 64;
 /// Maximum number of frames in a burst.
 pub(crate) const BURST: usize = 32;
-/// Number of frames ahead for which bytes after the head are prefetched.
+/// Distance in frames between the copied frame and the one whose bytes after the head are prefetched.
 const AHEAD: usize = 4;
 
-/// Completes the head of a frame that is carried, given the frame's index, the head, and the sum of the bytes after it.
+/// Function that completes the head of a carried frame, given the frame's index, the head, and the sum of the bytes
+/// after it.
 pub type FrameHeadCompletion<'a> = dyn FnMut(usize, &mut [u8; HEAD], u64) + 'a;
 
 /// Frames to copy between two clients, one element of each slice per frame.
@@ -43,7 +44,7 @@ pub struct FrameCopies<'a> {
     pub sums: &'a mut [u64],
 }
 
-/// Payloads to be copied, one element of each slice per payload.
+/// Payloads to copy between two clients, one element of each slice per payload.
 #[derive(Debug)]
 pub struct PayloadCopies<'a> {
     /// Addresses of the payloads in the sender's memory.
@@ -77,7 +78,7 @@ impl<'map, const WRITES: bool> MappedBytes<'map, WRITES> {
         Self { at: view.base(), len: view.len(), mapped: PhantomData }
     }
 
-    /// Returns the `len` bytes at `offset`, or `None` if the place is too short. `len` is not 0.
+    /// Returns the `len` bytes at `offset` of these bytes, or `None` if they are too short. `len` is not 0.
     #[inline(always)]
     pub(crate) fn part(self, offset: u64, len: usize) -> Option<Self> {
         // The first comparison bounds the offset, which then fits a `usize`, and the subtraction.
@@ -86,7 +87,7 @@ impl<'map, const WRITES: bool> MappedBytes<'map, WRITES> {
         inside.then(|| Self { at: unsafe { self.at.add(offset as usize) }, len, mapped: PhantomData })
     }
 
-    /// Prefetches the cache lines after the first, up to a limit.
+    /// Prefetches the cache lines after the first one, up to a limit.
     #[inline]
     fn prefetch_rest(self) {
         for line in (LINE..self.len.min(PREFETCHED)).step_by(LINE) {
@@ -96,7 +97,7 @@ impl<'map, const WRITES: bool> MappedBytes<'map, WRITES> {
     }
 }
 
-/// DMA regions of a client, one of which is selected.
+/// Selector of one of a client's DMA regions.
 pub(crate) trait RegionSelector<'map, const WRITES: bool> {
     /// Returns the selected DMA region's first address and its bytes.
     fn region(&self) -> (u64, MappedBytes<'map, WRITES>);
@@ -105,7 +106,7 @@ pub(crate) trait RegionSelector<'map, const WRITES: bool> {
     fn enter_region_of(&mut self, iova: u64) -> Option<()>;
 }
 
-/// Returns `len` bytes at an address, or `None` if they cross regions or are not permitted.
+/// Returns `len` mapped bytes at an address, or `None` if they cross DMA regions or are not permitted.
 ///
 /// The search checks the bounds itself, since [`FrameAddresses`] keeps only where the bytes begin.
 #[inline(always)]
@@ -149,8 +150,8 @@ pub(crate) struct FrameAddresses<'map, 'run, const WRITES: bool> {
 }
 
 impl<'map, 'run, const WRITES: bool> FrameAddresses<'map, 'run, WRITES> {
-    /// Finds up to a burst of frames of these addresses and lengths (below 4 GiB each), up to the first that is not
-    /// found. Prefetches their first cache lines, and more of the first long frames.
+    /// Finds up to a burst of frames of these addresses and lengths (below 4 GiB each), up to the first frame whose
+    /// memory is not found. Prefetches their first cache lines, and more of the first long frames.
     #[inline(always)]
     pub(crate) fn find(
         addresses: &[u64],
@@ -208,13 +209,13 @@ impl<'map, 'run, const WRITES: bool> FrameAddresses<'map, 'run, WRITES> {
         unsafe { self.at[..self.count].assume_init_ref() }
     }
 
-    /// Returns the first byte of each frame, and the length of its head.
+    /// Returns the first byte of each frame of the burst, and the length of the frame's head.
     fn heads(&self) -> impl Iterator<Item = (NonNull<u8>, usize)> {
         let lengths = self.lengths.iter().map(|length| (*length as usize).min(HEAD));
         self.starts().iter().copied().zip(lengths)
     }
 
-    /// Returns a frame of the burst that has more than `bytes`.
+    /// Returns the memory of frame `at` of the burst, if the frame has more than `bytes` bytes.
     #[inline(always)]
     fn longer(&self, at: usize, bytes: usize) -> Option<MappedBytes<'map, WRITES>> {
         let len = self.lengths.get(at).filter(|length| **length > bytes as u32)?;
@@ -244,7 +245,7 @@ impl<'map, 'run> LongFrameAddresses<'map, 'run> {
     }
 }
 
-/// Copies the head of each frame, padded with zeros.
+/// Copies the head of each frame into `heads`, padded with zeros.
 #[inline(always)]
 pub(crate) fn gather(frames: &FrameAddresses<'_, '_, false>, heads: &mut [[u8; HEAD]]) {
     if frames.short {
@@ -303,7 +304,7 @@ fn carry_any(heads: &[[u8; HEAD]], targets: &FrameAddresses<'_, '_, true>) {
     }
 }
 
-/// Copies the bytes of each frame after its first `SKIPPED`; stores their sums.
+/// Copies the bytes of each frame after its first `SKIPPED` bytes, and stores their sums.
 #[inline(never)]
 fn copy_behind<const SKIPPED: usize>(
     sources: &FrameAddresses<'_, '_, false>,
@@ -322,7 +323,8 @@ fn copy_behind<const SKIPPED: usize>(
     }
 }
 
-/// Copies the bytes after the first `skipped`, which both frames have; returns their sum.
+/// Copies the bytes of a frame after the first `skipped` to its target, and returns their sum. Both are longer than
+/// that.
 #[inline(never)]
 fn copy_rest(source: &MappedBytes<'_, false>, target: &MappedBytes<'_, true>, skipped: usize) -> u64 {
     let length = target.len.min(source.len).saturating_sub(skipped);
@@ -333,7 +335,7 @@ fn copy_rest(source: &MappedBytes<'_, false>, target: &MappedBytes<'_, true>, sk
     }
 }
 
-/// Copies each payload to its target, which has as many bytes. Stores the sums of the payloads.
+/// Copies each payload to its target, which has the same length. Stores the sums of the payloads.
 pub(crate) fn copy(
     sources: &FrameAddresses<'_, '_, false>,
     targets: &FrameAddresses<'_, '_, true>,
@@ -344,7 +346,7 @@ pub(crate) fn copy(
     guest_may_have_written();
 }
 
-/// Writes the first bytes of headers, as many as each target has.
+/// Writes the start of each header to its target, as many bytes as the target has.
 pub(crate) fn scatter<const N: usize>(headers: &[[u8; N]], targets: &FrameAddresses<'_, '_, true>) {
     for ((target, length), bytes) in targets.starts().iter().zip(targets.lengths).zip(headers) {
         let length = bytes.len().min(*length as usize);

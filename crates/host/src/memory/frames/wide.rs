@@ -1,13 +1,14 @@
-//! Copies heads and payloads by the widest useful registers: 32 bytes with AVX2, else portable code.
+//! Copies heads and payloads of frames by the widest useful registers: 32 bytes with AVX2, else portable
+//! code.
 
 use std::ptr;
 
 use crate::memory::copy::guest_may_have_written;
 
-/// Number of bytes that are loaded before they are stored.
+/// Number of a payload's bytes that are loaded before they are stored.
 const BLOCK: usize = 32;
 
-/// Copies heads of `N` bytes from the first place of a pair to the second.
+/// Copies heads of `N` bytes, each from the first address of a pair to the second.
 ///
 /// # Safety
 /// `N` bytes must be mapped at each place, at the second of a pair for writing.
@@ -50,7 +51,7 @@ pub(super) unsafe fn copy_and_sum(from: *const u8, to: *mut u8, length: usize) -
     whole + sum_of(&rest)
 }
 
-/// Copies and sums whole blocks of a payload by portable code.
+/// Copies whole blocks of a payload by portable code, and returns their sum.
 ///
 /// # Safety
 /// As for [`copy_and_sum`], of `blocks` blocks.
@@ -99,7 +100,7 @@ mod avx2 {
         }
     }
 
-    /// Copies and sums whole blocks of a payload by AVX2 registers.
+    /// Copies whole blocks of a payload by AVX2 registers, and returns their sum.
     ///
     /// # Safety
     /// As for [`super::copy_blocks`]; the processor must have AVX2.

@@ -1,4 +1,4 @@
-//! Tests that consuming removes exactly the peeked bytes.
+//! Tests that consuming removes exactly the peeked bytes from a socket.
 
 use super::super::{ReceivedFds, SocketReceived, StreamSocket};
 use rustix::fd::AsFd;

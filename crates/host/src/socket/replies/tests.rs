@@ -1,9 +1,10 @@
-//! Tests a process that dies between any two calls, and a successor that continues with the file and its records.
+//! Tests reply logs of a process that dies between any two calls, and of a successor that continues with the file and
+//! its records.
 
 use super::*;
 use crate::socket::{ReceivedFds, SocketReceived};
 
-/// Conversation with the records that an owner keeps.
+/// Reply log of a connection to a client, with the records that the log's owner keeps.
 struct ReplyLogOwner {
     log: ReplyLog,
     noted: UnsentReplies,
@@ -43,7 +44,8 @@ impl ReplyLogOwner {
         assert!(received == bytes, "the client received other bytes");
     }
 
-    /// Ends the process. Returns the bytes that its successor still has to send.
+    /// Ends the process, and adopts its log as the successor does. Returns the bytes that the successor still has to
+    /// send.
     fn die(&mut self) -> Vec<u8> {
         let file = self.log.file.try_clone().unwrap();
         let (log, replies, sent) = ReplyLog::adopt(file, self.noted, self.held).unwrap();

@@ -1,4 +1,4 @@
-//! Tests a ring whose other side may publish any index.
+//! Tests a ring whose other user may publish any index.
 
 use super::*;
 use proptest::prelude::*;
@@ -71,7 +71,7 @@ fn xdp_ring_outside_its_memory_is_refused() {
 }
 
 proptest! {
-    /// A kernel index is within the ring, or the ring is broken and returns no entry.
+    /// Publishes any kernel index: it is within the ring, or the ring is broken and returns no entry.
     #[test]
     fn producer_index_beyond_an_xdp_ring_is_detected(
         steps in proptest::collection::vec((any::<u32>(), 0_u32..9), 1..50),

@@ -68,7 +68,7 @@ pub trait Scheduler: Debug {
     /// Takes the virtual CPU to run from `now` on, possibly one that waited on another thread.
     fn pick(&mut self, thread: HardwareThreadId, now: u64) -> Option<VcpuId>;
 
-    /// Returns `true` if a virtual CPU is ready on the thread.
+    /// Returns `true` if a virtual CPU waits for the thread.
     fn has_ready(&self, thread: HardwareThreadId) -> bool;
 
     /// Returns `true` if the running virtual CPU must be preempted in the middle of its step.
@@ -83,7 +83,7 @@ pub trait Scheduler: Debug {
         false
     }
 
-    /// Returns the next deadline, if the scheduler measures time.
+    /// Returns the time of the scheduler's next deadline, or `None` if it measures no time.
     fn due(&self) -> Option<u64> {
         None
     }

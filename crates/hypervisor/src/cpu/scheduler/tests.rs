@@ -90,7 +90,7 @@ fn vcpus_of_equal_priority_alternate_by_time_slice() {
     assert_eq!(turns, [0, 1, 0, 1]);
 }
 
-/// Creates a machine with two threads and a cycle of a microsecond.
+/// Creates a machine with two threads, a cycle of a microsecond, and a virtual CPU for each of `shares`.
 fn machine(shares: &[SchedulingParameters]) -> (HostMachine, Vec<VcpuId>) {
     let clocks =
         CreditClocks { millisecond: MS, tick_ms: 10, first_tick: 10 * MS, first_accounting: 30 * MS };
@@ -202,7 +202,7 @@ fn idle_cpu_thread_takes_a_waiting_vcpu_at_the_next_tick() {
 
 const SECOND: HardwareThreadId = HardwareThreadId::new(1);
 
-/// Advances time by ten milliseconds per entry, which names the virtual CPUs running on both threads.
+/// Advances the credit scheduler by ten milliseconds per entry, which names the virtual CPUs running on both threads.
 fn ticks(credit: &mut CreditScheduler, from: u64, running: &[[Option<VcpuId>; 2]]) {
     for (tick, on) in (from + 1..).zip(running) {
         credit.advance(tick * 10 * MS, |thread| on[thread.index()]);

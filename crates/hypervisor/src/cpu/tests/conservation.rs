@@ -10,7 +10,8 @@ use super::world::{MachineEvent, MachineHarness, config, thread};
 use crate::account::{CycleCategory, CycleSink};
 use crate::cpu::{ProcessorConfig, VcpuStep, VcpuStepOutcome};
 
-/// Charges random cycles in random categories, which depend only on the number of the turn.
+/// Program of a virtual CPU that charges pseudo-random cycles in random categories, determined by the number of the
+/// turn alone.
 fn mixture(step: &mut VcpuStep, turn: u64) -> VcpuStepOutcome {
     let mut chance = RandomStream::named(turn, "mixture");
     for _ in 0..chance.below(5) {

@@ -8,7 +8,7 @@ use crate::cost::CostTable;
 use crate::cpu::{HostMachine, ProcessorConfig, ThreadAction, VcpuId, VcpuStep, VcpuStepOutcome};
 use crate::domain::{DomainId, DomainKind};
 
-/// Returns the virtual CPU, start and end of each step, in nanoseconds.
+/// Returns the virtual CPU, start and end (nanoseconds) of each step that the machine has run.
 fn steps(world: &MachineHarness) -> Vec<(usize, u64, u64)> {
     world.steps.iter().map(|(vcpu, from, to, _)| (vcpu.index(), from.nanos(), to.nanos())).collect()
 }
@@ -174,7 +174,7 @@ fn context_switch_is_charged_only_when_the_vcpu_changes() {
     assert_eq!((of(a), of(b)), ([80, 120], [40, 60]));
 }
 
-/// Checks that a virtual CPU that returns soon finds most of its cached state.
+/// Checks that a virtual CPU that returns to its thread soon finds most of its cached state.
 #[test]
 fn cache_refill_is_proportional_to_cycles_of_other_vcpus() {
     let mut world = MachineHarness::new(ProcessorConfig { refill: 60, displacement: 4_000, ..config(1, 1) });

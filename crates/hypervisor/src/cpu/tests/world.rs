@@ -14,7 +14,7 @@ use crate::domain::{DomainId, DomainKind};
 const CPU: TraceLabel = TraceLabel::new("cpu");
 const STEP: TraceLabel = TraceLabel::new("step");
 
-/// Event of the program that drives the machine.
+/// Event that the harness delivers to the machine.
 #[derive(Debug)]
 pub(super) enum MachineEvent {
     Visit(HardwareThreadId),
@@ -22,7 +22,8 @@ pub(super) enum MachineEvent {
     Interrupt { thread: HardwareThreadId, cycles: u64 },
 }
 
-/// Program of a virtual CPU: charges work in each turn and returns what follows.
+/// Program of a virtual CPU: charges the work of a turn, and returns whether the virtual CPU continues or
+/// blocks.
 pub(super) type VcpuProgram = fn(&mut VcpuStep, turn: u64) -> VcpuStepOutcome;
 
 #[derive(Debug)]
@@ -31,12 +32,12 @@ pub(super) struct MachineHarness {
     pub(super) events: EventQueue<MachineEvent>,
     pub(super) trace: EventTrace,
     programs: Vec<(VcpuProgram, u64)>,
-    /// Every step: virtual CPU, start, end, and contention.
+    /// Virtual CPU, start, end and contention of every step so far.
     pub(super) steps: Vec<(VcpuId, VirtualInstant, VirtualInstant, bool)>,
 }
 
-/// Returns a machine of `cores` with `threads` each at 1 GHz, so that a cycle is a nanosecond, with free
-/// switches.
+/// Returns the configuration of `cores` cores with `threads` threads each at 1 GHz, so that a cycle is a
+/// nanosecond. A switch between virtual CPUs costs no cycles.
 pub(super) fn config(cores: u16, threads: u16) -> ProcessorConfig {
     ProcessorConfig {
         cores,
@@ -84,7 +85,7 @@ impl MachineHarness {
         self.events.schedule(nanos(at), event);
     }
 
-    /// Runs all events before `end`, and returns the checked accounts.
+    /// Runs all events before `end`, and returns a snapshot of the ledger at `end`.
     pub(super) fn run(&mut self, end: u64) -> LedgerSnapshot {
         while let Some((now, event)) = self.events.pop_before(nanos(end)) {
             match event {
@@ -126,13 +127,13 @@ impl MachineHarness {
     }
 }
 
-/// Charges 1,000 cycles of kernel work in every turn.
+/// Program of a virtual CPU that charges 1,000 cycles of kernel work in every turn and never blocks.
 pub(super) fn busy(step: &mut VcpuStep, _: u64) -> VcpuStepOutcome {
     step.charge(CycleCategory::Kernel, 1_000);
     VcpuStepOutcome::Continue
 }
 
-/// Charges 1,000 cycles of kernel work per wake-up.
+/// Program of a virtual CPU that charges 1,000 cycles of kernel work and blocks until it is woken.
 pub(super) fn once(step: &mut VcpuStep, _: u64) -> VcpuStepOutcome {
     step.charge(CycleCategory::Kernel, 1_000);
     VcpuStepOutcome::Block

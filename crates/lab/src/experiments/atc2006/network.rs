@@ -36,7 +36,8 @@ const RIGHT: Option<FigureScale> = Some(FigureScale {
     series: &[("cycles_per_packet", "cycles for a segment")],
 });
 
-/// Creates bars for each step, one for each value of the axis `split`.
+/// Creates a bar chart of throughput and cycles by optimization step, with a bar for each value of the axis
+/// `split`.
 const fn by_step(split: &'static str) -> Figure {
     Figure {
         title: "Throughput, and cycles for a segment",

@@ -22,7 +22,7 @@ const LOAD: Axis = Axis {
     labels: &["a stream in", "datagrams out", "requests"],
 };
 
-/// Loads that several processors can share.
+/// Axis of the traffic, without requests: only traffic that several processors can share.
 const BULK: Axis = Axis {
     values: AxisValues::List(&[ParameterValue::name("stream"), ParameterValue::name("datagrams")]),
     labels: &["a stream in", "datagrams out"],

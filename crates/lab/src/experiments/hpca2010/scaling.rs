@@ -1,5 +1,5 @@
-//! Ten ports: savings of each optimisation at ten gigabits (fig11), and cost of further guests at the same
-//! throughput (fig14, fig15).
+//! Experiments with ten ports: savings of each optimisation at ten gigabits (fig11), and cost of further
+//! guests at the same throughput (fig14, fig15).
 
 use crate::experiment::{
     Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
@@ -158,8 +158,8 @@ fn scale(
     Ok(outcome)
 }
 
-/// Adds throughput, and processor use by domain and in total. Use by domain is counted by whose code ran;
-/// dom0's also as the hypervisor accounts for it.
+/// Adds throughput, and processor use by domain and in total, to a point's metrics. Use by domain is counted
+/// by whose code ran; dom0's also as the hypervisor accounts for it.
 pub(crate) fn metrics(metrics: Metrics, measured: &ServerResults) -> Metrics {
     let metrics = metrics.with(THROUGHPUT.name, measured.throughput_mbps() / 1_000.0);
     let metrics = point::total(point::cpu(metrics, measured), measured);

@@ -6,8 +6,8 @@ fn value(experiment: &str, set: &[&str], metric: &str) -> f64 {
     *found(experiment, set).unwrap().metrics.get(metric).unwrap()
 }
 
-/// Checks the cost of masking: more guests on a wire have shorter bursts of frames each, so there are more interrupts
-/// to mask.
+/// Checks the service domain's cost of masking: more guests on a wire have shorter bursts of frames each, so there are
+/// more interrupts to mask.
 #[test]
 fn dom0_cost_grows_per_guest_without_msi_acceleration() {
     let dom0 = |vms: u8| {
@@ -57,8 +57,8 @@ fn msi_acceleration_saves_mostly_hypervisor_cycles() {
     assert!(hypervisor > 50.0 && hypervisor > 3.0 * guests, "{hypervisor} {guests}");
 }
 
-/// Checks that both steps save about as much: the guests' kernel has the same driver as the bare machine, which starts
-/// at 2 kHz.
+/// Checks that adaptive coalescing and fast EOI save about as much: the guests' kernel has the same driver as the bare
+/// machine, which starts at 2 kHz.
 #[test]
 fn adaptive_coalescing_saves_about_as_much_as_fast_eoi() {
     let total =

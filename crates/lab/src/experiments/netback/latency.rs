@@ -127,7 +127,7 @@ fn sensitivity(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutc
     Ok(outcome)
 }
 
-/// Runs one client with requests while others load the wires.
+/// Runs a server where the first port's clients send requests and the others load their wires.
 fn run(
     at: &ExperimentPoint,
     dispatch: DispatchPolicy,

@@ -56,7 +56,7 @@ pub(super) const AUDIO: Experiment = Experiment {
     run: audio,
 };
 
-/// Runs with different phases and crystals, and their duration.
+/// Number of runs with different phases and crystals; then the duration of each.
 const RUNS: u64 = 32;
 const SPAN: VirtualDuration = VirtualDuration::from_secs(60);
 /// Student's t for 95 % and 31 degrees of freedom.

@@ -40,7 +40,7 @@ impl DevicePath {
     }
 }
 
-/// Service domain and guest of the machine.
+/// Virtual CPUs and ids of the machine's two domains, with the guest's path to the device.
 #[derive(Debug, Clone, Copy)]
 struct DomainPair {
     path: DevicePath,
@@ -63,7 +63,7 @@ impl DomainPair {
         (core, Self { path, service, guest, service_id, guest_id })
     }
 
-    /// Interrupts the virtual CPU that drives the device.
+    /// Interrupts and wakes the virtual CPU whose domain drives the device.
     fn interrupt<E: Copy>(&self, core: &mut SimulationCore<E>, now: VirtualInstant) {
         let vcpu = if self.path == DevicePath::Direct { self.guest } else { self.service };
         let sending = core.table[CostConstant::EventSend];
@@ -83,7 +83,7 @@ impl DomainPair {
         step.charge(CycleCategory::EventChannel, cycles);
     }
 
-    /// Charges the guest for taking an interrupt of its device, or an event.
+    /// Charges the guest for taking an interrupt of its own device, or an event of the back end.
     fn guest_takes(&self, step: &mut VcpuStep, table: &CostTable) {
         if self.path == DevicePath::Direct {
             step.charge(CycleCategory::Injection, table[CostConstant::Injection]);

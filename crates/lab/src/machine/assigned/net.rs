@@ -15,7 +15,7 @@ use hypervisor::cost::{CostConstant, CostTable};
 use hypervisor::cpu::{BufferRing, LastLevelCache, VcpuStep, VcpuStepOutcome};
 use sim::{EventKey, RandomStream, VirtualDuration, VirtualInstant};
 
-/// Parameters of the machine with one network path.
+/// Parameters of the machine with a network card.
 #[derive(Debug, Clone)]
 pub struct NetworkSetup {
     /// Cost table of the machine's processors.
@@ -29,7 +29,7 @@ pub struct NetworkSetup {
 const BITS_PER_SECOND: u64 = 10_000_000_000;
 /// Interval between interrupts of the card: 8,000 a second, a usual default of drivers.
 const INTERVAL: VirtualDuration = VirtualDuration::from_micros(125);
-/// Frames per turn, frames per system call of the reader, segments per acknowledgement.
+/// Number of frames per turn; then of frames per system call of the reader, and of segments per acknowledgement.
 const TURN: u64 = 64;
 const READ: u64 = 16;
 const PER_ACK: u64 = 2;
@@ -43,10 +43,10 @@ pub enum NetworkEvent {
 
 type NetworkCore = crate::machine::engine::SimulationCore<NetworkEvent>;
 
-/// State of the service domain.
+/// State of the service domain, which passes frames and acknowledgements on.
 #[derive(Debug, Default)]
 struct ServiceDomainState {
-    /// An interrupt of the card is pending; then: an event of the guest is.
+    /// An interrupt of the card is pending; in `called`, an event of the guest.
     interrupted: bool,
     called: bool,
     polls: bool,
@@ -55,34 +55,34 @@ struct ServiceDomainState {
     queued: u64,
 }
 
-/// State of the guest.
+/// State of the guest, whose program reads the stream.
 #[derive(Debug)]
 struct NetworkGuest {
     interrupted: bool,
     polls: bool,
-    /// Numbers of frames on the guest's ring, and of frames not read by its program.
+    /// Number of frames on the guest's ring; then of frames not read by its program.
     inbox: u64,
     unread: u64,
     read: u64,
-    /// Numbers of acknowledgements made, and of those waiting for the service domain.
+    /// Number of acknowledgements made; then of acknowledgements waiting for the service domain.
     acknowledged: u64,
     acks: u64,
     unacknowledged: u64,
     buffers: BufferRing,
 }
 
-/// Returns the frames in flight or unread, at most: the pages a driver posts. A frame without a page is lost,
-/// so a stream settles at a window that fits.
+/// Returns the stream's window, in frames in flight or unread: the number of pages that a driver posts. A frame without
+/// a page is lost, so a stream settles at a window that fits.
 fn window(path: DevicePath) -> u32 {
     if path == DevicePath::Direct { RING.into() } else { split::ring::SLOTS }
 }
 
-/// Parts of the machine, which handle its events.
+/// Machine with a network card: its parts, which handle its events.
 #[derive(Debug)]
 pub struct NetworkMachine {
     domains: DomainPair,
     bulk: BulkStream,
-    /// Numbers of frames taken off the card by its driver, and of acknowledgements sent.
+    /// Number of frames taken off the card by its driver; then of acknowledgements sent.
     polled: u64,
     left: u64,
     interrupt: Option<EventKey>,
@@ -95,7 +95,7 @@ pub struct NetworkMachine {
 /// Machine with a network card that runs in virtual time.
 pub type NetworkSimulation = Simulation<NetworkMachine>;
 
-/// Results of a measured interval.
+/// Throughput and processor use of a measured interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NetworkResults {
     /// Payload that the guest's program read, Gb/s.
@@ -107,7 +107,7 @@ pub struct NetworkResults {
 }
 
 impl NetworkSimulation {
-    /// Creates the machine with idle processors.
+    /// Creates the machine with idle processors; the stream starts at a random time.
     #[must_use]
     pub fn new(plan: &NetworkSetup) -> Self {
         let (mut core, domains) = DomainPair::build(&plan.table, plan.path);
@@ -140,7 +140,7 @@ impl NetworkSimulation {
         Self { core, system }
     }
 
-    /// Runs for `warm_up`, then for `span`. Returns the results of `span`.
+    /// Runs the machine for `warm_up`, then for `span`. Returns the results of `span`.
     ///
     /// # Errors
     /// [`ModelDefect`] of the model.
@@ -161,8 +161,7 @@ impl NetworkSimulation {
 }
 
 impl NetworkMachine {
-    /// Takes up to a turn's frames off the card, and enables its interrupt if none is left. Returns their
-    /// number.
+    /// Takes up to `TURN` frames off the card, and stops polling if there are fewer. Returns their number.
     fn poll(&mut self, step: &mut VcpuStep, core: &mut NetworkCore) -> u64 {
         step.charge(CycleCategory::Kernel, core.table[CostConstant::Softirq]);
         step.charge(CycleCategory::Driver, core.table[CostConstant::NapiEntry]);
@@ -176,7 +175,7 @@ impl NetworkMachine {
         frames
     }
 
-    /// Returns the polling flag of the card's driver.
+    /// Returns the flag that the card's driver polls, in the state of the domain that runs the driver.
     fn polls(&mut self) -> &mut bool {
         if self.domains.path == DevicePath::Direct { &mut self.guest.polls } else { &mut self.service.polls }
     }
@@ -195,8 +194,7 @@ impl NetworkMachine {
         self.bulk.arrived() - self.polled
     }
 
-    /// Executes the service domain: an event first, otherwise a turn of polling, of frames to the guest, or
-    /// of acknowledgements.
+    /// Executes a step of the service domain: takes an interrupt or event, or else takes a turn of work.
     fn execute_service(&mut self, mut step: VcpuStep, core: &mut NetworkCore) {
         let mut tells = false;
         if self.service.interrupted {
@@ -227,7 +225,8 @@ impl NetworkMachine {
         }
     }
 
-    /// Takes the next turn with work. Returns whether the guest has new work, or `None` if the turn has none.
+    /// Polls the card, copies frames to the guest, or sends acknowledgements, in turn. Returns whether the guest has
+    /// new work, or `None` if the turn had nothing to do.
     fn turn(&mut self, step: &mut VcpuStep, core: &mut NetworkCore) -> Option<bool> {
         self.service.turn = (self.service.turn + 1) % 3;
         let is_sorted = self.domains.path == DevicePath::Vmdq;
@@ -343,7 +342,7 @@ impl NetworkMachine {
         calls && !self.service.called
     }
 
-    /// Reads frames with a system call of the program, which opens the window.
+    /// Makes the guest's program read up to `READ` frames with a system call, which opens the stream's window.
     fn guest_reads(&mut self, step: &mut VcpuStep, core: &mut NetworkCore) {
         let frames = self.guest.unread.min(READ);
         step.charge(CycleCategory::User, core.table[CostConstant::RxWake]);

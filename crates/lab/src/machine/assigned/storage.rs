@@ -35,7 +35,7 @@ pub struct DiskSetup {
 
 /// Number of sectors of the disk: 64 GB.
 const SECTORS: u64 = 1 << 27;
-/// Entries of the guest's grant table: pages of all requests.
+/// Entries of the guest's grant table, for the pages of all its requests.
 const GRANTS: u32 = 512;
 
 /// Event of the machine with a disk.
@@ -49,14 +49,14 @@ pub enum DiskEvent {
 
 type DiskCore = crate::machine::engine::SimulationCore<DiskEvent>;
 
-/// State between front end and back end, with the requests of the current step.
+/// Ring and grant tables that the disk's front end and back end share.
 #[derive(Debug)]
 struct SplitDiskState {
     ring: RingPage,
     grants: GrantTables,
     service: DomainId,
     guest: DomainId,
-    /// Pages mapped in this step, and whether the peer must be sent an event.
+    /// Number of pages mapped in this step; in `notifies`, an event for the peer is due.
     mapped: u64,
     notifies: bool,
 }
@@ -105,7 +105,7 @@ impl BackHost for SplitDiskState {
     }
 }
 
-/// Parts of the machine, which handle its events.
+/// Machine with a disk: its parts, which handle its events.
 #[derive(Debug)]
 pub struct DiskMachine {
     domains: DomainPair,
@@ -114,15 +114,16 @@ pub struct DiskMachine {
     front: BlockFrontend,
     back: BlockBackend<GrantHandle>,
     shared: SplitDiskState,
-    /// Sectors of a block, those not yet requested and not yet received, and the next sector.
+    /// Sectors per block; then sectors of the current block not yet requested, sectors not yet received, and
+    /// the next sector.
     block: u32,
     unasked: u32,
     missing: u32,
     sector: u64,
-    /// Tag of the guest's next command, and sectors of requests by id.
+    /// Tag of the guest's next disk command; then the sectors of each request to the back end, by id.
     tag: u8,
     asked: [u32; REQUESTS],
-    /// A disk interrupt or an event is pending for the service domain, and for the guest.
+    /// A disk interrupt or an event is pending for the service domain; in `guest_told`, for the guest.
     service_told: bool,
     guest_told: bool,
     /// Commands that the disk completed and that are not yet processed.
@@ -136,7 +137,7 @@ pub struct DiskMachine {
 /// Machine with a disk that runs in virtual time.
 pub type DiskSimulation = Simulation<DiskMachine>;
 
-/// Results of a measured interval.
+/// Throughput and processor use of a measured interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DiskResults {
     /// Data that the program read, Mb/s.
@@ -146,7 +147,7 @@ pub struct DiskResults {
 }
 
 impl DiskSimulation {
-    /// Creates the machine.
+    /// Creates the machine with an idle disk; the program starts at a random time.
     #[must_use]
     pub fn new(plan: &DiskSetup) -> Self {
         let (mut core, domains) = DomainPair::build(&plan.table, plan.path);
@@ -185,7 +186,7 @@ impl DiskSimulation {
         Self { core, system }
     }
 
-    /// Runs for `warm_up`, then for `span`. Returns the results of `span`.
+    /// Runs the machine for `warm_up`, then for `span`. Returns the results of `span`.
     ///
     /// # Errors
     /// [`ModelDefect`] of the model.
@@ -204,13 +205,14 @@ impl DiskSimulation {
 }
 
 impl DiskMachine {
-    /// Sends the disk a command at `now`.
+    /// Submits a command to the disk at `now`, and schedules the disk's next completion.
     fn submit(&mut self, command: DiskCommand, now: VirtualInstant, core: &mut DiskCore) {
         self.disk.submit(command, now).expect("drivers submit valid commands");
         self.event = core.replace(self.event, self.disk.due(), DiskEvent::Done);
     }
 
-    /// Executes the guest: completions first, then the program's next requests.
+    /// Executes a step of the guest: processes completed reads, then requests the rest of the program's
+    /// block.
     fn execute_guest(&mut self, mut step: VcpuStep, core: &mut DiskCore) {
         if core::mem::take(&mut self.guest_told) {
             self.domains.guest_takes(&mut step, &core.table);
@@ -242,7 +244,7 @@ impl DiskMachine {
         }
     }
 
-    /// Processes completions of the disk or responses of the back end.
+    /// Processes the completions of an assigned disk, or the responses of the back end.
     fn process_completions(&mut self, step: &mut VcpuStep, table: &CostTable) {
         let mut sectors = 0;
         if self.domains.path == DevicePath::Direct {
@@ -261,7 +263,7 @@ impl DiskMachine {
         self.read += u64::from(sectors) * SECTOR;
     }
 
-    /// Sends the guest's disk the commands for the rest of the block.
+    /// Sends commands to an assigned disk for the rest of the block that the program reads.
     fn command(&mut self, step: &mut VcpuStep, core: &mut DiskCore) {
         while self.unasked > 0 {
             let sectors = self.unasked.min(MAX_SECTORS);
@@ -274,7 +276,8 @@ impl DiskMachine {
         }
     }
 
-    /// Submits requests for the rest of the block through the front end, until the ring is full.
+    /// Submits requests to the back end for the rest of the block that the program reads, until the ring is
+    /// full.
     fn request(&mut self, step: &mut VcpuStep, table: &CostTable) {
         while self.unasked > 0 {
             let sectors = self.unasked.min(u32::from(SEGMENTS) * u32::from(PER_PAGE));
@@ -290,7 +293,8 @@ impl DiskMachine {
         self.front.flush(&mut self.shared);
     }
 
-    /// Advances the program's position by requested sectors. At the end of the disk, starts over at sector 0.
+    /// Advances the program's position on the disk by `sectors`. At the end of the disk, starts over at
+    /// sector 0.
     fn advance(&mut self, sectors: u32) {
         self.unasked -= sectors;
         self.sector += u64::from(sectors);
@@ -299,7 +303,7 @@ impl DiskMachine {
         }
     }
 
-    /// Executes the service domain: completions to the guest, and requests to the disk.
+    /// Executes a step of the service domain: answers completed requests, and passes new ones to the disk.
     fn execute_service(&mut self, mut step: VcpuStep, core: &mut DiskCore) {
         if core::mem::take(&mut self.service_told) {
             upcall(&mut step, &core.table);
@@ -329,7 +333,7 @@ impl DiskMachine {
         }
     }
 
-    /// Interrupts the disk's driver for completed commands.
+    /// Takes completed commands from the disk, and interrupts the domain that drives the disk.
     fn done(&mut self, now: VirtualInstant, core: &mut DiskCore) {
         // The pages are the driver's own, or mapped until the command completes.
         while let Some(end) = self.disk.finish(now, &mut |_| true) {

@@ -7,7 +7,7 @@ use sim::{VirtualDuration, VirtualInstant};
 /// Bytes of preamble, frame check sequence and gap on the wire.
 const OVERHEAD: usize = 24;
 
-/// Stream of full segments over a wire.
+/// TCP stream of full segments over a wire, limited by its window.
 #[derive(Debug)]
 pub(crate) struct BulkStream {
     /// Time that a frame occupies the wire.
@@ -35,22 +35,22 @@ impl BulkStream {
         self.arrived
     }
 
-    /// Counts a further frame, regardless of the window.
+    /// Counts one more arrived frame, regardless of the window.
     pub(crate) fn arrive(&mut self) {
         self.arrived += 1;
     }
 
-    /// Returns the frames beyond the window, which must be 0.
+    /// Returns the number of unread frames in excess of the window, which must be 0.
     pub(crate) fn beyond(&self, read: u64) -> u64 {
         (self.arrived - read).saturating_sub(self.window)
     }
 
-    /// Returns `true` if the window is closed with `read` frames read.
+    /// Returns `true` if the window is closed when the receiver has read `read` frames.
     pub(crate) fn is_shut(&self, read: u64) -> bool {
         self.arrived - read == self.window
     }
 
-    /// Counts the frames that arrived up to `now`, with `read` frames read.
+    /// Counts the frames that arrived up to `now`, when the receiver has read `read` frames.
     pub(crate) fn count(&mut self, read: u64, now: VirtualInstant) {
         let passed = now.since(self.counted).picos() / self.frame.picos();
         let room = self.window - (self.arrived - read);

@@ -1,5 +1,5 @@
 //! Memory requests and interrupts of a port's functions, under the function's routing id and through the
-//! IOMMU. The world charges interrupts.
+//! IOMMU. The machine charges interrupts.
 
 use crate::machine::chipset::{AssignedFunction, Chipset};
 use driver::vf::RECEIVE_VECTOR;
@@ -20,7 +20,8 @@ pub(crate) struct FunctionMemory {
 }
 
 impl FunctionMemory {
-    /// Creates the path of a VF whose driver allocates in the part that begins at `part`.
+    /// Creates the memory of a VF, whose driver allocates in the part of the guest's memory that begins at
+    /// `part`.
     pub(crate) fn new(assigned: AssignedFunction, messages: Vec<InterruptMessage>, part: u64) -> Self {
         Self { assigned, messages, next: part + FIRST }
     }
@@ -58,7 +59,7 @@ pub(crate) struct VfFunctions {
     pub(crate) faults: u64,
 }
 
-/// Bus of a port's functions during a call.
+/// Bus on which a port's functions access memory and send interrupts, during one call.
 pub(crate) struct PortBus<'a> {
     pub(crate) functions: &'a mut VfFunctions,
     pub(crate) chipset: &'a mut Chipset,

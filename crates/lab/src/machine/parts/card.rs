@@ -21,7 +21,7 @@ use sim::{RandomStream, VirtualInstant};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// Port of a server, with its card.
+/// Port of a server: a card with its PF driver and VF manager, and the wire with its clients.
 #[derive(Debug)]
 pub(crate) struct NicPort {
     pub(crate) nic: Nic,
@@ -33,7 +33,7 @@ pub(crate) struct NicPort {
     waiting: u8,
 }
 
-/// Converts an instant to the card's clock, which counts nanoseconds and is never ahead of the world's.
+/// Converts an instant to the card's clock, which counts nanoseconds and is never ahead of virtual time.
 pub(crate) fn card_time(now: VirtualInstant) -> Time {
     Time::from_nanos(now.nanos())
 }
@@ -43,7 +43,7 @@ pub(crate) fn card_time(now: VirtualInstant) -> Time {
 pub(crate) struct FrameRecipient {
     pub(crate) domain: DomainId,
     pub(crate) region: DomainMemoryRegion,
-    /// Start of the part of its memory that the VF may reach, of a guest's size.
+    /// Start of the part of the domain's memory that the VF may access; the part is as large as a guest's memory.
     pub(crate) part: u64,
 }
 
@@ -219,7 +219,7 @@ impl Hal for PfHal<'_> {
     fn wait(&mut self, _time: Duration) {}
 }
 
-/// Card as accessed by the manager of its VFs.
+/// Access of the VF manager to the card's configuration space.
 pub(crate) struct ManagedCard<'a>(pub(crate) &'a mut Nic);
 
 impl ConfigAccess for ManagedCard<'_> {

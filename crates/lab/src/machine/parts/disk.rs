@@ -15,7 +15,7 @@ pub(crate) const MAX_SECTORS: u32 = 256;
 const SURFACE: u64 = 100_000_000;
 const CABLE: u64 = 300_000_000;
 const BUFFER: u64 = 16 << 20;
-/// Overhead of a command and its completion, and time that a seek takes.
+/// Overhead of a disk command and its completion; then the time of a seek.
 const COMMAND: VirtualDuration = VirtualDuration::from_micros(40);
 const SEEK: VirtualDuration = VirtualDuration::from_millis(8);
 
@@ -60,11 +60,11 @@ pub(crate) struct Disk {
     line: VecDeque<(DiskCommand, VirtualInstant)>,
     /// Time at which the first queued command completes.
     due: Option<VirtualInstant>,
-    /// Next sector of a sequential reader, the bytes from there in the buffer, and the time of that count.
+    /// Next sector of a sequential reader; then the bytes from there in the buffer, and the time of that count.
     next: u64,
     ahead: u64,
     since: VirtualInstant,
-    /// Numbers of commands accepted and of commands completed.
+    /// Number of commands accepted; then of commands completed.
     pub(crate) taken: u64,
     pub(crate) done: u64,
 }
@@ -76,7 +76,7 @@ impl Disk {
         Self { sectors, line, due, next: 0, ahead: 0, since: VirtualInstant::ZERO, taken: 0, done: 0 }
     }
 
-    /// Queues a command of the disk.
+    /// Appends a command to the disk's queue.
     pub(crate) fn submit(
         &mut self,
         command: DiskCommand,
@@ -145,7 +145,7 @@ impl Disk {
         self.due = Some(due);
     }
 
-    /// Returns the bytes of the next sequential read in the buffer.
+    /// Returns the bytes that the disk has read ahead, by `now`, for the next sequential read.
     fn ahead_at(&self, now: VirtualInstant) -> u64 {
         let passed = now.since(self.since).picos();
         let read = u128::from(passed) * u128::from(SURFACE) / u128::from(sim::time::PICOS_PER_SECOND);
@@ -263,7 +263,8 @@ mod tests {
         );
     }
 
-    /// Checks that data is no faster than the surface for any commands and times, except for the buffer's contents.
+    /// Checks that sequential reads are no faster than the surface for any commands and times, except for bytes in the
+    /// buffer.
     #[test]
     fn sequential_disk_reads_never_exceed_the_surface_rate() {
         for seed in 0..50 {

@@ -17,7 +17,7 @@ use pcie::msix::{InterruptMessage, MsiXControl};
 use sim::VirtualInstant;
 use split::NetworkFrontend;
 
-/// Guest with its kernel and hardware.
+/// Guest of a server: its kernel, its port and its hardware.
 #[derive(Debug)]
 pub(crate) struct ServerGuest {
     pub(crate) system: GuestKernel,
@@ -61,7 +61,7 @@ impl ServerGuest {
     }
 }
 
-/// Buffers of a VF's receive ring: dd_bufs of the paper.
+/// Number of buffers of a VF's receive ring: dd_bufs of the paper.
 pub(crate) const RING: u16 = 1_024;
 
 /// Bytes of an MSI-X table entry, and the offsets of its data and vector control.
@@ -82,9 +82,9 @@ pub(crate) struct GuestHardware {
     masked: u8,
     /// The guest's timer was reprogrammed and must be scheduled.
     pub(crate) timer_set: bool,
-    /// The driver's buffers in the socket's cache.
+    /// Packet buffers of the guest's driver, which occupy the last-level cache.
     pub(crate) buffers: BufferRing,
-    /// Number of accesses that wait for the device model.
+    /// Number of device accesses that the guest passes to its device model.
     pub(crate) forwarded: u32,
     /// The guest is blocked until its device model is done.
     pub(crate) waits: bool,
@@ -95,7 +95,7 @@ pub(crate) struct GuestHardware {
 }
 
 impl GuestHardware {
-    /// Creates a guest with a VF, whose mask bits are handled by `handler`.
+    /// Creates the hardware of a guest with a VF; `handler` handles writes of MSI-X mask bits.
     pub(crate) fn direct(
         kind: DomainKind,
         owner: (DomainId, VcpuId),
@@ -113,7 +113,7 @@ impl GuestHardware {
         Self { table: Some(table), ..Self::bare(kind, owner, controller, RING.into()) }
     }
 
-    /// Creates a guest with a front end.
+    /// Creates the hardware of a guest with a front end.
     pub(crate) fn split(
         kind: DomainKind,
         owner: (DomainId, VcpuId),
@@ -122,7 +122,7 @@ impl GuestHardware {
         Self::bare(kind, owner, controller, split::ring::SLOTS)
     }
 
-    /// Creates a guest without an MSI-X table that could trap.
+    /// Creates the hardware of a guest without an MSI-X table whose accesses could trap.
     pub(crate) fn bare(
         kind: DomainKind,
         (domain, vcpu): (DomainId, VcpuId),
@@ -162,7 +162,8 @@ impl GuestHardware {
         sent
     }
 
-    /// Writes a vector's mask bit for the kernel. Returns the handler of the access, if there is a table.
+    /// Writes the mask bit of a vector in the guest's MSI-X table. Returns the handler of the access, if
+    /// there is a table.
     pub(crate) fn write_mask(
         &mut self,
         vector: u16,

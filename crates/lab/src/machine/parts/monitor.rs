@@ -15,7 +15,7 @@ use pcie::Function;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Ticks between two rounds of visits: every 10 ms.
+/// Ticks from the start of one round of PF visits to the next: 10 ms.
 const ROUND: u32 = 10;
 
 /// Thread that visits the PF drivers.
@@ -27,7 +27,8 @@ pub(crate) struct PfMonitor {
 }
 
 impl PfMonitor {
-    /// Counts a tick of the virtual CPU, and starts the next round if the last is complete.
+    /// Counts a tick of the service domain's first virtual CPU. Starts a round of visits every `ROUND` ticks,
+    /// if the last is complete.
     pub(crate) fn tick(&mut self, ports: usize) {
         self.ticks = (self.ticks + 1) % ROUND;
         if self.ticks == 0 && self.due.is_empty() {
@@ -55,7 +56,7 @@ impl PfMonitor {
     }
 }
 
-/// Registers of the PF during one step, with charges.
+/// Registers of the PF, whose accesses are charged to one step.
 struct PfRegisters<'a> {
     step: &'a mut VcpuStep,
     nic: &'a mut Nic,

@@ -1,5 +1,5 @@
 //! The platform of a guest's kernel: charges its operations to the step, including the traps of a hypervisor.
-//! Device models are run by the world; [`super::split`] has the front end's side.
+//! The machine runs device models; [`super::split`] has the front end's side.
 
 use crate::machine::chipset::Chipset;
 use crate::machine::controller::ApicWritePath;
@@ -38,7 +38,7 @@ impl<D> GuestPlatform<'_, D> {
         self.hardware.kind == DomainKind::Hvm
     }
 
-    /// Returns the path of an APIC write with this exit.
+    /// Returns the path of an APIC write that exits for the reason `exit`, or does not exit.
     fn apic_write_path(&self, exit: Option<VmExitReason>) -> ApicWritePath {
         match (exit, self.eoi) {
             (None, _) => ApicWritePath::Direct,
@@ -58,12 +58,12 @@ impl<D> GuestPlatform<'_, D> {
         self.pollute();
     }
 
-    /// Charges the refill of caches after an exit to the guest's own work.
+    /// Charges the refill of the guest's caches after an exit.
     fn pollute(&mut self) {
         self.step.charge(CycleCategory::Refill, self.table[CostConstant::ExitPollution]);
     }
 
-    /// Charges a guest's own work, prolonged by nested paging on hardware virtualization.
+    /// Charges work of the guest's own code, prolonged by nested paging on hardware virtualization.
     fn own(&mut self, category: CycleCategory, cycles: u64) {
         let stretched =
             self.virtualised().then(|| cycles + cycles * self.table[CostConstant::NestedPaging] / 1_000);

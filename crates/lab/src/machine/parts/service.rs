@@ -1,12 +1,12 @@
-//! A virtual CPU of the service domain: its periodic tick, and device models of guests. [`super::split`] and
-//! [`super::monitor`] have its network side and PF drivers.
+//! A virtual CPU of the service domain: its periodic tick, and device models of guests. [`super::split`] has
+//! the service domain's network side, and [`super::monitor`] has the PF drivers.
 
 use hypervisor::account::{CycleCategory, CycleSink};
 use hypervisor::cost::{CostConstant, CostTable};
 use hypervisor::cpu::{VcpuId, VcpuStep, VcpuStepOutcome};
 use std::collections::VecDeque;
 
-/// State of a virtual CPU of the service domain.
+/// State of a virtual CPU of the service domain: pending ticks, device accesses and interrupts.
 #[derive(Debug)]
 pub(crate) struct ServiceCpu {
     pub(crate) vcpu: VcpuId,
@@ -23,7 +23,7 @@ impl ServiceCpu {
         Self { vcpu, ticks: 0, requests: VecDeque::new(), called: false }
     }
 
-    /// Executes one step of the virtual CPU. Returns the guest to unblock, if any.
+    /// Executes one step of the service domain's virtual CPU. Returns the guest to unblock, if any.
     pub(crate) fn step(
         &mut self,
         step: &mut VcpuStep,

@@ -85,7 +85,7 @@ struct TrafficClient {
     /// Sequence number of the next byte to send, and of the first not acknowledged.
     next: u32,
     acknowledged: u32,
-    /// Window of the receiver, in segments beyond that.
+    /// Window of the receiver, in segments from the first byte not acknowledged.
     room: u16,
     duplicates: u32,
     /// Time at which the outstanding request was sent.
@@ -107,7 +107,7 @@ pub(crate) fn client_address(n: u8) -> MacAddress {
     MacAddress([0x02, 0xc1, 0, 0, 0, n])
 }
 
-/// Wire of a port with its clients.
+/// Wire of a port: its clients, and their frames in flight.
 #[derive(Debug)]
 pub(crate) struct ClientWire {
     traffic: ClientTraffic,
@@ -118,7 +118,7 @@ pub(crate) struct ClientWire {
     flights: VecDeque<FrameInFlight>,
     /// Time at which the wire is free.
     free: VirtualInstant,
-    /// Index of the client whose turn is next.
+    /// Index of the client that sends next.
     turn: usize,
     /// Bytes of a data frame without padding.
     length: usize,
@@ -136,7 +136,7 @@ pub(crate) struct ClientWire {
 }
 
 impl ClientWire {
-    /// Creates the line of a port, with a client for each guest and the VF it is behind.
+    /// Creates the wire of a port, with a client for each guest, given by MAC address and VF index.
     pub(crate) fn new(
         traffic: ClientTraffic,
         wire: topology::WireProperties,
@@ -147,7 +147,8 @@ impl ClientWire {
         Self::of_clients(traffic, wire, clients.collect(), chance)
     }
 
-    /// Creates a line with the given clients: guest, VF of the guest, and the client's own unique address.
+    /// Creates a wire with the given clients: guest's MAC address, guest's VF index, and the client's own
+    /// unique MAC address.
     pub(crate) fn of_clients(
         traffic: ClientTraffic,
         wire: topology::WireProperties,
@@ -202,7 +203,7 @@ impl ClientWire {
         }
     }
 
-    /// Returns the contents of a frame with that sequence number.
+    /// Returns the packet that a client sends with this sequence number.
     fn packet(&self, sequence: u32) -> ReceivedPacket {
         match self.traffic {
             ClientTraffic::Tcp { .. } => {
@@ -233,7 +234,7 @@ impl ClientWire {
         while !(has_no_end && far_enough(self)) && self.send_burst() {}
     }
 
-    /// Sends a burst of the next client that may send. Returns `false` if none may.
+    /// Puts a burst of the next client that may send on the wire. Returns `false` if no client may send.
     fn send_burst(&mut self) -> bool {
         for step in 0..self.clients.len() {
             let index = (self.turn + step) % self.clients.len();
@@ -289,7 +290,7 @@ impl ClientWire {
         }
     }
 
-    /// Handles a guest's acknowledgement to its client.
+    /// Handles a guest's TCP acknowledgement at its client.
     fn acknowledge(&mut self, to: MacAddress, number: u32, room: u16) {
         let now = self.now;
         let Some(client) = self.clients.iter_mut().find(|client| client.own == to) else { return };
@@ -311,7 +312,7 @@ impl ClientWire {
         self.send();
     }
 
-    /// Handles a guest's response, which occupies the wire as long as the request.
+    /// Handles a guest's response at its client. A response occupies the wire as long as a request.
     fn answer(&mut self, to: MacAddress) {
         let arrives = self.now + self.frame_time;
         let Some(client) = self.clients.iter_mut().find(|client| client.own == to) else { return };

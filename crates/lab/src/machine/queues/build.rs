@@ -43,7 +43,7 @@ const VF: AssignedFunction = AssignedFunction { rid: Rid(0x110), region: DomainM
 pub(super) const MAX_PAIRS: u8 = 4;
 
 impl MultiqueueSimulation {
-    /// Creates the machine with its queue pairs and guest.
+    /// Creates the machine with its guest, whose drivers are started, and a client for each queue pair.
     ///
     /// # Errors
     /// A message naming an invalid number of pairs, or the failure of a driver or the chipset.
@@ -90,7 +90,7 @@ fn chance(seed: u64) -> RandomStream {
     RandomStream::named(seed, "clients")
 }
 
-/// Creates the wire, with a client for each processor.
+/// Creates the wire with the clients that the traffic needs, at most one for each processor.
 fn line(plan: &MultiqueueSetup, clients: &[MacAddress]) -> ClientWire {
     let (traffic, clients) = match plan.load {
         MultiqueueTraffic::Stream => (ClientTraffic::Tcp { window: WINDOW }, clients),

@@ -6,7 +6,7 @@ use guest::packet::UDP_PAYLOAD;
 use hypervisor::domain::DomainKind;
 use sim::VirtualDuration;
 
-/// Results of a measured interval.
+/// Throughput, doorbells, latency and processor use of a measured interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MultiqueueResults {
     /// Payload that programs read or sent, Gb/s.
@@ -25,7 +25,7 @@ pub struct MultiqueueResults {
     pub guest_pct: f64,
 }
 
-/// Sums of counters over all processors.
+/// Counters of the machine at one instant, summed over all processors.
 #[derive(Debug, Clone, Copy, Default)]
 struct MultiqueueCounters {
     bytes: u64,
@@ -36,7 +36,7 @@ struct MultiqueueCounters {
 }
 
 impl MultiqueueSimulation {
-    /// Runs for `warm_up`, then for `span`. Returns the results of `span`.
+    /// Runs the machine for `warm_up`, then for `span`. Returns the results of `span`.
     ///
     /// # Errors
     /// [`ModelDefect`] of the model.

@@ -64,13 +64,13 @@ pub struct MultiqueueSetup {
 /// Event of the machine with queue pairs.
 #[derive(Debug, Clone, Copy)]
 pub enum MultiqueueEvent {
-    /// The machine has to poll the port.
+    /// The port is due to be polled.
     Port,
     /// The timer of this processor has expired.
     Timer(usize),
-    /// The accesses of this processor are ready to be carried out.
+    /// A register write of this processor has reached the service domain.
     Forwarded(usize),
-    /// An access of this processor is complete.
+    /// The answer to a register write of this processor has arrived.
     Answered(usize),
 }
 
@@ -98,7 +98,7 @@ struct DeviceAccessProcess {
     written: u64,
 }
 
-/// Parts of the machine, which handle its events.
+/// Machine with several queue pairs: its parts, which handle its events.
 #[derive(Debug)]
 pub struct MultiqueueMachine {
     chipset: Chipset,
@@ -137,7 +137,8 @@ impl Actor for MultiqueueMachine {
         }
     }
 
-    /// Executes a step of a virtual CPU. The courier's virtual CPU is the first one; the guest's follow.
+    /// Executes a step of a virtual CPU: the first one is that of the service domain, the others are the
+    /// guest's.
     fn execute(&mut self, step: VcpuStep, core: &mut MultiqueueCore) {
         match step.vcpu().index().checked_sub(1) {
             None => self.execute_courier(step, core),
@@ -189,8 +190,8 @@ impl MultiqueueMachine {
         }
     }
 
-    /// Completes one of a processor's accesses, and resumes the processor after the last one. Waking an idle
-    /// thread costs more.
+    /// Handles an answer to a register write of a processor, and resumes the processor after the last answer.
+    /// Waking an idle thread costs more.
     fn answered(&mut self, processor: usize, now: VirtualInstant, core: &mut MultiqueueCore) {
         let GuestProcessor { hardware, awaits, .. } = &mut self.processors[processor];
         *awaits -= 1;

@@ -65,7 +65,7 @@ impl MultiqueueMachine {
         }
     }
 
-    /// Carries out a pending register write for a processor, and sends an answer if the processor waits for one.
+    /// Makes a pending register write for a processor, and sends an answer if the processor waits for one.
     pub(super) fn execute_courier(&mut self, mut step: VcpuStep, core: &mut MultiqueueCore) {
         let Some(processor) = self.courier.requests.pop_front() else {
             return core.finish(step, VcpuStepOutcome::Block);

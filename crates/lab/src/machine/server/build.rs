@@ -95,7 +95,7 @@ impl ServerMachine {
         }
     }
 
-    /// Creates the service domain's network side, if guests have front ends.
+    /// Creates the service domain's network side. Returns `None` if guests have VFs.
     fn service_network(
         &mut self,
         setup: &ServerSetup,
@@ -110,7 +110,7 @@ impl ServerMachine {
         Ok(Some(SplitNetwork::new(domain, cpus, netback, converts, &mut self.chipset.channels)))
     }
 
-    /// Adds the domain of a port's guest `n`, with memory.
+    /// Adds a domain with memory for guest `n` of a port.
     fn add_domain(&mut self, setup: &ServerSetup, n: u8, core: &mut ServerCore) -> FrameRecipient {
         let index = self.vms.len() + usize::from(n);
         let domain = core.processors.add_domain(setup.kind, format!("guest{index}"));
@@ -203,7 +203,7 @@ impl ServerMachine {
         ))
     }
 
-    /// Starts ticks at random phases, and schedules the first poll of every port.
+    /// Starts the timer ticks at random phases, and schedules the first poll of every port.
     fn start_clocks(&mut self, setup: &ServerSetup, core: &mut ServerCore) {
         let mut phases = RandomStream::named(setup.seed, "tick phases");
         let mut phase = |period: VirtualDuration| {

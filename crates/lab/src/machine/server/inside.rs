@@ -12,7 +12,7 @@ use guest::SenderConfig;
 use sim::VirtualInstant;
 
 impl ServerMachine {
-    /// Returns the service domain as recipient of a port's function `n`, if the service domain sends.
+    /// Returns the service domain as owner of function `n` of a port, or `None` if it does not send.
     pub(super) fn service_function(
         &self,
         setup: &ServerSetup,
@@ -25,7 +25,7 @@ impl ServerMachine {
         Some(FrameRecipient { domain, region: DomainMemoryRegion::of(guest), part: 0 })
     }
 
-    /// Starts every program that sends inside the server.
+    /// Starts the sending program of each port's last function, which sends to the port's first guest.
     pub(super) fn start_inside(
         &mut self,
         inside: InternalTraffic,

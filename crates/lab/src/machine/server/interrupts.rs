@@ -1,4 +1,4 @@
-//! Timers of guests and interrupts of devices, with the hypervisor's part.
+//! Timers of guests and interrupts of devices, with the hypervisor's work for both.
 
 use super::{ServerCore, ServerEvent, ServerMachine};
 use hypervisor::account::CycleCategory;

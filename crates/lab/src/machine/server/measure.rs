@@ -34,7 +34,7 @@ pub struct ServerResults {
     before: ServerCounters,
 }
 
-/// Sums of counters over all guests.
+/// Counters of all guests, ports and the back end at one instant.
 #[derive(Debug, Clone, Default)]
 struct ServerCounters {
     read_bytes: u64,
@@ -50,7 +50,7 @@ struct ServerCounters {
 }
 
 impl ServerSimulation {
-    /// Runs for `warm_up`, then for `span`. Returns the results of `span`.
+    /// Runs the server for `warm_up`, then for `span`. Returns the results of `span`.
     ///
     /// # Errors
     /// [`ModelDefect`] of the model.
@@ -193,7 +193,7 @@ impl ServerResults {
         if offered == 0 { 0.0 } else { (1.0 - read as f64 / offered as f64).max(0.0) * 100.0 }
     }
 
-    /// Returns the responses received by clients per second.
+    /// Returns the number of responses per second that clients received.
     #[must_use]
     pub fn transactions_per_s(&self) -> f64 {
         self.per_second(self.round_trips.len() as u64)
@@ -214,25 +214,26 @@ impl ServerResults {
         self.round_trips.get(at).map_or(0.0, |trip| trip.picos() as f64 / 1e6)
     }
 
-    /// Returns the reordered datagrams since the start.
+    /// Returns the number of reordered datagrams since the start of the run.
     #[must_use]
     pub fn reordered(&self) -> u64 {
         self.after.reordered
     }
 
-    /// Returns the pending events that no vCPU will take.
+    /// Returns the number of pending event-channel events that no virtual CPU will take.
     #[must_use]
     pub fn lost_events(&self) -> u64 {
         self.lost_events
     }
 
-    /// Returns the moves of interfaces, workers and cards per second.
+    /// Returns the number of moves per second of interfaces, workers and cards.
     #[must_use]
     pub fn moves_per_s(&self) -> f64 {
         self.per_second(self.after.moves - self.before.moves)
     }
 
-    /// Returns the first virtual CPU's percentage of the work of all the service domain's.
+    /// Returns the first virtual CPU's part of the work of all virtual CPUs of the service domain, in
+    /// percent.
     #[must_use]
     pub fn first_cpu_share_pct(&self) -> f64 {
         let busy = |thread: &HardwareThreadId| {
@@ -243,14 +244,15 @@ impl ServerResults {
         if all == 0 { 0.0 } else { first as f64 / all as f64 * 100.0 }
     }
 
-    /// Returns the cycles of all processors per frame from a wire or message of a program.
+    /// Returns the cycles of all processors, divided by the number of frames from wires and messages of
+    /// programs.
     #[must_use]
     pub fn cycles_per_frame(&self) -> f64 {
         let offered = self.after.offered - self.before.offered;
         if offered == 0 { 0.0 } else { self.usage.busy() as f64 / offered as f64 }
     }
 
-    /// Returns the receive interrupts of all guests per second.
+    /// Returns the number of receive interrupts per second of all guests.
     #[must_use]
     pub fn interrupts_per_s(&self) -> f64 {
         self.per_second(self.after.interrupts - self.before.interrupts)

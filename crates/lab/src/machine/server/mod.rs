@@ -61,7 +61,7 @@ pub enum ServerEvent {
     Arrived(MovablePart),
 }
 
-/// Parts of a server, which handle its events.
+/// Server with guests: its parts, which handle its events.
 #[derive(Debug)]
 pub struct ServerMachine {
     pub(crate) topology: Topology,
@@ -70,7 +70,7 @@ pub struct ServerMachine {
     pub(crate) ports: Vec<NicPort>,
     port_events: Vec<Option<EventKey>>,
     pub(crate) vms: Vec<ServerGuest>,
-    /// Index of each domain's guest; `None` for other domains.
+    /// Index in `vms` of the guest of each domain; `None` for other domains.
     guests: Vec<Option<usize>>,
     timers: Vec<Option<EventKey>>,
     pub(crate) service: Vec<ServiceCpu>,

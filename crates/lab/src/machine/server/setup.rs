@@ -1,4 +1,4 @@
-//! Parameters of a server, the paper's by default.
+//! Parameters of a modelled server; by default those of the paper's server.
 
 use crate::machine::parts::card::{ExternalNetwork, TrafficLimits};
 use crate::machine::parts::wire::ClientTraffic;
@@ -186,20 +186,21 @@ impl ServerSetup {
         ExternalNetwork { traffic, wire: self.topology.wire, loopback, limits, seed }
     }
 
-    /// Returns the kind and kernel of a port's function: the configured guest, or the service domain.
+    /// Returns the kind and kernel of the domain that owns a port's function: the configured guest, or the
+    /// service domain.
     pub(super) fn system_of(&self, port: u8, guest: bool) -> (DomainKind, KernelConfig) {
         let spec = self.spec_of(port);
         if guest { (self.kind, spec) } else { (DomainKind::Pvm, KernelConfig::xenlinux_2_6_18(spec.load)) }
     }
 
-    /// Returns the kernel of a port's guests.
+    /// Returns the kernel configuration of a port's guests.
     pub(super) fn spec_of(&self, port: u8) -> KernelConfig {
         let load = self.first.filter(|_| port == 0).map_or(self.spec.load, |(_, load)| load);
         KernelConfig { load, ..self.spec }
     }
 
-    /// Returns the number of functions the service domain has for itself. It is interrupted through only one
-    /// of them.
+    /// Returns the number of VFs through which the service domain sends: 1 if it is the internal sender, else
+    /// 0. The service domain takes interrupts of only one VF.
     pub(super) fn service_functions(&self) -> Result<usize, ServerBuildError> {
         let sends = self.inside.is_some_and(|inside| inside.from == InternalSender::ServiceDomain);
         match (sends, self.ports) {

@@ -1,4 +1,4 @@
-//! The split driver's events and steps in a server: the service domain's turns, its interrupts, and events in
+//! The split driver's events and steps in a server: network steps of the service domain, its interrupts, and events in
 //! both directions.
 
 use super::{ServerCore, ServerEvent, ServerMachine};
@@ -45,7 +45,7 @@ impl ServerMachine {
         touched
     }
 
-    /// Wakes virtual CPUs whose workers were given frames: one that sleeps is sent one interrupt; one about to sleep
+    /// Wakes the virtual CPUs whose workers were given frames. A sleeping one is sent one interrupt; one about to sleep
     /// checks its queues again.
     fn interrupt_workers(&mut self, cpu: usize, step: &mut VcpuStep, core: &mut ServerCore) {
         for other in (0..self.service.len()).filter(|other| *other != cpu) {
@@ -63,8 +63,8 @@ impl ServerMachine {
         }
     }
 
-    /// Samples the load for the dispatcher. If it requires moves, wakes every virtual CPU to perform its
-    /// part.
+    /// Counts a tick for the dispatcher, which samples the load. If the load requires moves, wakes every virtual CPU to
+    /// perform its own.
     pub(super) fn dispatch(&mut self, now: VirtualInstant, core: &mut ServerCore) {
         if self.split.as_mut().is_some_and(SplitNetwork::tick) {
             core.trace.note(now, SPLIT, REDIRECTED, &[]);
@@ -72,8 +72,7 @@ impl ServerMachine {
         }
     }
 
-    /// Completes a move of a part of the back end to another virtual CPU or worker, and wakes the virtual CPU that now
-    /// has the part.
+    /// Completes a move of a worker, card or interface, and wakes the virtual CPU that now has it.
     pub(super) fn arrived(&mut self, what: MovablePart, now: VirtualInstant, core: &mut ServerCore) {
         let Some(split) = &mut self.split else { return };
         let (cpu, notified) = split.arrive(what, &mut self.chipset.channels);
@@ -82,7 +81,7 @@ impl ServerMachine {
         core.wake(self.service[cpu].vcpu, now);
     }
 
-    /// Handles a virtual CPU's timer for withheld events.
+    /// Handles the timer of a virtual CPU that withholds events, and wakes the virtual CPU to send them.
     pub(super) fn tell_guests(&mut self, cpu: usize, now: VirtualInstant, core: &mut ServerCore) {
         if let Some(split) = &mut self.split {
             split.timer(cpu);
@@ -132,7 +131,7 @@ impl ServerMachine {
         self.upcall_service(raised, core.table[CostConstant::EventSend], now, core);
     }
 
-    /// Delivers an upcall to a virtual CPU of the service domain, including the cycles of sending.
+    /// Delivers an event-channel upcall to a virtual CPU of the service domain, and charges the cycles of sending it.
     fn upcall_service(
         &mut self,
         notified: Result<EventDelivery, EventChannelError>,

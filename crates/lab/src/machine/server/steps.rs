@@ -92,8 +92,8 @@ impl ServerMachine {
         }
     }
 
-    /// Completes a guest's access and unblocks its virtual CPU. Waking an idle thread costs more; on a busy
-    /// one only the switch remains.
+    /// Completes a guest's device access and unblocks the guest's virtual CPU. Waking an idle thread costs
+    /// more; on a busy one only the switch remains.
     pub(super) fn answer(&mut self, vm: usize, now: VirtualInstant, core: &mut ServerCore) {
         let hardware = &mut self.vms[vm].hardware;
         hardware.waits = false;
@@ -105,8 +105,8 @@ impl ServerMachine {
         self.wake(vm, now, core);
     }
 
-    /// Passes a guest's access to its device model, which runs on a virtual CPU of the service domain. The
-    /// next core's is as likely as any, as the scheduler moves the process around.
+    /// Passes a guest's device access to its device model, which runs on a virtual CPU of the service domain.
+    /// The next core's is as likely as any, as the scheduler moves the process around.
     pub(super) fn forward(&mut self, vm: usize, now: VirtualInstant, core: &mut ServerCore) {
         let cpu = (vm + 1) % self.service.len().max(1);
         let Some(service) = self.service.get_mut(cpu) else { return };
@@ -119,7 +119,8 @@ impl ServerMachine {
 /// Delay after which a withheld event is sent.
 const WITHHELD: VirtualDuration = VirtualDuration::from_micros(50);
 
-/// Schedules the consequences of a virtual CPU's network step for the end of the step.
+/// Schedules the events, moves and timer that follow from a virtual CPU's network step, for the end of the
+/// step.
 fn after(split: &mut SplitNetwork, cpu: usize, done: VirtualInstant, core: &mut ServerCore) {
     while let Some(vm) = split.next_notified() {
         core.schedule(done, ServerEvent::GuestCalled(vm));

@@ -16,7 +16,7 @@ use sim::{EventKey, VirtualDuration, VirtualInstant};
 /// Interval between interrupts of a card: 7,500 a second, a default of drivers of the time.
 const INTERVAL: VirtualDuration = VirtualDuration::from_micros(133);
 
-/// Port of the machine, with its card.
+/// Port of the machine: a CDNA card, and the wire from its clients.
 #[derive(Debug, Default)]
 pub(super) struct CdnaPort {
     pub(super) inbound: InboundWire,
@@ -60,7 +60,7 @@ impl SingleCpuMachine {
         self.ports[port].sending = Some(next);
     }
 
-    /// Takes the next frame that the card has to send.
+    /// Takes the next frame that a card has to send: from a context, or from the driver domain's queue.
     fn next_frame(&mut self, at: usize) -> Option<OutgoingFrame> {
         if self.drive == CardDriver::Xen {
             return self.driver.to_card[at].pop_front();
@@ -75,7 +75,8 @@ impl SingleCpuMachine {
         Some(OutgoingFrame { guest, frame: stream.described.pop_front()?, packet: None })
     }
 
-    /// Handles the end of a frame's transmission, and schedules its sender's notification.
+    /// Handles the end of a frame's transmission: passes the frame to its client, and schedules the sender's
+    /// notification.
     pub(super) fn left(&mut self, port: usize, now: VirtualInstant, core: &mut SingleCpuCore) {
         let Some(OutgoingFrame { guest, frame, packet }) = self.ports[port].sending.take() else { return };
         self.ports[port].sent += 1;
@@ -93,7 +94,7 @@ impl SingleCpuMachine {
         self.kick(port, now, core);
     }
 
-    /// Handles a frame that arrived for a guest.
+    /// Passes a frame from the wire to the guest or the driver domain, or drops the frame without a free buffer.
     pub(super) fn receive(
         &mut self,
         at: usize,
@@ -129,7 +130,7 @@ impl SingleCpuMachine {
         }
     }
 
-    /// Handles a card's interrupt: notifies the driver domain, or every guest with a bit.
+    /// Handles a card's interrupt: notifies the driver domain, or every guest with a bit in the card's vectors.
     pub(super) fn interrupt(&mut self, at: usize, now: VirtualInstant, core: &mut SingleCpuCore) {
         let port = &mut self.ports[at];
         (port.interrupt, port.interrupted) = (None, Some(now));

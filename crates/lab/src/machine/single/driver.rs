@@ -32,7 +32,7 @@ impl OutgoingFrame {
     }
 }
 
-/// State of the driver domain.
+/// State of the driver domain: pending interrupts, and frames between cards and guests.
 #[derive(Debug)]
 pub(super) struct DriverDomain {
     pub(super) vcpu: VcpuId,
@@ -53,7 +53,7 @@ pub(super) struct DriverDomain {
     pub(super) stray_reads: u64,
 }
 
-/// Step of the driver domain with its charges.
+/// Step of the driver domain, with the costs to charge for its work.
 struct DriverDomainTurn<'a> {
     step: &'a mut VcpuStep,
     table: &'a CostTable,
@@ -124,7 +124,7 @@ impl DriverDomain {
         }
     }
 
-    /// Takes the driver domain's pending event with its interrupts.
+    /// Charges a step for the driver domain's pending event, with its card interrupts.
     fn upcall(&mut self, step: &mut VcpuStep, table: &CostTable) {
         if !core::mem::take(&mut self.event_pending) {
             return;
@@ -139,7 +139,7 @@ impl DriverDomain {
         step.charge(CycleCategory::Kernel, table[CostConstant::Softirq]);
     }
 
-    /// Receives a frame from a card. Returns `false` if the ring is full.
+    /// Queues a frame that a card received for a guest. Returns `false` if the driver domain's ring is full.
     pub(super) fn takes(&mut self, port: usize, guest: usize, frame: ModelFrame) -> bool {
         let has_room = self.from_card[port].len() < RING as usize;
         if has_room {
@@ -247,7 +247,7 @@ impl SingleCpuMachine {
         if self.channel.card_offloads { 1 } else { frame.segments().max(1) }
     }
 
-    /// Returns the ring request of a guest for a packet.
+    /// Creates the transmit request that a guest puts on the channel for a packet.
     fn request(&mut self, guest: usize, port: usize, frame: ModelFrame) -> ChannelRequest {
         let first = self.first_page(guest, port, TRANSMIT);
         let stream = &mut self.guests[guest].streams[port];
@@ -283,7 +283,8 @@ impl SingleCpuMachine {
         receives || (0..self.ports.len()).any(sends)
     }
 
-    /// Returns the pages pinned by packets, and the segments described but not sent.
+    /// Returns the number of pages pinned by outgoing packets, and of segments described to cards or the driver domain
+    /// but not sent.
     pub(super) fn in_flight(&self) -> (u64, u64) {
         let sending = self.ports.iter().filter_map(|port| port.sending.as_ref());
         let outgoing: Vec<&OutgoingFrame> = self.driver.to_card.iter().flatten().chain(sending).collect();

@@ -20,12 +20,12 @@ const MAX_SEGMENTS: u32 = 44;
 /// nothing is in flight.
 const DEFERRED: u32 = 3;
 
-/// Returns the pages of a guest's frame buffers.
+/// Returns the number of pages of a guest's frame buffers.
 pub(super) const fn pages(ports: usize) -> u64 {
     2 * ports as u64 * RING as u64
 }
 
-/// State of a guest of the machine.
+/// State of a guest of the machine: its streams and counters.
 #[derive(Debug)]
 pub(super) struct SingleCpuGuest {
     pub(super) vcpu: VcpuId,
@@ -56,7 +56,7 @@ pub(super) struct GuestStream {
     pub(super) client_unacknowledged: u32,
     /// Slots of the guest's requests to the driver domain that have no response.
     pub(super) requested: u32,
-    /// Indices of the next buffers of both rings.
+    /// Index of the next buffer of the transmit ring, and of the receive ring.
     pub(super) buffers: [u64; 2],
 }
 
@@ -75,8 +75,8 @@ impl GuestStream {
         }
     }
 
-    /// Returns the segments of the next packet, within the window and the free slots, or `None` if it must
-    /// wait.
+    /// Returns the number of segments of the next packet, within the window and the free slots, or `None` if
+    /// the packet must wait.
     fn next_packet(&self, (window, largest): (u32, u32), room: u32) -> Option<u32> {
         let open = window.saturating_sub(self.in_flight);
         let segments = open.min(largest);
@@ -94,7 +94,7 @@ impl SingleCpuGuest {
     }
 }
 
-/// Step of a guest with its charges.
+/// Step of a guest, with the costs to charge for its work.
 struct GuestTurn<'a> {
     step: &'a mut VcpuStep,
     table: &'a CostTable,
@@ -103,7 +103,7 @@ struct GuestTurn<'a> {
     offloads: bool,
     /// Waking a program flushes the TLB.
     flushes: bool,
-    /// Slots that the guest processes per direction and port in a turn, at most.
+    /// Maximum number of ring slots that the guest processes per turn, direction and port.
     most: u32,
 }
 
@@ -135,8 +135,8 @@ impl GuestTurn<'_> {
         }
     }
 
-    /// Charges a frame in the guest's driver: the card's, or a front end. The driver domain's own programs
-    /// use its bridge.
+    /// Charges the guest's driver for `times` frames: `own` for a card's driver, or the front end's cost
+    /// under Xen. The driver domain's own programs use its bridge.
     fn driver(&mut self, own: CostConstant, times: u32) {
         let cost = if self.drive == CardDriver::Xen { CostConstant::Frontend } else { own };
         self.charge(CycleCategory::Driver, cost, times);
@@ -155,7 +155,7 @@ impl GuestTurn<'_> {
         self.charge(CycleCategory::Driver, CostConstant::MmioWrite, 1);
     }
 
-    /// Charges for the frames received over a stream. Returns their number.
+    /// Takes the received frames of a stream and charges for them. Returns their number.
     fn receive(&mut self, stream: &mut GuestStream, exchanges: bool) -> u32 {
         let count = self.most.min(stream.inbox.len() as u32);
         let segments: u32 = stream.inbox.drain(..count as usize).map(ModelFrame::segments).sum();
@@ -180,7 +180,8 @@ impl GuestTurn<'_> {
         count
     }
 
-    /// Sends over a stream until the ring is full, acknowledgements first.
+    /// Takes the next acknowledgements and packets of a stream, up to the ring's and the window's room, and
+    /// charges for them.
     fn transmit(&mut self, stream: &mut GuestStream, window: u32, room: u32) -> SentFrames {
         let acks = stream.acks.min(room);
         let mut sent = SentFrames { acks, slots: acks, ..SentFrames::default() };
@@ -295,7 +296,8 @@ impl SingleCpuMachine {
         }
     }
 
-    /// Receives over a port and sends what the window allows. Returns `true` if anything was sent.
+    /// Receives a guest's frames of a port, and sends what the window allows. Returns `true` if any frame was
+    /// sent.
     fn exchange(&mut self, at: usize, port: usize, turn: &mut GuestTurn) -> bool {
         let stream = &mut self.guests[at].streams[port];
         let exchanges = self.drive == CardDriver::Xen && !self.channel.by_address;

@@ -39,7 +39,7 @@ struct AttackScenario {
     guards: Vec<GuardedRing>,
     /// Number of pages that the card accessed for a domain that did not own them.
     stray_reads: u64,
-    /// Numbers of frames of the other guests that were sent.
+    /// Number of frames that each of the other guests has sent.
     left: Vec<u64>,
 }
 
@@ -61,14 +61,14 @@ impl AttackScenario {
         PageBuffer { address: (u64::from(domain) * OWN + page % OWN) * PAGE, length: 1_514 }
     }
 
-    /// Enqueues a page of a guest. Returns the producer index.
+    /// Enqueues a page of a guest for transmission. Returns the producer index, or `None` if the page was rejected.
     fn enqueue(&mut self, domain: GuestNumber, page: u64) -> Option<u32> {
         let at = usize::from(domain);
         let consumed = self.card.consumed(at, TRANSMIT);
         self.guards[at].enqueue(domain, &[Self::page(domain, page)], consumed, &mut self.pages).ok()
     }
 
-    /// Makes the card take a descriptor and read its page.
+    /// Makes the card take a descriptor of a context and read its page. Returns `false` if the card takes none.
     fn take(&mut self, context: usize) -> bool {
         let Some(buffer) = self.card.take(context, TRANSMIT, &self.guards[context]) else { return false };
         self.stray_reads += u64::from(!self.pages.reaches(buffer, context as GuestNumber));
@@ -88,7 +88,7 @@ impl AttackScenario {
         }
     }
 
-    /// Sends `frames` valid frames of the attacker.
+    /// Sends `frames` valid frames of the attacker. Returns `true` if all were sent.
     fn behave(&mut self, frames: u32) -> bool {
         (0..frames).all(|page| self.send(0, page.into()))
     }
@@ -134,7 +134,8 @@ pub fn attack(attack: Attack) -> (bool, u32) {
     (kept && bench.stray_reads == 0, slowed + deaf)
 }
 
-/// Checks that no other guest gets a page the card still reads.
+/// Frees a page that the card still has to read. Returns `true` if no other guest gets the page before the card has
+/// read it.
 fn free_while_dma(bench: &mut AttackScenario) -> bool {
     let Some(index) = bench.enqueue(0, 1) else { return false };
     bench.card.mailbox(0, 0, TRANSMIT, index);
@@ -146,7 +147,8 @@ fn free_while_dma(bench: &mut AttackScenario) -> bool {
     !early && read && late
 }
 
-/// Checks that the descriptors are released before their pages get another owner.
+/// Terminates the attacker while the card has descriptors. Returns `true` if another guest gets the pages only after
+/// the release of the descriptors.
 fn teardown_race(bench: &mut AttackScenario) -> bool {
     let index = (0..4).filter_map(|page| bench.enqueue(0, page)).last();
     bench.card.mailbox(0, 0, TRANSMIT, index.unwrap_or_default());

@@ -56,7 +56,7 @@ pub enum SingleCpuEvent {
 
 type SingleCpuCore = super::engine::SimulationCore<SingleCpuEvent>;
 
-/// Parts of the machine, which handle its events.
+/// Machine with a single processor: its parts, which handle its events.
 #[derive(Debug)]
 pub struct SingleCpuMachine {
     drive: CardDriver,
@@ -75,7 +75,7 @@ pub struct SingleCpuMachine {
 /// Machine with a single processor that runs in virtual time.
 pub type SingleCpuSimulation = Simulation<SingleCpuMachine>;
 
-/// Results of a measured interval.
+/// Throughput and processor use of a measured interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SingleCpuResults {
     /// Payload of all streams, Mb/s.
@@ -93,7 +93,7 @@ pub struct SingleCpuResults {
 }
 
 impl SingleCpuSimulation {
-    /// Creates the CDNA machine.
+    /// Creates the machine, with guests whose streams start at random times.
     #[must_use]
     pub fn new(plan: &SingleCpuSetup) -> Self {
         let mut config = ProcessorConfig::from_table(&plan.table, 1, 1);
@@ -130,7 +130,7 @@ impl SingleCpuSimulation {
         Self { core, system }
     }
 
-    /// Runs for `warm_up`, then for `span`. Returns the results of `span`.
+    /// Runs the machine for `warm_up`, then for `span`. Returns the results of `span`.
     ///
     /// # Errors
     /// [`ModelDefect`] of the model.

@@ -74,15 +74,16 @@ pub struct SingleCpuSetup {
 }
 
 impl SingleCpuSetup {
-    /// Returns the machine of Willmann et al.: two ports.
+    /// Returns the parameters of Willmann et al.'s machine, which has two ports.
     #[must_use]
     pub fn willmann(table: CostTable, drive: CardDriver, direction: PayloadDirection, guests: u8) -> Self {
         let channel = PacketChannel::XEN;
         Self { table, drive, channel, direction, guests, ports: 2, window: 44, turn: 16, seed: 1 }
     }
 
-    /// Returns the machine of Menon et al.: four ports, and sockets large enough for long packets. A packet
-    /// costs more there, so fewer are processed between two interrupts of a card, 320 K cycles.
+    /// Returns the parameters of Menon et al.'s machine: four ports, and sockets large enough for long
+    /// packets. A packet costs more there, so fewer are processed between two interrupts of a card, 320 K
+    /// cycles.
     #[must_use]
     pub fn menon(table: CostTable, drive: CardDriver, direction: PayloadDirection, guests: u8) -> Self {
         let window = if direction == PayloadDirection::Transmit { 132 } else { 44 };

@@ -50,7 +50,7 @@ pub(super) fn window(plan: &SingleCpuSetup) -> u32 {
     }
 }
 
-/// Returns the time of a frame on the wire; of a segmented packet, that of all segments.
+/// Returns the time that a frame occupies the wire; for a segmented packet, the time of all its segments.
 pub(super) fn time(frame: ModelFrame) -> VirtualDuration {
     let (length, times) = match frame {
         ModelFrame::Data(segments) => (TCP_HEADERS + TCP_PAYLOAD, segments),
@@ -59,7 +59,7 @@ pub(super) fn time(frame: ModelFrame) -> VirtualDuration {
     VirtualDuration::of_bits(((length + OVERHEAD) * 8) as u64, BITS_PER_SECOND).times(times.into())
 }
 
-/// Direction of a wire from the clients to the machine.
+/// Wire from the clients to the machine, with the frames in flight.
 #[derive(Debug, Default)]
 pub(super) struct InboundWire {
     flights: VecDeque<(VirtualInstant, usize, ModelFrame)>,
@@ -76,7 +76,7 @@ impl InboundWire {
 }
 
 impl SingleCpuMachine {
-    /// Starts a guest's streams, in either direction.
+    /// Starts a guest's streams: the clients send their first segments, or the guest does.
     pub(super) fn begin(&mut self, guest: usize, now: VirtualInstant, core: &mut SingleCpuCore) {
         if self.direction == PayloadDirection::Receive {
             for port in 0..self.ports.len() {
@@ -87,7 +87,7 @@ impl SingleCpuMachine {
         core.wake(self.guests[guest].vcpu, now);
     }
 
-    /// Sends frames of a client to a guest, from `at` on.
+    /// Puts `count` frames of a client on the wire to a guest, not before `at`.
     fn client_sends(
         &mut self,
         port: usize,
@@ -108,7 +108,8 @@ impl SingleCpuMachine {
         }
     }
 
-    /// Handles a guest's frame at its client.
+    /// Makes a guest's client answer a frame: an acknowledgement with segments, and segments with
+    /// acknowledgements.
     pub(super) fn client_receives(
         &mut self,
         port: usize,
@@ -129,7 +130,7 @@ impl SingleCpuMachine {
         self.client_sends(port, guest, answer, now + TURNAROUND, core);
     }
 
-    /// Handles frames that have arrived.
+    /// Passes the frames that have arrived at a port by `now` to the port's card.
     pub(super) fn arrived(&mut self, port: usize, now: VirtualInstant, core: &mut SingleCpuCore) {
         self.ports[port].inbound.event = None;
         while let Some((_, guest, frame)) =

@@ -141,7 +141,7 @@ fn eoi_ends_one_interrupt_and_delivers_the_next() {
     }
 }
 
-/// Checks that a run pays for each end of interrupt what the cost table says.
+/// Checks that a run charges each end of interrupt at the cost table's price.
 #[test]
 fn eoi_is_charged_by_its_handling_path() {
     for (eoi, price) in

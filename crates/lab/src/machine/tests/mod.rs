@@ -70,8 +70,8 @@ fn paravirtualized_guest_takes_events_and_has_no_vm_exits() {
     assert!(measured.mcycles_per_s(CycleCategory::EventChannel) > 0.0);
 }
 
-/// Checks that ten programs on a bare machine with sixteen threads have their own; of ten guests, two share with two
-/// others.
+/// Checks that ten programs on a bare machine with sixteen threads have a thread each, whereas ten guests share eight
+/// threads.
 #[test]
 fn bare_machine_uses_all_its_threads() {
     let switching = |kind| {

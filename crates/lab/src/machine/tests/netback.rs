@@ -53,7 +53,8 @@ fn netback_uses_several_tasklets_only_with_spread_events() {
     assert!(rate(4, DispatchPolicy::Spread) > 3_800.0);
 }
 
-/// Runs datagrams and requests at a load near both thresholds, so that everything moves every few samples.
+/// Runs datagrams and requests at a load near both thresholds, so that workers, cards and interfaces move every few
+/// samples.
 #[test]
 fn moving_an_interface_loses_and_reorders_no_frame() {
     for (permille, threshold) in [(200, 640), (400, 1_120)] {

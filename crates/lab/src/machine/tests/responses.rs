@@ -37,7 +37,7 @@ fn guest_program_responds_once_per_interrupt() {
     }
 }
 
-/// Constants of a bare machine's kernel and program from the interrupt to the response.
+/// Cost constants that a bare machine charges from the interrupt to the response.
 const PATH: [CostConstant; 12] = [
     CostConstant::InterruptEntry,
     CostConstant::InterruptHandler,
@@ -53,8 +53,8 @@ const PATH: [CostConstant; 12] = [
     CostConstant::TxStack,
 ];
 
-/// Checks that without throttling only the path remains: the processor's, and each frame's 84 bytes on the wire; copies
-/// and card accesses are added.
+/// Checks that an unthrottled round trip takes only processing time and each frame's 84 bytes on the wire; copies and
+/// card accesses are added.
 #[test]
 fn unthrottled_round_trip_is_only_processing_time() {
     let setup = ServerSetup { kind: DomainKind::Native, ..responder(0) };
@@ -64,8 +64,8 @@ fn unthrottled_round_trip_is_only_processing_time() {
     assert!((path..path + 1.0).contains(&round_trip), "{round_trip} us; the path is {path} us");
 }
 
-/// Checks that a transaction takes a round trip and the client's turnaround, since a client has one outstanding
-/// request.
+/// Checks that a transaction of request and response takes a round trip and the client's turnaround, since a client has
+/// one outstanding request.
 #[test]
 fn request_response_takes_a_round_trip_and_a_turnaround() {
     for interval_us in [0, 50, 1_000] {

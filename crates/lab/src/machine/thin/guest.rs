@@ -16,12 +16,12 @@ const POLL: u64 = 64;
 const READ: u64 = 16;
 /// Cycles of a turn of the busy program: short, since an interrupt preempts it at once.
 const TURN: u64 = 4_000;
-/// Cycles by which a woken sleeper may lag, at most: 3 ms at 3 GHz, half a latency.
+/// Maximum cycles by which a woken receiver may lag behind the busy program: 3 ms at 3 GHz, half a scheduler latency.
 const SLEEPER: u64 = 9_000_000;
 /// Category that the busy program's cycles are charged to; nothing else of this guest uses it.
 pub(super) const BUSY: CycleCategory = CycleCategory::DeviceModel;
 
-/// State of the thin-hypervisor machine's guest.
+/// State of the guest: pending interrupts, received frames, and cycles of its two programs.
 #[derive(Debug)]
 pub(super) struct ThinHypervisorGuest {
     pub(super) vcpu: VcpuId,
@@ -58,7 +58,7 @@ impl ThinHypervisorGuest {
         }
     }
 
-    /// Returns the number of frames on the ring, of `arrived` frames in total.
+    /// Returns the number of frames on the receive ring, of `arrived` frames in total.
     pub(super) fn on_ring(&self, arrived: u64) -> u64 {
         arrived.saturating_sub(self.polled)
     }

@@ -8,7 +8,7 @@ use avf::admin::SIZE;
 use sim::{EventQueue, RandomStream, VirtualDuration, VirtualInstant};
 use std::collections::VecDeque;
 
-/// Parameters of a run of guest exits and VF requests.
+/// Parameters of a simulation of guest exits and VF requests.
 #[derive(Debug, Clone, Copy)]
 pub struct LivenessSetup {
     /// Exits of the guest per second; 0 if it never exits.
@@ -23,7 +23,7 @@ pub struct LivenessSetup {
     pub span: VirtualDuration,
 }
 
-/// Results of a run: delays and losses of requests.
+/// Results of a simulation: delays and losses of VF requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LivenessResults {
     /// Times from each request to its answer, shortest first.
@@ -44,7 +44,7 @@ enum LivenessEvent {
 /// Mean interval between bursts of requests.
 const BETWEEN: VirtualDuration = VirtualDuration::from_millis(50);
 
-/// Runs a card, its queue and the monitor thread.
+/// Simulates VF requests to a PF driver that a monitor thread runs at exits of the guest.
 #[must_use]
 pub fn run(plan: &LivenessSetup) -> LivenessResults {
     let mut ring = vec![0; usize::from(SLOTS) * SIZE];

@@ -37,9 +37,9 @@ use traffic::SingleClientWire;
 pub enum PfNotification {
     /// PF driver with interrupts, for which every interrupt of the guest exits.
     Classical,
-    /// By polling at exits for other reasons, so that no interrupt exits.
+    /// PF driver without interrupts, which polls at exits for other reasons, so that no interrupt exits.
     Interruptless,
-    /// By interrupts of its own: the guest's are posted, and only the PF's exit.
+    /// PF driver with interrupts, of which only the PF's exit: the guest's interrupts are posted.
     Posted,
 }
 
@@ -52,7 +52,7 @@ pub enum WireTraffic {
     Requests,
 }
 
-/// Parameters of the thin-hypervisor machine.
+/// Parameters of the machine under a lightweight hypervisor.
 #[derive(Debug, Clone)]
 pub struct ThinHypervisorSetup {
     /// Cost table of the machine's processor.
@@ -67,22 +67,23 @@ pub struct ThinHypervisorSetup {
     pub seed: u64,
 }
 
-/// Exits for sensitive instructions per second, of an otherwise idle guest and of a busy one.
+/// Number of exits per second for sensitive instructions of an idle guest; then of a busy guest.
 const EXITS_IDLE: u64 = 200;
 const EXITS_BUSY: u64 = 1_000;
 /// Interval between requests of the VF to the PF: link and statistics, by the guest's driver.
 const ASKED: VirtualDuration = VirtualDuration::from_millis(10);
-/// Slots and buffer bytes of the PF driver's admin queue, as in Linux.
+/// Number of slots of the PF driver's admin queue; then bytes of a buffer, as in Linux.
 pub(crate) const SLOTS: u16 = 32;
 const BUFFER: u16 = 4_096;
 /// Messages that the PF driver processes per visit, and visits per check for resets.
 const LIMITS: InboxLimits = InboxLimits { messages: 8, resets_every: 16 };
-/// Creates the PF driver's inbox of a ring; no message of the experiments fills a buffer.
+/// Creates the PF driver's inbox on an admin receive queue in `ring`; no message of the experiments fills a
+/// buffer.
 pub(crate) fn inbox(ring: &mut [u8]) -> VfMessageInbox {
     VfMessageInbox::new(AdminReceiveQueue::new(SLOTS, BUFFER, 0, VFS, ring), LIMITS, VFS)
 }
 
-/// Registers that report resets of 128 VFs.
+/// Number of registers that report resets of 128 VFs.
 pub(crate) const RESET_REGISTERS: u64 = 4;
 
 /// Event of the machine under a lightweight hypervisor.
@@ -102,7 +103,7 @@ pub enum ThinHypervisorEvent {
 
 type ThinHypervisorCore = super::engine::SimulationCore<ThinHypervisorEvent>;
 
-/// Parts of the machine, which handle its events.
+/// Machine under a lightweight hypervisor: its parts, which handle its events.
 #[derive(Debug)]
 pub struct ThinHypervisorMachine {
     pf: PfNotification,
@@ -122,7 +123,7 @@ pub struct ThinHypervisorMachine {
 /// Machine under a lightweight hypervisor that runs in virtual time.
 pub type ThinHypervisorSimulation = Simulation<ThinHypervisorMachine>;
 
-/// Results of a measured interval.
+/// Throughput, exits and latency of a measured interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThinHypervisorResults {
     /// Payload that the guest's program read, Gb/s.
@@ -138,7 +139,7 @@ pub struct ThinHypervisorResults {
 }
 
 impl ThinHypervisorSimulation {
-    /// Creates the machine.
+    /// Creates the machine, and schedules the first exit, tick, PF request and traffic.
     #[must_use]
     pub fn new(plan: &ThinHypervisorSetup) -> Self {
         let mut core = ThinHypervisorCore::new(
@@ -177,7 +178,7 @@ impl ThinHypervisorSimulation {
         Self { core, system }
     }
 
-    /// Runs for `warm_up`, then for `span`. Returns the results of `span`.
+    /// Runs the machine for `warm_up`, then for `span`. Returns the results of `span`.
     ///
     /// # Errors
     /// [`ModelDefect`] of the model.
@@ -242,7 +243,7 @@ impl ThinHypervisorMachine {
             + visit.served.len() as u64 * table[CostConstant::InterruptHandler]
     }
 
-    /// Sends a request of the guest's driver to the PF, whose driver is interrupted, or polls later.
+    /// Sends a request of the guest's driver to the PF. The PF's driver is interrupted, or polls later.
     fn ask(&mut self, now: VirtualInstant, core: &mut ThinHypervisorCore) {
         core.schedule(now + ASKED, ThinHypervisorEvent::Ask);
         let message = VfMessage { vf: 0, operation: 15, length: 8 };
@@ -266,8 +267,8 @@ impl ThinHypervisorMachine {
         core.processors.steal(thread, domain, category, cycles, now);
     }
 
-    /// Interrupts the guest for its VF. With external-interrupt exiting the guest exits, and with interrupts
-    /// disabled once more when they can be taken.
+    /// Interrupts the guest for its VF. With external-interrupt exiting the guest exits, and exits again if
+    /// interrupts were disabled, once they are enabled.
     fn interrupt(&mut self, now: VirtualInstant, core: &mut ThinHypervisorCore) {
         if self.pf == PfNotification::Classical {
             let running = core.processors.running(core.processors.home(self.guest.vcpu), now).is_some();

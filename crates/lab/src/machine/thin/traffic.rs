@@ -8,15 +8,15 @@ use sim::{EventKey, RandomStream, VirtualDuration, VirtualInstant};
 
 /// Interval between interrupts of the VF in bulk: 20 us, the driver's default.
 const INTERVAL: VirtualDuration = VirtualDuration::from_micros(20);
-/// Frames in flight or unread, at most: 2 MB.
+/// Window of the stream in frames in flight or unread: 2 MB.
 const WINDOW: u64 = 1_448;
 const BITS_PER_SECOND: u64 = 10_000_000_000;
 /// Time that a 64-byte request takes one way: wire, card and the client's machine.
 const ONE_WAY: VirtualDuration = VirtualDuration::from_nanos(8_000);
-/// Least time between an answer and the client's next request; at most twice that.
+/// Minimum time between an answer and the client's next request; the maximum is twice as long.
 const PAUSE: VirtualDuration = VirtualDuration::from_micros(100);
 
-/// Network wire with its client.
+/// Wire with one client, which sends a stream or requests.
 #[derive(Debug)]
 pub(super) struct SingleClientWire {
     load: WireTraffic,

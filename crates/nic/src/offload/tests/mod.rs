@@ -20,7 +20,7 @@ pub(super) fn parsed(frame: &[u8]) -> FrameHeaders {
     FrameHeaders::parse(frame)
 }
 
-/// Prepares a packet for cutting as its first data descriptor and its context request.
+/// Creates the segmenter of a packet, as its first data descriptor and its context request.
 pub(super) fn segmenter<'a>(
     packet: &'a [u8],
     data: &AdvancedDataDescriptor,
@@ -29,7 +29,7 @@ pub(super) fn segmenter<'a>(
     Segmenter::new(packet, &request(data.into(), context), context.mss, TcpFlagMasks::DEFAULT)
 }
 
-/// Returns a data descriptor and a context descriptor with arbitrary contents.
+/// Parses random bytes as a data descriptor and a context descriptor, after setting their types.
 pub(super) fn descriptors(
     mut data: [u8; 16],
     mut context: [u8; 16],

@@ -11,7 +11,8 @@ use i82576::descriptor::rx::status::{IPCS, IPE, L4CS, L4E, UDPCS};
 use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
 use offload::crc::crc32c;
 
-/// A frame with the lengths of its headers, and the offset of its transport checksum.
+/// A frame with one combination of headers, the context that gives their lengths, and the range of its transport
+/// checksum.
 struct HeaderCombination {
     frame: Vec<u8>,
     context: AdvancedContextDescriptor,
@@ -26,7 +27,8 @@ fn sctp() -> Vec<u8> {
     packet
 }
 
-/// Returns frames with all combinations of headers.
+/// Returns a frame for each combination of IP version, transport, number of VLAN tags, and IP options or extension
+/// headers.
 fn all() -> Vec<HeaderCombination> {
     let mut all = Vec::new();
     for (six, l4, segment) in [
@@ -75,7 +77,7 @@ fn nested(six: bool, l4: L4PacketType, segment: &[u8], tags: usize, extended: bo
     HeaderCombination { frame, context, six, field: at + field.start..at + field.end }
 }
 
-/// Returns the status bits of the checksums: verified, and wrong.
+/// Returns the checksum bits in a received frame's status: the verified checksums, and the wrong ones.
 fn told(frame: &[u8]) -> (u32, u32) {
     let status = classify(frame, &parsed(frame), u32::MAX, None).status;
     (status & (IPCS | L4CS | UDPCS), status & (IPE | L4E))
@@ -96,7 +98,7 @@ fn checksums_are_verified_behind_vlan_tags_and_ip_options() {
     }
 }
 
-/// Returns the seed that makes the transport checksum right: the folded sum of the bytes that are not summed.
+/// Returns the value that a driver leaves in the transport checksum field: the folded sum of the pseudo header.
 fn seed(nested: &HeaderCombination) -> u16 {
     let headers = parsed(&nested.frame);
     let packet = &nested.frame[headers.l3_offset..];

@@ -1,5 +1,5 @@
-//! Tests that the quick check of a plain frame and the complete parse find the same, where the quick check finds
-//! anything.
+//! Tests that the quick check of a frame finds the same descriptor fields as the complete parse, if it finds a plain
+//! frame.
 
 use super::frames::{built, ipv4, link, tcp4, udp4};
 use super::parsed;
@@ -29,7 +29,8 @@ fn glance(frame: &[u8], control: u32, seal: Option<TrustedChecksum>) -> Option<F
     Some(FrameContents { packet_type, status: status & !(DD | status::EOP) })
 }
 
-/// Examines the head of a frame and sums up the rest, as a burst does. Returns `None` if the frame is not plain.
+/// Returns the properties of a plain frame by its first 64 bytes and the sum of the rest, as a burst finds them.
+/// Returns `None` if the frame is not plain.
 fn in_a_burst(frame: &[u8]) -> Option<plain::PlainFrameKind> {
     let (mut head, within) = ([0; 64], frame.len().min(64));
     head[..within].copy_from_slice(&frame[..within]);
@@ -86,7 +87,7 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Draws a sealed checksum of a frame, right or wrong.
+/// Draws a sending card's checksum of a frame, right or wrong, or no checksum.
 fn seal() -> impl Strategy<Value = Option<TrustedChecksum>> {
     let transport = prop_oneof![
         (0..1u8).prop_map(|_| TransportProtocol::Tcp),

@@ -27,7 +27,8 @@ const SUMS: AdvancedDataDescriptor = AdvancedDataDescriptor {
     payload_length: 0,
 };
 
-/// Returns a frame, its context, the seed that a driver leaves in the checksum field, and that field's offset.
+/// Returns a frame of transport and IP version `kind`, its context, the seed that a driver leaves in the checksum
+/// field, and that field's offset.
 fn packet(kind: u8, payload: &[u8]) -> (Vec<u8>, AdvancedContextDescriptor, u16, usize) {
     let (frame, ip_length, l4, protocol, l4_length, field) = match kind {
         0 => (tcp4(payload), 20, L4PacketType::Tcp, 6, 20, 16),
@@ -54,7 +55,7 @@ fn packet(kind: u8, payload: &[u8]) -> (Vec<u8>, AdvancedContextDescriptor, u16,
     (frame, context, seed, start + field)
 }
 
-/// Returns the status bits of a padded frame's descriptor, with its sealed checksum and without.
+/// Returns the descriptor status of a padded frame when the sender's checksum is trusted, and when it is verified.
 fn told(frame: &[u8], sealed: Option<TrustedChecksum>) -> (u32, u32) {
     let mut frame = frame.to_vec();
     frame.resize(frame.len().max(60), 0);
@@ -94,7 +95,7 @@ fn senders_checksum_offsets_move_with_the_frame_start() {
     assert_eq!(seal.before(4).behind(4), seal);
 }
 
-/// Draws a number that is right, nearly right, or arbitrary.
+/// Draws the number `right`, a number that differs in one bit, or an arbitrary one.
 fn around(right: u16) -> impl Strategy<Value = u16> {
     prop_oneof![6 => Just(right), 1 => any::<u16>(), 1 => Just(0), 1 => Just(0xffff), 1 => Just(right ^ 1)]
 }

@@ -10,12 +10,12 @@ use i82576::{MacAddress, PoolIndex};
 use plane::switch::{FrameMetadata, FrameOrigin};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 
-/// Returns one of a few addresses, of which every second is a group address.
+/// Returns the address that ends in `last`: a group address if `last` is odd.
 fn station(last: u8) -> MacAddress {
     MacAddress([2 | last & 1, 0, 0, 0, 0, last])
 }
 
-/// Draws the switch's registers, with filters that are dense enough for hits.
+/// Draws the switch's registers, with enough filters that random frames hit some of them.
 pub(super) fn arbitrary_file() -> impl Strategy<Value = RegisterFile> {
     let plain = |words: usize| proptest::collection::vec(any::<u32>(), words);
     (

@@ -8,11 +8,12 @@ use i82576::bits::{dtxswc, vlvf, vmolr, vmrctl, vt_ctl};
 use i82576::register as r;
 use plane::switch::{FrameMetadata, FrameOrigin, SwitchDecision, SwitchDropReason};
 
-/// Pool 7, which gets the copies and has no other filter.
+/// Bit of pool 7, which gets the copies and has no other filter.
 const WATCHER: u8 = 0x80;
 const TO_WATCHER: u32 = 7 << vmrctl::POOL_SHIFT;
 
-/// Returns a port with pools 0, 1 and 2, no default pool, and mirror rule `i` of some kinds to the watcher.
+/// Returns a port with pools 0, 1 and 2, no default pool, and mirror rule `i` that copies frames of these
+/// kinds to pool 7.
 fn watched(i: u32, kinds: u32) -> PortBuilder {
     port().set(r::VT_CTL, vt_ctl::DIS_DEF_PL).set(r::vmrctl(i), kinds | TO_WATCHER)
 }

@@ -37,7 +37,7 @@ const C_BIT: u8 = 4;
 /// Number of VFs. The last pool is the PF's.
 const VFS: u8 = 7;
 
-/// A port under construction.
+/// Registers of a tested port, which the methods fill with addresses, pool options and VLANs.
 struct PortBuilder {
     file: RegisterFile,
     addresses: u32,
@@ -62,7 +62,7 @@ fn port() -> PortBuilder {
     pools().mac(0, A).mac(1, B).mac(2, C).pool(0, accept).pool(1, accept).pool(2, accept)
 }
 
-/// Returns a port without VMDq.
+/// Returns a port without VMDq that has the address A.
 fn single() -> PortBuilder {
     let mut port = PortBuilder { file: RegisterFile::new(), addresses: 0, vlans: 0 };
     port.file.set(r::RCTL, rctl::EN);
@@ -99,7 +99,7 @@ impl PortBuilder {
         self.set(r::RCTL, rctl::VFE).set(r::vfta(id / 32), 1 << (id % 32))
     }
 
-    /// Decides on a frame, without the exactness of its filters ([`PortBuilder::is_inexact`]).
+    /// Returns the switch's decision on a frame, without the flag for inexact filters ([`PortBuilder::is_inexact`]).
     fn decide(&self, frame: FrameMetadata) -> SwitchDecision {
         SwitchDecision { inexact: false, ..load(&self.file, VFS).0.decide(&frame) }
     }
@@ -108,12 +108,12 @@ impl PortBuilder {
         load(&self.file, VFS).0.decide(&frame(FrameOrigin::Uplink, PEER, dst)).inexact
     }
 
-    /// Sends a frame from the wire to `dst`.
+    /// Returns the switch's decision on a frame from the wire to `dst`.
     fn wire(&self, dst: &str) -> SwitchDecision {
         self.decide(frame(FrameOrigin::Uplink, PEER, dst))
     }
 
-    /// Sends a frame from pool 0 to `dst`.
+    /// Returns the switch's decision on a frame from pool 0, with its address A, to `dst`.
     fn a_sends(&self, dst: &str) -> SwitchDecision {
         self.decide(frame(sender(0), A, dst))
     }

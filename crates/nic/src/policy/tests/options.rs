@@ -1,4 +1,4 @@
-//! Options of delivery: stripping of tags, and RSS.
+//! Tests the options of delivery to a pool: stripping of VLAN tags, and RSS.
 
 use super::{PortBuilder, VFS, port, single};
 use crate::policy::{self, load};

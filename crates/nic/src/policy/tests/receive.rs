@@ -1,4 +1,4 @@
-//! Pools that receive a frame from the wire.
+//! Tests the choice of the pools that receive a frame from the wire.
 
 use super::{A, A_BIT, B, B_BIT, BROADCAST, C, C_BIT, GROUP, PEER, copies, dropped, frame, port, to};
 use i82576::PoolIndex;

@@ -34,14 +34,14 @@ fn exact(file: &RegisterFile, mac: MacAddress) -> u8 {
     mine.fold(0, |set, (_, high)| set | (high >> rah::POOLSEL_SHIFT) as u8)
 }
 
-/// Returns the address's bit in a 4096-bit table, by the hash function of Linux igb.
+/// Returns true if the address's bit in a 4096-bit hash table is set, by the hash function of Linux igb.
 fn hashed(file: &RegisterFile, table: fn(u32) -> u32, mac: MacAddress) -> bool {
     let shift = [4, 5, 6, 8][(file.get(r::RCTL) >> rctl::MO_SHIFT & 3) as usize];
     let hash = (u32::from(mac.0[4]) >> (8 - shift) | u32::from(mac.0[5]) << shift) & 0xfff;
     on(file, table(hash >> 5), 1 << (hash & 31))
 }
 
-/// Selects pools by address (steps 1 to 3).
+/// Returns the pools that a frame's destination address selects (steps 1 to 3).
 fn by_address(file: &RegisterFile, frame: &FrameMetadata) -> u8 {
     let default = match file.get(r::VT_CTL) {
         control if control & vt_ctl::DIS_DEF_PL != 0 => 0,
@@ -71,7 +71,7 @@ fn by_address(file: &RegisterFile, frame: &FrameMetadata) -> u8 {
     }
 }
 
-/// Returns the VLAN filters of a tag.
+/// Returns the enabled VLAN filters (VLVF) of a tag's VLAN.
 fn filters(file: &RegisterFile, tag: u16) -> impl Iterator<Item = u32> {
     let named = move |f: &u32| f & vlvf::VLANID_EN != 0 && f & vlvf::VLANID_MASK == u32::from(tag & 0xfff);
     (0..32).map(|i| file.get(r::vlvf(i))).filter(named)
@@ -82,7 +82,7 @@ fn members(file: &RegisterFile, tag: u16) -> u8 {
     filters(file, tag).fold(0, |set, f| set | (f >> vlvf::POOLSEL_SHIFT) as u8)
 }
 
-/// Selects pools by VLAN (step 4).
+/// Returns the pools that a frame's VLAN permits (step 4).
 fn by_vlan(file: &RegisterFile, vlan: Option<u16>) -> u8 {
     let Some(tag) = vlan else {
         return if on(file, r::RCTL, rctl::VFE) { with(file, vmolr::AUPE) } else { 0xff };
@@ -141,7 +141,8 @@ fn decide(file: &RegisterFile, frame: &FrameMetadata) -> (u8, bool) {
     (pools, !(wire || local || known && wanted != 0))
 }
 
-/// Opens the gates that would drop most arbitrary frames, so that the other rules decide.
+/// Enables reception, loopback and replication: registers that would otherwise drop most arbitrary frames before the
+/// other rules decide.
 fn open(file: &mut RegisterFile) {
     file.update(r::RCTL, 0, rctl::EN);
     file.update(r::DTXSWC, 0xffff, dtxswc::LOOPBACK_EN);

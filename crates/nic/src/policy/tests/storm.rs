@@ -29,7 +29,8 @@ fn control(drop: u32) -> StormFixture {
 }
 
 impl StormFixture {
-    /// Loads storm control from the registers, acts on it, and writes its status back.
+    /// Loads storm control from the registers, calls `act` with it, and writes its status back to the
+    /// registers.
     fn with<T>(&mut self, act: impl FnOnce(&mut StormState) -> T) -> T {
         let mut storm = storm::load(&self.file, self.began);
         let result = act(&mut storm);
@@ -43,7 +44,7 @@ impl StormFixture {
         self.with(|storm| storm.admits(dst, known, length))
     }
 
-    /// Sends `frames` frames to `dst`, and returns the number that passes.
+    /// Returns how many of `frames` frames of one block to `dst` storm control admits.
     fn send(&mut self, frames: usize, dst: &str) -> usize {
         (0..frames).filter(|_| self.admits(dst, ONE)).count()
     }

@@ -1,4 +1,4 @@
-//! Receivers of frames that pools send, and the frames that are dropped.
+//! Tests the receivers of frames that pools send, and the frames that the switch drops.
 
 use super::{
     A, A_BIT, B, B_BIT, BROADCAST, C, C_BIT, GROUP, PEER, VFS, copies, dropped, frame, out, port, ports,

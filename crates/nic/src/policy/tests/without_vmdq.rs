@@ -1,4 +1,4 @@
-//! The switch without VMDq: the port is a single pool.
+//! Tests the switch without VMDq, when the port is a single pool.
 
 use super::{A, B, BROADCAST, GROUP, PEER, dropped, frame, out, sender, single, to};
 use i82576::bits::rctl;

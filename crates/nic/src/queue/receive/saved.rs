@@ -11,8 +11,8 @@ use i82576::descriptor::SIZE;
 use i82576::descriptor::rx::PostedRxDescriptor;
 use serde::{Deserialize, Serialize};
 
-/// Saved form of a queue: its unused descriptors. Between two polls no filled descriptor is pending, since a poll ends with
-/// the write-back; only a ring that has faulted keeps some, which are never written.
+/// Saved form of a receive queue: its unused descriptors. Between two polls no filled descriptor is pending, since a
+/// poll ends with the write-back; only a ring that has faulted keeps some, which are never written.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "SavedReceive")]
 pub(super) struct SavedReceive {

@@ -1,4 +1,5 @@
-//! Descriptors for the bursts of `rings`: those of plain frames that come next, contexts left out, and those whose frames have left.
+//! Descriptors of plain frames for the bursts of `rings`: the next ones, without contexts, and the write-back of those
+//! whose frames have left.
 
 use super::TransmitQueue;
 use super::upcoming::{BurstDescriptors, second};
@@ -13,9 +14,10 @@ use pcie::{Bus, DmaFault, MemoryHint};
 use rings::Ring;
 
 impl TransmitQueue {
-    /// Returns up to `most` data descriptors that come next, fetched in a burst; none while a packet waits, or
-    /// is dropped up to its end, and none if the ring cannot be read: [`TransmitQueue::take`] finds out. The ring was opened
-    /// after the queue's registers were written the last time.
+    /// Returns up to `most` data descriptors of the next plain frames, from one fetched burst. There are none while a
+    /// packet waits between segments or is dropped up to its end. If the ring cannot be read there are none:
+    /// [`TransmitQueue::take`] then finds the fault. The ring was opened after the queue's registers were written the
+    /// last time.
     ///
     /// # Errors
     /// [`DmaFault`] if descriptors cannot be given back; the queue then stays silent until it is set up anew.
@@ -50,7 +52,8 @@ impl TransmitQueue {
         Ok(&upcoming.raw[..upcoming.count.min(most)])
     }
 
-    /// Passes the descriptors of the first `count` frames of [`TransmitQueue::next_plain`], which has found what is `upcoming`.
+    /// Adds the descriptors of the first `count` frames of [`TransmitQueue::next_plain`], which have left, to the
+    /// write-back batch. `upcoming` is from the same call.
     pub(crate) fn pass_plain(&mut self, count: usize, upcoming: &BurstDescriptors) {
         let BurstDescriptors { first, ends, .. } = *upcoming;
         if !upcoming.copied {
@@ -68,8 +71,8 @@ impl TransmitQueue {
         }
     }
 
-    /// Returns the checksums that a data descriptor of [`TransmitQueue::next_plain`] asks for, and the headers that its context
-    /// describes.
+    /// Returns the checksums that data descriptor `at` of [`TransmitQueue::next_plain`] requests, and the headers that
+    /// its context describes.
     pub(crate) fn request(&self, at: usize, upcoming: &BurstDescriptors) -> Option<OffloadRequest> {
         if upcoming.copied {
             return upcoming.requests.get(at).copied();

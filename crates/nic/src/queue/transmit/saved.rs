@@ -1,4 +1,4 @@
-//! The saved state of a transmit queue. Its registers are saved with all others.
+//! Saved form of a transmit queue. Its registers are saved with the register file.
 
 use super::TransmitQueue;
 use crate::damaged::InvalidStateError;
@@ -15,7 +15,7 @@ use plane::frame::HEADROOM;
 use rings::{CopiedPacket, HeldPacket};
 use serde::{Deserialize, Serialize};
 
-/// Saved queue: the fetched descriptors, without the room for more.
+/// Saved form of a transmit queue, with its fetched descriptors and its unfinished packet.
 #[derive(Serialize, Deserialize)]
 pub(super) struct SavedTransmit {
     queue: QueueIndex,
@@ -28,7 +28,7 @@ pub(super) struct SavedTransmit {
     held: Option<SavedHeldPacket>,
 }
 
-/// A packet of which segments wait: its own bytes and no others.
+/// Saved form of a packet that waits between two of its segments.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "SavedPacket")]
 struct SavedHeldPacket {

@@ -1,4 +1,4 @@
-//! Descriptors that come next in a transmit queue, as a burst takes them.
+//! Next descriptors of a transmit queue, as a burst of plain frames takes them.
 
 use crate::offload::transmit::request;
 use crate::queue::BURST;
@@ -7,11 +7,11 @@ use i82576::descriptor::orders::RawDataDescriptor;
 use i82576::descriptor::tx::{AdvancedContextDescriptor, AnyTxDescriptor, parse, summed_length};
 use offload::OffloadRequest;
 
-/// Descriptors that come next in a transmit queue. Linux puts a context before each packet that asks for checksums. If the first is a
-/// context, the data descriptors are copied here, so that a burst sees frames alone.
+/// Next descriptors of a transmit queue for a burst of plain frames. Linux puts a context before each packet that asks
+/// for checksums. If the first is a context, the data descriptors are copied here, so that a burst sees frames alone.
 #[derive(Debug, Clone)]
 pub(crate) struct BurstDescriptors {
-    /// Index of the first descriptor in the queue's burst.
+    /// Index of the first of these descriptors in the queue's fetched burst.
     pub(super) first: usize,
     /// True if data descriptors were copied.
     pub(super) copied: bool,
@@ -31,8 +31,8 @@ impl Default for BurstDescriptors {
 }
 
 impl BurstDescriptors {
-    /// Copies the data descriptors of plain frames, up to the first descriptor of another packet. `contexts` are those in effect
-    /// before the first descriptor.
+    /// Copies the data descriptors of plain frames, up to the first descriptor of another packet. `contexts` are the
+    /// queue's contexts in effect before the first descriptor.
     pub(super) fn copy(&mut self, descriptors: &[[u8; SIZE]], mut contexts: [AdvancedContextDescriptor; 2]) {
         for (raw, end) in descriptors.iter().zip(1..) {
             if summed_length(second(raw)).is_some() {

@@ -10,7 +10,8 @@ use pcie::Function::{Pf, Vf};
 use pcie::capability::sriov;
 use pcie::config::offset;
 
-/// Asserts that all requests since the last call carry the id of one of `functions`, and that none faulted.
+/// Asserts that all memory requests since the last call carry the requester id of one of `functions`, and that none
+/// faulted.
 #[track_caller]
 fn expect_names(bench: &mut CardFixture, functions: &[pcie::Function]) {
     let log = core::mem::take(&mut bench.world.bus.log);

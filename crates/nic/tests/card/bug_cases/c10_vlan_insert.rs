@@ -5,7 +5,8 @@ use i82576::bits::ctrl;
 use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor};
 use i82576::register as r;
 
-/// Sends a packet in two descriptors with or without a request for the context's tag 7, and returns the frame.
+/// Sends a packet in two descriptors, of which the `first` and the `last` may request the context's tag 7.
+/// Returns the frame on the wire.
 fn sent(first: bool, last: bool) -> Vec<u8> {
     let mut bench = CardFixture::new(1);
     bench.pf().clear(r::CTRL, ctrl::VME);

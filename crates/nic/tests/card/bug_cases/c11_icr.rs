@@ -6,7 +6,7 @@ use i82576::bits::{gpie, icr};
 use i82576::register as r;
 use pcie::Function::Pf;
 
-/// Returns a card with MSI-X whose other causes are on vector 0, without auto-clear.
+/// Returns a card whose PF uses MSI-X, with the causes of ICR on vector 0, and bits `gpie` in GPIE.
 fn bench(gpie: u32) -> CardFixture {
     let mut bench = CardFixture::new(1);
     bench.pf().write(r::GPIE, gpie::MULTIPLE_MSIX | gpie);

@@ -8,7 +8,7 @@ use i82576::descriptor::rx::{packet_type, status};
 use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor};
 use i82576::register as r;
 
-/// Returns a card that uses outer tags of type 0x88a8.
+/// Returns a card that expects outer tags of type 0x88a8, and whose VF 0 has running rings.
 fn bench() -> CardFixture {
     let mut bench = CardFixture::new(2);
     bench.vf(0).start();

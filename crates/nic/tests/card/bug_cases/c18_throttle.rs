@@ -7,7 +7,8 @@ use i82576::bits::eitr;
 use i82576::register::vf;
 use pcie::Function::Vf;
 
-/// Returns a card with one VF whose vector 1 has just fired at 1 ms, with this interval in microseconds.
+/// Returns a card with one VF whose vector 1 has an EITR interval in microseconds and has just sent its message, at 1
+/// ms.
 fn fired(interval: u32) -> CardFixture {
     let mut bench = CardFixture::new(1);
     bench.wait_us(1000);

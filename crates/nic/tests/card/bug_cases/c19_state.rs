@@ -11,7 +11,7 @@ use i82576::phy::{self, control};
 use i82576::register::{self as r, vf};
 use pcie::Function::{self, Vf};
 
-/// Returns the card and its clone; the clone is checked after the card has continued.
+/// Returns the card and its clone.
 fn both(bench: CardFixture) -> [CardFixture; 2] {
     [bench.clone(), bench]
 }
@@ -103,7 +103,7 @@ fn copied_card_keeps_the_time_of_a_delayed_interrupt() {
     }
 }
 
-/// Memory requests, messages and frames of a card.
+/// Memory requests of a card, its MSI-X messages, and its frames on the wire.
 type CardTrace = (Vec<MemoryRequest>, Vec<(Function, u16)>, Vec<Vec<u8>>);
 
 /// Sends, receives, throttles or polls, in turn by `step`. Most steps end while frames wait in the card.

@@ -4,7 +4,8 @@ use crate::common::{CardFixture, mac, plain, tagged};
 use i82576::bits::{dtxswc, icr, rctl, vlvf};
 use i82576::register as r;
 
-/// Sends `frame` from VF 1, which is checked and a member of VLAN 5. Returns the number of frames on the wire, and WVBR.
+/// Sends `frame` from VF 1, a member of VLAN 5, under the anti-spoofing bits `check` of DTXSWC. Returns the number of
+/// frames on the wire, and WVBR.
 fn sent(check: u32, frame: &[u8]) -> (usize, u32) {
     let mut bench = CardFixture::new(2);
     bench.pf().write(r::DTXSWC, dtxswc::LOOPBACK_EN | check);

@@ -12,7 +12,8 @@ const GROUP_HASH: u32 = 0xfb0;
 /// Bits 47:36 of 02:00:00:00:00:09.
 const UNICAST_HASH: u32 = 0x090;
 
-/// Returns true if VF 0 with these VMOLR options gets a frame from the wire to `dst`.
+/// Returns true if VF 0 with these VMOLR options gets a frame from the wire to `dst`. With `hashes` both hash
+/// tables have a bit set.
 fn gets(options: u32, hashes: bool, dst: MacAddress) -> bool {
     let mut bench = CardFixture::new(1);
     bench.vf(0).start();

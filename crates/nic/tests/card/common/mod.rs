@@ -1,5 +1,5 @@
-//! The bench: the card, memory for each function, a clock that tests move, and a PF that sets the port up with plain
-//! register writes. No driver runs on it.
+//! Fixture of the tests: a card, memory for each function, a clock that tests move, and a port set up by plain register
+//! writes. No driver runs on it.
 
 mod frames;
 mod pages;
@@ -25,13 +25,13 @@ use pcie::pages::GuestPages;
 use pcie::{ConfigAccess, Function};
 use rings::RingPositions;
 
-/// Address of the port.
+/// MAC address of the port.
 pub(crate) const PORT: MacAddress = MacAddress([0x02, 0, 0, 0, 0, 0xff]);
 /// VMOLR options of a pool at the start of a test: untagged frames, broadcast, multicast hits, any length.
 pub(crate) const POOL: u32 =
     vmolr::STRCRC | vmolr::AUPE | vmolr::BAM | vmolr::ROMPE | vmolr::LPE | i82576::ids::MAX_FRAME as u32;
 
-/// The card on the bench.
+/// A card with its surroundings, a clock that tests move, and the positions of software in its rings.
 #[derive(Clone)]
 pub(crate) struct CardFixture {
     pub(crate) nic: Nic,
@@ -43,7 +43,7 @@ pub(crate) struct CardFixture {
     mapped: Vec<(u8, MappedPages)>,
 }
 
-/// Registers and rings of a function.
+/// Access of a test, as a function's software, to the function's registers, rings and memory.
 pub(crate) struct TestFunction<'a> {
     bench: &'a mut CardFixture,
     function: Function,
@@ -62,7 +62,7 @@ fn slot(function: Function) -> usize {
 }
 
 impl CardFixture {
-    /// Creates a card after power-on, with the link up and bus mastering of the PF on.
+    /// Creates a card after power-on, without VFs, with the link up and bus mastering of the PF on.
     pub(crate) fn bare() -> Self {
         Self::powered(nic::NicConfig { mac: PORT, iov: true, loopback: None })
     }
@@ -92,7 +92,8 @@ impl CardFixture {
         }
     }
 
-    /// Creates a card with `vfs` VFs that reach each other and the wire. Pool `vfs` is the PF's, which uses MSI-X.
+    /// Creates a card with `vfs` VFs that can send to each other and to the wire. Pool `vfs` is the PF's, which uses
+    /// MSI-X.
     pub(crate) fn new(vfs: u8) -> Self {
         Self::with_loopback(vfs, None)
     }
@@ -224,19 +225,19 @@ impl TestFunction<'_> {
         }
     }
 
-    /// Sets bits of a plain register.
+    /// Sets bits of a register by a read and a write.
     pub(crate) fn set(&mut self, offset: u32, bits: u32) {
         let value = self.read(offset);
         self.write(offset, value | bits);
     }
 
-    /// Clears bits of a plain register.
+    /// Clears bits of a register by a read and a write.
     pub(crate) fn clear(&mut self, offset: u32, bits: u32) {
         let value = self.read(offset);
         self.write(offset, value & !bits);
     }
 
-    /// Writes receive address `i` with its pools.
+    /// Writes receive address `i` (RAL, RAH) with the pools that it selects.
     pub(crate) fn set_address(&mut self, i: u32, mac: MacAddress, pools: u32) {
         let (low, high) = mac.to_words();
         self.write(r::ral(i), low);

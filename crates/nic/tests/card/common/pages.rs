@@ -10,7 +10,7 @@ use pcie::Function;
 use pcie::pages::GuestPages;
 use std::cell::{Cell, RefCell};
 
-/// Memory for the mapped pages.
+/// Memory of a VF's mapped pages, by dword.
 #[derive(Clone)]
 pub(crate) struct TestPages(RefCell<Vec<u32>>);
 
@@ -46,10 +46,10 @@ impl GuestPages for TestPages {
     }
 }
 
-/// Pages whose guest stores to registers between two loads by the card.
+/// Mapped pages whose guest makes `stores` between two loads by the card.
 struct RacingPages<'a> {
     pages: &'a TestPages,
-    /// Loads by the card before the guest's stores.
+    /// Number of loads by the card that are left before the guest's stores.
     loads: Cell<usize>,
     stores: &'a [(u32, u32)],
 }
@@ -83,14 +83,14 @@ impl CardFixture {
         self.mapped.push((vf, MappedPages { pages, doorbells }));
     }
 
-    /// Has another card or process take over the VFs' pages with their published values.
+    /// Has the card take over the VFs' mapped pages with their published values, as a successor does.
     pub(crate) fn adopt_pages(&mut self) {
         for (vf, mapped) in &mut self.mapped {
             mapped.doorbells = Doorbells::adopt(&self.nic, index(*vf), self.now);
         }
     }
 
-    /// Has a new card take over the VFs' pages and publish its own values.
+    /// Has the card take over the VFs' mapped pages and publish its own values, as a new card does.
     pub(crate) fn renew_pages(&mut self) {
         for (vf, mapped) in &mut self.mapped {
             mapped.doorbells = Doorbells::renew(&self.nic, index(*vf), &mapped.pages, self.now);
@@ -103,7 +103,7 @@ impl CardFixture {
         mapped.filter(|_| MAPPED.contains(&offset)).map(|(_, mapped)| &mapped.pages)
     }
 
-    /// Applies the guest's stores to the mapped pages. Returns true if there were any.
+    /// Has the card read the mapped pages and apply the guests' stores. Returns true if there were any.
     pub(crate) fn look(&mut self) -> bool {
         let mut any = false;
         for (_, MappedPages { pages, doorbells }) in &mut self.mapped {
@@ -115,7 +115,8 @@ impl CardFixture {
         any
     }
 
-    /// Applies the guest's stores while the guest makes `stores` after `loads` loads by the card, and polls.
+    /// Has the card read the mapped pages while the guest makes `stores` after the card's first `loads` loads. Then
+    /// polls the card.
     pub(crate) fn poll_while(&mut self, loads: usize, stores: &[(u32, u32)]) {
         for (_, MappedPages { pages, doorbells }) in &mut self.mapped {
             let racing = RacingPages { pages, loads: Cell::new(loads), stores };
@@ -124,14 +125,15 @@ impl CardFixture {
         self.nic.poll(self.now, self.budget, &mut self.world.bus, &mut self.world.wire);
     }
 
-    /// Publishes the registers in the mapped pages.
+    /// Has the card publish its registers in the mapped pages.
     pub(crate) fn show(&mut self) {
         for (_, MappedPages { pages, doorbells }) in &mut self.mapped {
             self.nic.publish_registers(doorbells, pages, self.now);
         }
     }
 
-    /// Makes a register access that traps.
+    /// Makes a trapped register access, as a port does: after a read of the mapped pages, and before the registers are
+    /// published.
     pub(super) fn hear<T>(&mut self, access: impl FnOnce(&mut Nic, Time) -> T) -> T {
         self.look();
         let answer = access(&mut self.nic, self.now);

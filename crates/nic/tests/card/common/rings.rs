@@ -1,4 +1,4 @@
-//! A function's rings on the bench: its software writes descriptors to memory, rings doorbells, and reads results.
+//! Rings of a function, as its software uses them: it writes descriptors to memory, rings doorbells, and reads results.
 //! Each function uses the first queue pair of its pool, with 2 KiB receive buffers.
 
 use super::{BASE, CardFixture, SIZE, TestFunction, index, slot};
@@ -21,7 +21,7 @@ const HEADER: u64 = 1024;
 /// Number of descriptors in a ring, unless a test chooses another number.
 pub(crate) const RING: u32 = 64;
 
-/// Positions of software in its rings.
+/// Sizes of a function's two rings, and the positions of its software in them.
 #[derive(Clone, Copy)]
 pub(crate) struct RingPositions {
     pub(crate) rx_count: u32,
@@ -38,7 +38,7 @@ impl Default for RingPositions {
     }
 }
 
-/// A received frame: its bytes and its descriptors.
+/// A received frame: its bytes, and the descriptors that the card has written back for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReceivedFrame {
     pub(crate) bytes: Vec<u8>,
@@ -46,13 +46,13 @@ pub(crate) struct ReceivedFrame {
 }
 
 impl ReceivedFrame {
-    /// Returns the last descriptor, which has the status.
+    /// Returns the frame's last descriptor, which has its status.
     pub(crate) fn last(&self) -> &AdvancedRxWriteBack {
         self.parts.last().unwrap()
     }
 }
 
-/// Returns the address of packet buffer `i`.
+/// Returns the bus address of the packet buffer of receive descriptor `i`.
 pub(crate) fn buffer(i: u32) -> Iova {
     BUFFERS + u64::from(i) * BUFFER
 }
@@ -88,7 +88,7 @@ fn in_header_buffer(first: &AdvancedRxWriteBack, control: u32) -> usize {
     }
 }
 
-/// Returns the address of the head write-back.
+/// Returns the bus address to which tests have the transmit head written back.
 pub(crate) fn head_address() -> Iova {
     HEAD
 }
@@ -133,8 +133,8 @@ impl TestFunction<'_> {
         &mut self.bench.rings[slot(self.function)]
     }
 
-    /// Sets up both rings and posts all receive descriptors. A VF also gets its vectors: transmit 0, receive 1, mailbox 2,
-    /// auto-cleared and unmasked.
+    /// Sets up the receive and the transmit ring and posts all receive descriptors. A VF also gets its vectors:
+    /// transmit 0, receive 1, mailbox 2, auto-cleared and unmasked.
     pub(crate) fn start(&mut self) {
         self.start_sized(RING, RING);
     }
@@ -215,7 +215,7 @@ impl TestFunction<'_> {
         self.bench.world.bus.memory(self.function)[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Copies bytes to a free address for transmit descriptors, and returns it.
+    /// Copies bytes to a free part of the function's memory, and returns its bus address for a transmit descriptor.
     pub(crate) fn place(&mut self, bytes: &[u8]) -> Iova {
         let at = self.rings().frames;
         let next = at + bytes.len() as u64;
@@ -225,7 +225,7 @@ impl TestFunction<'_> {
         at
     }
 
-    /// Writes a descriptor at the tail without a doorbell, and returns its index.
+    /// Writes a transmit descriptor at the tail without a doorbell, and returns its ring index.
     pub(crate) fn put(&mut self, raw: [u8; DESCRIPTOR]) -> u32 {
         let rings = *self.rings();
         self.poke(TX_RING + u64::from(rings.tx_tail) * DESCRIPTOR as u64, &raw);
@@ -239,7 +239,7 @@ impl TestFunction<'_> {
         self.write(offset, tail);
     }
 
-    /// Writes descriptors to the ring, rings the doorbell, and polls.
+    /// Writes transmit descriptors to the ring, rings the doorbell, and polls the card.
     pub(crate) fn transmit(&mut self, descriptors: &[[u8; DESCRIPTOR]]) {
         for raw in descriptors {
             self.put(*raw);
@@ -248,7 +248,7 @@ impl TestFunction<'_> {
         self.bench.poll();
     }
 
-    /// Sends a frame from one buffer.
+    /// Sends a frame in one transmit descriptor, and polls the card.
     pub(crate) fn send(&mut self, frame: &[u8]) {
         let address = self.place(frame);
         self.transmit(&[packet(address, frame.len() as u16).emit()]);

@@ -12,7 +12,7 @@ pub(crate) const BASE: Iova = 0x1_0000;
 /// Size of each function's memory, bytes.
 pub(crate) const SIZE: usize = 2 << 20;
 
-/// A memory request, and its result.
+/// A memory request of the card, and its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct MemoryRequest {
     pub(crate) function: Function,
@@ -22,15 +22,15 @@ pub(crate) struct MemoryRequest {
     pub(crate) fault: bool,
 }
 
-/// Memory of the functions, and messages of the card.
+/// Bus of the tests: the functions' memory, and a log of the card's memory requests, messages and pin changes.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct TestBus {
     memory: Vec<(Function, Vec<u8>)>,
     pub(crate) log: Vec<MemoryRequest>,
     pub(crate) msix: Vec<(Function, u16)>,
-    /// MSI messages sent.
+    /// Functions in whose name an MSI message was sent, in order.
     pub(crate) msi: Vec<Function>,
-    /// Changes of the PF's pin, in order.
+    /// Changes of the PF's interrupt pin, in order; true is raised.
     pub(crate) pin: Vec<bool>,
 }
 
@@ -41,11 +41,11 @@ pub(crate) struct ListWire {
     pub(crate) outgoing: Vec<Vec<u8>>,
     /// True if the wire takes uncut packets, and cuts them as Linux does.
     pub(crate) cuts: bool,
-    /// Uncut packets that the wire has taken.
+    /// Number of uncut packets that the wire has taken.
     pub(crate) uncut: usize,
 }
 
-/// Surroundings of the card.
+/// Surroundings of the card: its bus and its wire.
 #[derive(Clone)]
 pub(crate) struct CardSurroundings {
     pub(crate) bus: TestBus,

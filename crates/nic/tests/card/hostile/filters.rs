@@ -7,7 +7,7 @@ use i82576::{QueueIndex, VfIndex};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
-/// Returns the filter registers, with all elements of arrays.
+/// Returns the offsets of the registers of receive filters and time stamps, with all elements of arrays.
 fn registers() -> Vec<u32> {
     let arrays: [fn(u32) -> u32; 7] = [r::etqf, r::ftqf, r::saqf, r::daqf, r::spqf, r::imir, r::imirext];
     let elements = arrays.into_iter().flat_map(|register| (0..8).map(register));
@@ -16,7 +16,7 @@ fn registers() -> Vec<u32> {
     elements.chain(single).chain(timed).chain(i82576::PoolIndex::EVERY.map(r::psrtype)).collect()
 }
 
-/// Draws zero, all ones, or any value: filters match more often with all or none of their bits.
+/// Draws a register value: zero, all ones, or any. Filters match more often with all or none of their bits.
 fn value() -> impl Strategy<Value = u32> {
     prop_oneof![Just(0), Just(u32::MAX), any::<u32>(), (0u32..32).prop_map(|bit| !0 << bit)]
 }

@@ -10,11 +10,11 @@ use i82576::register::vf;
 use pcie::Function::Vf;
 
 const END: u64 = BASE + SIZE as u64;
-/// Memory requests that a poll may make for one queue: the budget's frames with at most 16 descriptors each, and the
-/// requests for rings.
+/// Maximum number of memory requests in a poll for one queue: the budget's frames with at most 16 descriptors each, and
+/// the requests for rings.
 const REQUESTS_A_POLL: usize = 256 * (16 + 4) + 256;
 
-/// Returns a card whose VF 0 is hostile, and whose VFs 1 and 2 have running rings.
+/// Returns a card whose VFs 0 to 2 have running rings. The tests use VF 0 as the hostile one.
 fn bench() -> CardFixture {
     let mut bench = CardFixture::new(3);
     for vf in 0..3 {
@@ -31,7 +31,7 @@ fn tx_at(register: u32) -> u32 {
     vf::TX_BLOCK + register
 }
 
-/// Frames go to and fro between VFs 1 and 2, and every memory request was the right one's.
+/// Asserts that VFs 1 and 2 receive each other's frames, and that none of their memory requests has faulted.
 #[track_caller]
 fn expect_neighbours_well(bench: &mut CardFixture) {
     for (from, to) in [(1, 2), (2, 1)] {

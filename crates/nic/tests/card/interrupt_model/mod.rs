@@ -19,7 +19,8 @@ use proptest::test_runner::Config;
 use rules::{InterruptModel, PollInterrupts};
 use tables::ModelTables;
 
-/// An action of software, of a peer or of time. Numbers of VFs and pools are reduced to those that exist.
+/// An action of PF or VF software, of a peer on the wire, or of time. Numbers of VFs and pools are reduced to those
+/// that exist.
 #[derive(Debug, Clone)]
 enum InterruptAction {
     Read(RegisterView),
@@ -39,7 +40,7 @@ enum InterruptAction {
     Poll,
     Msix(bool),
     Msi(bool),
-    /// Bus mastering and INTx disable of the PF.
+    /// INTx disable and bus mastering of the PF change.
     Command(bool, bool),
     VfMaster(u8, bool),
     /// The MSI-X mask of a vector, or of the function, changes.
@@ -47,7 +48,7 @@ enum InterruptAction {
     MaskAll(Option<u8>, bool),
 }
 
-/// A register in a view of the PF or of a VF.
+/// A register offset in the PF's BAR0, in the PF's window onto a VF, or in a VF's BAR0.
 #[derive(Debug, Clone, Copy)]
 enum RegisterView {
     Pf(u32),
@@ -56,7 +57,7 @@ enum RegisterView {
     Vf(u8, u32),
 }
 
-/// The card, and the model of its interrupts.
+/// The card, the model of its interrupts, and the MSI-X tables that get its messages.
 struct CardAndModel {
     bench: CardFixture,
     model: InterruptModel,
@@ -161,7 +162,7 @@ fn act() -> impl Strategy<Value = InterruptAction> {
     ]
 }
 
-/// Returns the registers that read without an effect, for a card with `vfs` VFs.
+/// Returns the interrupt registers whose reads have no effect, for a card with `vfs` VFs.
 fn harmless(vfs: u8) -> impl Iterator<Item = (Function, u32)> {
     let pf = [r::ICS, r::IMS, r::IMC, r::IAM, r::GPIE, r::IVAR_MISC, r::IAC].into_iter();
     let extended = EXTENDED.into_iter().filter(|at| *at != r::EICR);
@@ -194,7 +195,7 @@ impl CardAndModel {
         pair
     }
 
-    /// Starts a VF's driver in card and model.
+    /// Sets up a VF's rings and vectors in the card, and its vectors in the model.
     fn start(&mut self, vf: u8) {
         self.bench.vf(vf).start();
         self.running[usize::from(vf)] = true;
@@ -298,7 +299,7 @@ impl CardAndModel {
         }
     }
 
-    /// Performs an action between PF and VF: mailbox, reset.
+    /// Performs an action between the PF and VF `n`: a mailbox doorbell of either side, or a reset of the VF.
     fn between(&mut self, act: &InterruptAction, n: u8) {
         if let InterruptAction::RingVf(_) = act {
             // The PF may ring a VF that does not exist.
@@ -363,7 +364,7 @@ impl CardAndModel {
         heard.msix.into_iter().for_each(|message| self.tables.arrives(message));
     }
 
-    /// Asserts that card and model read the same.
+    /// Asserts that card and model have the same values in all interrupt registers whose reads have no effect.
     fn agree(&mut self) {
         for (function, at) in harmless(self.model.vfs) {
             let card = self.bench.nic.read(function, at, self.bench.now);

@@ -1,4 +1,4 @@
-//! Register accesses of the model: the interrupt registers by their offsets.
+//! Register accesses of the interrupt model: the interrupt registers by their offsets.
 
 use super::rules::{InterruptModel, ModelVector, VECTORS};
 use i82576::bits::{eicr, eitr, gpie, icr};
@@ -78,7 +78,7 @@ impl InterruptModel {
         }
     }
 
-    /// Returns IVAR, IVAR_MISC, VTIVAR or VTIVAR_MISC at an offset of the PF.
+    /// Returns the model's IVAR, IVAR_MISC, VTIVAR or VTIVAR_MISC at an offset of the PF.
     fn entries(&mut self, offset: u32) -> Option<&mut u32> {
         let arrays = [
             (&mut self.ivar, 0x1700, 4),
@@ -174,7 +174,8 @@ impl InterruptModel {
         }
     }
 
-    /// Applies one bit of a write, by the PF's name of the register.
+    /// Applies one vector's bit of a write to a vector register, which is named by its offset in the PF's
+    /// BAR0.
     fn vector_write(&mut self, register: u32, vector: usize, bit: bool) {
         match register {
             r::EIAC => self.vectors[vector].auto_clear = bit,

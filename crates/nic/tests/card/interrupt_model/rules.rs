@@ -8,7 +8,7 @@ use pcie::Function::{self, Pf, Vf};
 /// Number of the port's vectors.
 pub(super) const VECTORS: usize = 25;
 
-/// State of a vector.
+/// State of an interrupt vector in the model.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ModelVector {
     /// Bit of the vector in each of EICR (cause), EIMS (mask), EIAC and EIAM.
@@ -16,14 +16,14 @@ pub(super) struct ModelVector {
     pub(super) unmasked: bool,
     pub(super) auto_clear: bool,
     pub(super) auto_mask: bool,
-    /// True if a message is pending, for an event or the end of the mask.
+    /// True if the vector has a pending message, because of an event or of its unmasking.
     pub(super) owes: bool,
     /// EITR without its counter, and the time of the next permitted message, in microseconds.
     pub(super) throttle: u32,
     pub(super) silent_until: u64,
 }
 
-/// Kind of interrupt that the PF uses.
+/// Kind of interrupt that the PF uses, by the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ModelInterruptMode {
     Vectors,
@@ -33,7 +33,7 @@ pub(super) enum ModelInterruptMode {
     Silent,
 }
 
-/// Messages and pin changes of a poll, and the time of the next poll in microseconds.
+/// Messages and pin changes that a poll sends, and the time of the next poll in microseconds.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct PollInterrupts {
     pub(super) msix: Vec<(Function, u16)>,
@@ -42,7 +42,7 @@ pub(super) struct PollInterrupts {
     pub(super) deadline: Option<u64>,
 }
 
-/// State of the model.
+/// State of the interrupt model: vectors, registers, and the PF's single interrupt.
 #[derive(Debug)]
 pub(super) struct InterruptModel {
     pub(super) vfs: u8,
@@ -64,9 +64,9 @@ pub(super) struct InterruptModel {
     pub(super) pin_disabled: bool,
     /// Bus mastering of the VFs, then of the PF.
     pub(super) masters: [bool; 9],
-    /// The PF's vectors had messages of their own in the last poll.
+    /// True if the PF's vectors sent messages of their own (no single interrupt) at the last poll.
     had_vectors: bool,
-    /// The single interrupt: a pending message, and the state of the pin.
+    /// True if the PF's single interrupt has a pending message; `raised` is the state of the pin.
     one_owes: bool,
     raised: bool,
 }
@@ -156,7 +156,8 @@ impl InterruptModel {
         }
     }
 
-    /// Raises the write-back of a descriptor of a pool's first queue. The PF's pool follows those of the VFs.
+    /// Raises the interrupt of a pool's first queue for the write-back of a descriptor. The PF's pool follows those of
+    /// the VFs.
     pub(super) fn queue_event(&mut self, pool: u8, sent: bool) {
         let byte = usize::from(sent);
         if pool < self.vfs {
@@ -232,7 +233,7 @@ impl InterruptModel {
         self.other_events(icr::VMMB);
     }
 
-    /// Polls: sends the pending messages that are permitted.
+    /// Polls the model: returns the pending messages that masks and throttles permit.
     pub(super) fn poll(&mut self, now: u64) -> PollInterrupts {
         let (mut heard, form) = (PollInterrupts::default(), self.form());
         self.follow_form(form);
@@ -243,7 +244,8 @@ impl InterruptModel {
         heard
     }
 
-    /// Follows a change between messages of the PF's vectors and its single interrupt.
+    /// Moves pending messages between the PF's vectors and its single interrupt, if the PF's kind of interrupt has
+    /// changed.
     fn follow_form(&mut self, form: ModelInterruptMode) {
         for vector in (0..VECTORS).filter(|vector| self.owner(*vector).0 == Pf).collect::<Vec<_>>() {
             let vector = &mut self.vectors[vector];
@@ -257,7 +259,7 @@ impl InterruptModel {
         self.had_vectors = form == ModelInterruptMode::Vectors;
     }
 
-    /// Sends the single interrupt: a message for each event, or a level on the pin, throttled by EITR 0.
+    /// Sends the PF's single interrupt: a message for each event, or a level on the pin, throttled by EITR 0.
     fn tell_one(&mut self, form: ModelInterruptMode, now: u64, heard: &mut PollInterrupts) {
         let extended = (0..VECTORS)
             .any(|vector| self.is_pfs(vector) && self.vectors[vector].cause && self.vectors[vector].unmasked);
@@ -286,7 +288,7 @@ impl InterruptModel {
         }
     }
 
-    /// Sends a vector's message, and applies EIAC and EIAM.
+    /// Sends a vector's pending message if it is permitted, and applies EIAC and EIAM.
     fn tell(&mut self, index: usize, now: u64, heard: &mut PollInterrupts) {
         let (function, local) = self.owner(index);
         let ModelVector { cause, unmasked, owes, .. } = self.vectors[index];
@@ -303,8 +305,8 @@ impl InterruptModel {
         vector.unmasked &= !(auto_mask && vector.auto_mask);
     }
 
-    /// Returns true if a vector's interval is over, and starts the next one (EITR bits 14:2). Otherwise the card has to be
-    /// polled at its end.
+    /// Returns true if a vector's throttling interval is over, and starts the next one (EITR bits 14:2). Otherwise the
+    /// interval's end becomes a deadline.
     fn may_speak(&mut self, vector: usize, now: u64, heard: &mut PollInterrupts) -> bool {
         let vector = &mut self.vectors[vector];
         if vector.silent_until > now {

@@ -6,7 +6,7 @@ use pcie::Function::{self, Pf, Vf};
 use pcie::msix::{ENTRY, MsiXControl, MsiXTable};
 use std::collections::BTreeSet;
 
-/// Returns a function's index in the arrays.
+/// Returns a function's index in [`ModelTables`].
 fn slot(function: Function) -> usize {
     match function {
         Vf(n) => usize::from(n),
@@ -14,7 +14,7 @@ fn slot(function: Function) -> usize {
     }
 }
 
-/// Table of a function, and the model of it.
+/// MSI-X table of a function, and the model of its masks and pending bits.
 struct ModelTable {
     table: MsiXTable,
     masked: BTreeSet<u16>,
@@ -22,11 +22,11 @@ struct ModelTable {
     control: MsiXControl,
 }
 
-/// Tables of all functions.
+/// MSI-X tables of VFs 0 to 7 and of the PF.
 pub(super) struct ModelTables([ModelTable; 9]);
 
 impl ModelTable {
-    /// Creates a table with MSI-X enabled and no vector masked.
+    /// Creates an MSI-X table and its model, with MSI-X enabled and no vector masked.
     fn new() -> Self {
         let mut table = MsiXTable::new(super::rules::VECTORS as u16);
         let control = MsiXControl { enabled: true, masked: false };
@@ -83,7 +83,7 @@ impl ModelTables {
         side.agree();
     }
 
-    /// Changes the control word.
+    /// Changes a function's MSI-X control word (enable, function mask).
     pub(super) fn control(&mut self, function: Function, change: impl FnOnce(&mut MsiXControl)) {
         let side = &mut self.0[slot(function)];
         change(&mut side.control);

@@ -15,7 +15,7 @@ fn legacy() -> CardFixture {
     bench
 }
 
-/// Reads descriptor `i` from memory.
+/// Reads receive descriptor `i` of VF 0 from memory, in the legacy format.
 fn descriptor(bench: &mut CardFixture, i: u32) -> LegacyRxWriteBack {
     let raw = bench.vf(0).peek(BASE + 16 * u64::from(i), 16);
     LegacyRxWriteBack::parse(&raw.try_into().unwrap()).expect("the descriptor is written back")

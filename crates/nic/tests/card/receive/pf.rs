@@ -122,7 +122,7 @@ fn small_driver_receives_by_polling_legacy_rings() {
     }
 }
 
-/// Starts all queues with rings of eight descriptors and 1 KiB buffers, at the end of the PF's memory.
+/// Starts the PF's 16 receive queues with rings of eight descriptors and 1 KiB buffers, at the end of the PF's memory.
 pub(super) fn start_all(bench: &mut CardFixture) {
     for queue in QueueIndex::all() {
         let ring = crate::common::BASE + SIZE as u64 - 0x4_0000 + u64::from(queue.get()) * 0x4000;
@@ -145,7 +145,8 @@ pub(super) fn start_all(bench: &mut CardFixture) {
     }
 }
 
-/// Returns the queue that gets a frame, and the frame's first descriptor.
+/// Restarts all receive queues and delivers a frame from the wire. Returns the queue that gets it, and its first
+/// descriptor.
 pub(super) fn queue_of(bench: &mut CardFixture, frame: &[u8]) -> (u8, AdvancedRxWriteBack) {
     start_all(bench);
     bench.wire_sends(frame);

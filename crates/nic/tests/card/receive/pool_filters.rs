@@ -7,7 +7,7 @@ use i82576::register::{self as r, rx, vf};
 
 const ANY: u32 = 0xf000_0000 | ftqf::QUEUE_ENABLE;
 
-/// Returns a card whose VFs 1 and 2 run both of their queues.
+/// Returns a card whose VFs 1 and 2 run both of their receive queues.
 fn bench() -> CardFixture {
     let mut bench = CardFixture::new(3);
     for n in [1, 2] {

@@ -19,7 +19,7 @@ fn port() -> CardFixture {
     bench(rctl::SECRC)
 }
 
-/// Returns a frame of an ether type.
+/// Returns a frame for the port with the ether type `kind`.
 fn of_type(kind: u32) -> Vec<u8> {
     let mut frame = plain(PORT, mac(9), 60);
     frame[12..14].copy_from_slice(&(kind as u16).to_be_bytes());
@@ -33,7 +33,7 @@ fn flagged(flags: u8) -> Vec<u8> {
     frame
 }
 
-/// Writes five-tuple filter `i` with its queue and the fields that it compares.
+/// Writes five-tuple filter `i`, which selects `queue` and compares the fields `compared` (bits of FTQF).
 fn tuple(bench: &mut CardFixture, i: u32, queue: u32, compared: u32) {
     bench.pf().write(r::ftqf(i), (NOT_COMPARED & !compared) | queue << ftqf::QUEUE_SHIFT);
     bench.pf().write(r::imir(i), imir::ANY_PORT);

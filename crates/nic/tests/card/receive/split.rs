@@ -8,7 +8,7 @@ use i82576::bits::{psrtype, vmolr};
 use i82576::descriptor::rx::{AdvancedRxWriteBack, PostedRxDescriptor, status};
 use i82576::register::{self as r, rx, vf};
 
-/// PSRTYPE with every kind of IP packet.
+/// Value of PSRTYPE that splits every kind of IP packet.
 const IP: u32 = psrtype::IPV4
     | psrtype::IPV4_TCP
     | psrtype::IPV4_UDP
@@ -16,14 +16,14 @@ const IP: u32 = psrtype::IPV4
     | psrtype::IPV6_TCP
     | psrtype::IPV6_UDP;
 
-/// Sends a frame while every kind of IP packet is split, and asserts that it arrives whole. Returns SPH, HBO, HDRLEN and the
-/// lengths in the packet buffers.
+/// Delivers a frame to VF 0 while every kind of IP packet is split, and asserts that its bytes arrive unchanged.
+/// Returns SPH, HBO, HDRLEN and the lengths in the packet buffers.
 #[track_caller]
 fn split_result(kind: u32, header: u32, frame: &[u8]) -> (bool, bool, u16, Vec<u16>) {
     split_result_under(IP, kind, header, frame)
 }
 
-/// Sends a frame under the PSRTYPE `split`, with the result of [`split_result`].
+/// Delivers a frame to VF 0 under the PSRTYPE `split`. Returns the same fields as [`split_result`].
 #[track_caller]
 fn split_result_under(split: u32, kind: u32, header: u32, frame: &[u8]) -> (bool, bool, u16, Vec<u16>) {
     let mut bench = bench();

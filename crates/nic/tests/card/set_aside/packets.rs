@@ -4,8 +4,9 @@ use crate::common::{CardFixture, data, mac, packet, plain, tagged, tcp, udp};
 use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
 use offload::checksum::PartialChecksum;
 
-/// Sends a packet to be cut into segments. By the bits of `shape`, it is UDP, its context names the other transport, its segments have
-/// 500 or 1,400 bytes, and its payload is in one buffer or in several, which end within segments.
+/// Sends a packet from VF `n` to station `to`, to be cut into segments. By the bits of `shape`, it is UDP, its context
+/// names the other transport, its segments have 500 or 1,400 bytes, and its payload is in one buffer or in several,
+/// which end within segments.
 pub(super) fn send_large(bench: &mut CardFixture, n: u8, to: u8, length: u16, shape: u8) {
     let on = |bit: u8| shape >> bit & 1 != 0;
     let payload: Vec<u8> = (0..length).map(|at| at as u8 ^ n).collect();
@@ -58,9 +59,9 @@ pub(super) fn send_large(bench: &mut CardFixture, n: u8, to: u8, length: u16, sh
     bench.vf(n).ring();
 }
 
-/// Sends `count` equal frames: TCP, UDP or neither, with a tag, without one, or with a request for one. Contexts stand before all
-/// frames, or before every second one, and may describe other headers. Checksum fields may hold another value than the sum of the
-/// pseudo header.
+/// Sends `count` equal frames from VF `n` to station `to`: TCP, UDP or neither, with a tag, without one, or with a
+/// request for one. Contexts stand before all frames, or before every second one, and may describe other headers.
+/// Checksum fields may hold another value than the sum of the pseudo header.
 pub(super) fn send_many(bench: &mut CardFixture, n: u8, to: u8, [kind, contexts]: [u8; 2], count: usize) {
     let to = if to < 5 { mac(to) } else { i82576::MacAddress::BROADCAST };
     let payload = vec![kind; usize::from(kind) * 2];

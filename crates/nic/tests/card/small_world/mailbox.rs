@@ -6,20 +6,20 @@ use crate::common::{CardFixture, index};
 use i82576::bits::{ctrl, ctrl_ext, p2v, v2p};
 use i82576::register::{self as r, vf};
 
-/// A step of VF or PF.
+/// Step of a script: an action of VF 1 or of the PF on VF 1's mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MailboxStep {
     /// The VF writes V2PMAILBOX.
     VfWrites(u32),
     /// The VF reads V2PMAILBOX, which clears its notices.
     VfReads,
-    /// The VF writes the first word of the memory.
+    /// The VF writes the first word of the mailbox memory.
     VfFills(u32),
     /// The PF writes P2VMAILBOX.
     PfWrites(u32),
-    /// The PF clears the VF's events.
+    /// The PF clears the VF's mailbox and reset events.
     PfClears,
-    /// The PF writes the first word of the memory.
+    /// The PF writes the first word of the mailbox memory.
     PfFills(u32),
     /// The VF resets itself.
     VfReset,
@@ -29,7 +29,7 @@ enum MailboxStep {
     PfDone,
 }
 
-/// Visible state of a mailbox, by the rules.
+/// Visible state of VF 1's mailbox: V2PMAILBOX, the first word of its memory, and its events to the PF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct MailboxModel {
     /// Value of V2PMAILBOX as the VF reads it.
@@ -41,7 +41,8 @@ struct MailboxModel {
 }
 
 impl MailboxModel {
-    /// Locks the memory for a side that asks, unless the other side holds it. A write that does not ask releases it.
+    /// Locks the mailbox memory for the side of bit `own` if its write requests that and the other side does not hold
+    /// it. A write without the request releases it.
     fn take(&mut self, asks: bool, own: u32, other: u32) {
         if !asks {
             self.v2p &= !own;
@@ -102,7 +103,7 @@ fn step(bench: &mut CardFixture, step: MailboxStep) {
     }
 }
 
-/// Reads the mailbox of the card without an effect.
+/// Reads the state of VF 1's mailbox in the card, without side effects.
 fn look(bench: &mut CardFixture) -> MailboxModel {
     let events = bench.pf().read(r::MBVFICR);
     MailboxModel {
@@ -114,7 +115,8 @@ fn look(bench: &mut CardFixture) -> MailboxModel {
     }
 }
 
-/// Plays every order of the scripts, compares card and model after each step, and returns the number of orders.
+/// Performs the scripts' steps in every order, compares card and model after each step, and returns the number of
+/// orders.
 fn play(scripts: &[&[MailboxStep]]) -> usize {
     let lengths: Vec<usize> = scripts.iter().map(|script| script.len()).collect();
     let (mut bench, mut count) = (CardFixture::new(3), 0);

@@ -23,7 +23,7 @@ fn orders(lengths: &[usize], visit: &mut impl FnMut(&[usize])) {
     go(&mut lengths.to_vec(), &mut Vec::new(), visit);
 }
 
-/// Scripts that are played step by step.
+/// Scripts with the position of the next step of each.
 struct ScriptPlayer<'a, S> {
     scripts: Vec<core::slice::Iter<'a, S>>,
 }
@@ -33,7 +33,7 @@ impl<'a, S> ScriptPlayer<'a, S> {
         Self { scripts: scripts.iter().map(|script| script.iter()).collect() }
     }
 
-    /// Returns the next step of a script.
+    /// Returns the next step of the script with the number `script`.
     fn step(&mut self, script: usize) -> &'a S {
         self.scripts[script].next().unwrap()
     }

@@ -13,19 +13,19 @@ use pcie::config::offset;
 /// Step of a script: an action of VF 1, its neighbour, the wire or the PF.
 #[derive(Debug, Clone, Copy)]
 enum ResetScriptStep {
-    /// The VF has a frame for its neighbour and rings.
+    /// The VF puts a frame for its neighbour into its ring and rings the doorbell.
     Sends,
-    /// The VF asks for an interrupt.
+    /// The VF raises the interrupts of its vectors (VTEICS).
     Asks,
     /// The wire has a frame for the VF.
     WireSends,
-    /// The neighbour has a frame for the VF.
+    /// The neighbour puts a frame for the VF into its ring and rings the doorbell.
     NeighbourSends,
     /// The card is polled.
     Poll,
-    /// The PF opens all gates.
+    /// The PF enables the traffic of all VFs (VFRE, VFTE).
     Opens,
-    /// The VF is stopped.
+    /// The VF is stopped by one of [`WAYS`].
     Stop(StopMethod),
 }
 
@@ -73,13 +73,13 @@ fn step(bench: &mut CardFixture, step: ResetScriptStep) {
     }
 }
 
-/// Returns true if the card made no request and sent no message in the VF's name since it was stopped.
+/// Returns true if the card made no memory request and sent no message in VF 1's name since VF 1 was stopped.
 fn is_silent(bench: &CardFixture) -> bool {
     let memory = bench.world.bus.log.iter().all(|access| access.function != Vf(1));
     memory && bench.world.bus.msix.iter().all(|(function, _)| *function != Vf(1))
 }
 
-/// Starts VFs 0 and 1 with running rings and without pending frames.
+/// Replaces the card by a new one, whose VFs 0 and 1 have running rings and no pending frames.
 fn start(bench: &mut CardFixture) {
     *bench = CardFixture::new(2);
     bench.vf(0).start();

@@ -21,7 +21,8 @@ fn pair() -> CardFixture {
     bench
 }
 
-/// Sends a packet to VF 1; returns the number of bytes that were written to VF 1's memory.
+/// Sends a TCP or UDP packet from VF 0 to VF 1 in segments. Returns the number of bytes that the card wrote to VF 1's
+/// memory.
 fn send(bench: &mut CardFixture, l4: L4PacketType) -> usize {
     let (frame, l4_length) = match l4 {
         L4PacketType::Udp => (udp(mac(1), mac(0), &[7; PAYLOAD]), 8),

@@ -8,7 +8,7 @@ use i82576::descriptor::legacy::{LegacyChecksumInsertion, LegacyTxDescriptor};
 use i82576::register::{self as r, tx};
 use pcie::Function::Vf;
 
-/// Returns the descriptor of a whole packet with RS.
+/// Returns the legacy descriptor of a whole packet, with RS.
 fn packet(address: u64, length: usize) -> LegacyTxDescriptor {
     LegacyTxDescriptor {
         address,
@@ -19,7 +19,8 @@ fn packet(address: u64, length: usize) -> LegacyTxDescriptor {
     }
 }
 
-/// Sends a frame in one descriptor, and returns the frame on the wire.
+/// Sends a frame from VF 0 in one legacy descriptor with the checksum and tag requests of `ask`. Returns the frame on
+/// the wire.
 fn sent(bench: &mut CardFixture, frame: &[u8], ask: LegacyTxDescriptor) -> Vec<u8> {
     let address = bench.vf(0).place(frame);
     bench.vf(0).transmit(&[LegacyTxDescriptor {

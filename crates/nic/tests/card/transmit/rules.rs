@@ -9,7 +9,7 @@ use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor};
 use i82576::ids::MAX_FRAME;
 use i82576::register::{self as r, tx, vf};
 
-/// Sends a frame with context 0, and returns the tag that it inserts.
+/// Sends a frame that requests the VLAN tag of context 0, and returns the frame's tag on the wire.
 fn inserted(bench: &mut CardFixture) -> Option<u16> {
     let (_, descriptor) = placed(bench, 100);
     bench.vf(0).transmit(&[AdvancedDataDescriptor { insert_vlan: true, ..descriptor }.emit()]);

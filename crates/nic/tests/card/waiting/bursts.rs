@@ -1,12 +1,12 @@
-//! Frames that a guest loses to bursts from the uplink that are longer than its ring. The command
-//! `cargo test -p nic --test card -- waiting::bursts --nocapture` prints the table of `docs/performance.md`.
+//! Measures the frames that a guest loses in bursts from the uplink that are longer than its ring. The command `cargo
+//! test -p nic --test card -- waiting::bursts --nocapture` prints the table of `docs/performance.md`.
 
 use super::{bench, frame, got, missed};
 use crate::common::CardFixture;
 use i82576::bits::srrctl;
 use i82576::register::{rx, vf};
 
-/// Number of frames of a packet of 64 KB.
+/// Number of frames into which a packet of 64 KB is cut.
 const FRAMES: usize = 45;
 const LENGTH: usize = 1_514;
 

@@ -24,7 +24,7 @@ fn bench(descriptors: u32) -> CardFixture {
     bench
 }
 
-/// Has the frames of a VF's queue wait.
+/// Makes frames for a VF's queue wait for descriptors, in place of a drop (SRRCTL.DROP_EN clear).
 fn wait(bench: &mut CardFixture, n: u8) {
     bench.vf(n).clear(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);
 }

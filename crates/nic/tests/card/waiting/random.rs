@@ -9,26 +9,26 @@ use nic::{Nic, PollBudget};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
-/// Number of VFs.
+/// Number of the card's VFs.
 const VFS: u8 = 3;
 /// Descriptors that software can post in a ring of eight.
 const MOST: u32 = 7;
 
 #[derive(Debug, Clone)]
 enum WaitingAction {
-    /// Frames of a length arrive for a VF: VF, number, length.
+    /// VF, number, length: frames for a VF are put on the wire to the card.
     Arrive(u8, usize, usize),
-    /// A VF sends frames to the next one: VF, number.
+    /// VF, number: a VF sends frames to the next VF.
     Send(u8, usize),
     Post(u8, u32),
-    /// QDE.
+    /// The PF writes QDE: the queues that drop frames without descriptors, a bit each.
     Drops(u16),
-    /// RXPBS.
+    /// The PF writes RXPBS: the size of the packet buffer in KB.
     Size(u32),
-    /// SRRCTL: VF, and KB of a buffer.
+    /// VF, KB: a VF writes SRRCTL with the size of its receive buffers.
     Buffers(u8, u32),
     Poll(usize),
-    /// A VF's ring is set up again.
+    /// A VF sets up its rings again.
     Restart(u8),
     Reset(u8),
     SetAside,
@@ -51,18 +51,18 @@ fn act() -> impl Strategy<Value = WaitingAction> {
     ]
 }
 
-/// The bench, and the record of the frames.
+/// The card, and a record of all frames that were sent and received.
 struct WaitingScenario {
     bench: CardFixture,
     /// Number of the next frame.
     next: usize,
     /// Receiver of each frame on the wire.
     on_wire: Vec<u8>,
-    /// Frames for each VF that the card has taken from the wire.
+    /// Number of frames for each VF that the card has taken from the wire.
     taken: [u64; VFS as usize],
-    /// Frames that each VF has found in its ring.
+    /// Number of frames that each VF has found in its ring.
     found: [u64; VFS as usize],
-    /// Last number that each VF found, of frames from the wire and of frames from VFs.
+    /// Number of the last frame that each VF found, from the wire and from another VF.
     last: [[Option<usize>; 2]; VFS as usize],
 }
 
@@ -140,7 +140,7 @@ impl WaitingScenario {
         (0..VFS).for_each(|n| self.look(n));
     }
 
-    /// Reads a VF's ring, and asserts that no frame comes twice, out of order or to another VF.
+    /// Reads the frames in a VF's ring, and asserts that no frame comes twice, out of order or to another VF.
     fn look(&mut self, n: u8) {
         for received in self.bench.vf(n).received() {
             let (bytes, place) = (received.bytes, usize::from(n));

@@ -26,12 +26,13 @@ pub(super) struct DemoGuest {
     linux: LinuxGuest,
     /// Names of the guest's VFs, by port.
     vfs: Vec<String>,
-    /// Last byte of the guest's IPv4 addresses.
+    /// Last byte of the guest's IPv4 addresses on all networks.
     number: u8,
 }
 
 impl DemoGuest {
-    /// Starts a guest without waiting for it. `vfs` are by port and have the same index.
+    /// Starts a guest without waiting for its boot. `vfs` are its VFs, one per port; they have the same index
+    /// on their ports.
     pub(super) fn boot(assets: &BootFiles, vfs: &[&VfConfig], accel: Accelerator) -> Result<Self> {
         let first = vfs.first().context("a guest needs a VF")?;
         let builder = LinuxGuest::builder(&first.name).accel(accel);
@@ -40,7 +41,8 @@ impl DemoGuest {
         Ok(Self { linux, vfs: names, number: first.index.get() + 1 })
     }
 
-    /// Waits for the guest, configures its interfaces (names, addresses, a VLAN) and starts an iperf3 server.
+    /// Waits until the guest has booted, configures its interfaces (names, addresses, a VLAN) and starts an
+    /// iperf3 server.
     pub(super) fn set_up(&self) -> Result<()> {
         self.linux.wait_ready(BOOT_TIMEOUT)?;
         for port in 0..self.vfs.len() {
@@ -145,14 +147,14 @@ impl GuestInterface<'_> {
         Ok(report::ReportedGuest { vf: self.vf().to_owned(), kind: "linux", mac, driver })
     }
 
-    /// Returns a problem for each expected offload that is off.
+    /// Returns a problem for each offload of [`OFFLOADS`] that the driver has not enabled.
     pub(super) fn missing_offloads(&self) -> Result<Vec<String>> {
         let features = self.guest.check(&format!("ethtool -k {}", self.name()))?;
         let missing = OFFLOADS.iter().filter(|offload| !features.contains(*offload));
         Ok(missing.map(|offload| format!("{}: ethtool -k does not show {offload:?}", self.vf())).collect())
     }
 
-    /// Returns a problem for each checksum error counter that is not 0.
+    /// Returns a problem for each of the interface's checksum error counters that is not 0.
     pub(super) fn checksum_errors(&self) -> Result<Vec<String>> {
         let statistics = self.guest.check(&format!("ethtool -S {}", self.name()))?;
         let wrong = |line: &&str| line.contains("csum") && line.contains("err") && !line.ends_with(": 0");
@@ -167,7 +169,7 @@ impl GuestInterface<'_> {
         Ok(output.stdout.lines().filter_map(round_trip).collect())
     }
 
-    /// Runs an iperf3 client and returns received bytes and throughput in Mb/s.
+    /// Runs an iperf3 client in the guest for `seconds`, and returns received bytes and throughput in Mb/s.
     pub(super) fn iperf(&self, server: &str, seconds: u64, option: &str) -> Result<(u64, f64)> {
         let script = format!("iperf3 -J -c {server} -t {seconds} {option}");
         for _ in 0..IPERF_ATTEMPTS {
@@ -186,13 +188,14 @@ impl GuestInterface<'_> {
     }
 }
 
-/// Returns the microseconds in a line such as `64 bytes from 10.82.0.2: seq=0 ttl=64 time=0.345 ms`.
+/// Returns the round-trip time, microseconds, in a line such as `64 bytes from 10.82.0.2: seq=0 ttl=64
+/// time=0.345 ms`.
 fn round_trip(line: &str) -> Option<f64> {
     let millis: f64 = line.split_once("time=")?.1.strip_suffix(" ms")?.parse().ok()?;
     Some(millis * 1000.0)
 }
 
-/// Returns the receiver's bytes and Mb/s in an iperf3 report, or `None` if it received nothing.
+/// Returns the received bytes and the Mb/s of an iperf3 report, or `None` if nothing was received.
 fn received(report: &Value) -> Option<(u64, f64)> {
     let sum = &report["end"]["sum_received"];
     let bytes = sum["bytes"].as_u64().filter(|bytes| *bytes > 0)?;

@@ -23,7 +23,7 @@ const PINGS: u32 = 20;
 const UPLINK: &str = "uplink";
 /// Index of the demo's port with the requested card.
 const CARD: usize = 0;
-/// Device family that other families are compared with.
+/// Device family whose figures the report shows beside those of other families.
 const BASELINE: &str = "82576";
 
 /// Runs the demo with virtual machines; each flow takes `seconds`.
@@ -52,7 +52,7 @@ pub(super) fn run(seconds: u64, card: DemoCard<'_>) -> Result<DemoOutcome> {
     Ok(DemoOutcome::new(report, host.status(CARD)?.vfs, problems))
 }
 
-/// Starts the host on an uplink, or without one if an uplink is not available.
+/// Starts the demo's host with an uplink in a network namespace, or without one if a namespace is not available.
 fn start_host(cards: &[DemoCard<'_>]) -> Result<(Option<UplinkNamespace>, DemoHost)> {
     let ports = cards.len();
     match UplinkNamespace::open() {
@@ -76,7 +76,7 @@ fn start_host(cards: &[DemoCard<'_>]) -> Result<(Option<UplinkNamespace>, DemoHo
     }
 }
 
-/// A running demo: its host, its report so far, and the problems found.
+/// Running demo with virtual machines: its host, its report so far, and the problems found.
 struct LinuxDemo<'a> {
     host: &'a DemoHost,
     seconds: u64,
@@ -122,7 +122,7 @@ impl LinuxDemo<'_> {
         Ok(())
     }
 
-    /// Measures bulk TCP between two VFs of a port, both ways.
+    /// Measures bulk TCP between the guests' VFs on a port, both ways, and adds flows and figures to the report.
     fn bulk(&mut self, port: usize, family: &str, guests: [&DemoGuest; 2]) -> Result<()> {
         print_progress(format_args!(
             "iperf3 between the VFs of card family {family}, both ways, {} s each",
@@ -146,7 +146,8 @@ impl LinuxDemo<'_> {
         Ok(())
     }
 
-    /// Pings a peer from a guest's interface. `to` is its name in the report, and its address.
+    /// Pings a peer from a guest's interface, and adds the result to the report. `to` is the peer's name in the report,
+    /// and its address.
     fn ping(&mut self, guest: &GuestInterface<'_>, from: &str, to: (&str, &str), size: u32) -> Result<()> {
         let measured = self.host.measure(guest.port(), || guest.ping(to.1, size, PINGS));
         let (round_trips, cost) = measured.with_context(|| format!("ping from {from} to {}", to.0))?;
@@ -161,7 +162,7 @@ impl LinuxDemo<'_> {
         Ok(())
     }
 
-    /// Runs a flow between a guest and `peer` (name and address), and returns its cost.
+    /// Runs a TCP flow between a guest and `peer` (name and address), adds it to the report, and returns its cost.
     fn flow(
         &mut self,
         guest: &GuestInterface<'_>,

@@ -71,7 +71,7 @@ impl Drop for UplinkNamespace {
     }
 }
 
-/// Runs `ip` and returns its error text if it fails.
+/// Runs `ip` with the arguments `words`. If `ip` fails, the error has its message.
 fn ip(words: &[&str]) -> Result<()> {
     let output = Command::new("ip").args(words).output().context("cannot run ip; install iproute2")?;
     let stderr = String::from_utf8_lossy(&output.stderr);

@@ -7,7 +7,7 @@ use daemon::settings::{LinkState, VfSettings};
 use policy::VLANS;
 use std::net::Ipv4Addr;
 
-/// Settings of a VF to change, and the rate under its older name.
+/// VF settings that `ip link set` changes, and the rate limit under its older name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct VfAttributes {
     pub(super) settings: VfSettings,
@@ -15,7 +15,7 @@ pub(super) struct VfAttributes {
     rate: Option<u32>,
 }
 
-/// Attributes in the order in which iproute2 looks for them, since words may be abbreviated.
+/// Attributes of `vf N` in the order in which iproute2 looks for them, since words may be abbreviated.
 const NAMES: [&str; 11] = [
     "mac",
     "vlan",
@@ -92,7 +92,7 @@ fn hexadecimal(digits: &str) -> Option<u8> {
     is_valid.then(|| u8::from_str_radix(digits, 16).ok())?
 }
 
-/// Checks a GUID as `get_guid` does: eight bytes of two digits.
+/// Checks an InfiniBand GUID as `get_guid` does: eight bytes of two digits.
 fn check_guid(word: &str) -> Result<(), ToolExit> {
     let is_valid =
         word.len() == 23 && word.split(':').all(|byte| byte.len() == 2 && hexadecimal(byte).is_some());
@@ -118,7 +118,7 @@ fn vlan(set: &mut VfSettings, words: &mut CommandWords<'_>) -> Result<(), ToolEx
     Ok(())
 }
 
-/// Parses a protocol by name or number (`ll_proto_a2n`).
+/// Parses the protocol of a port VLAN, by name or number (`ll_proto_a2n`).
 fn protocol(word: &str) -> Result<&'static str, ToolExit> {
     let known = [("802.1Q", 0x8100), ("802.1ad", 0x88a8)];
     if let Some((name, _)) = known.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)) {

@@ -83,7 +83,7 @@ fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Formats links as a JSON array, on one line or indented.
+/// Returns links as iproute2's JSON array, on one line or indented.
 pub(super) fn print(links: &[IpLink], format: IpOutputFormat) -> anyhow::Result<String> {
     if format.brief {
         return array(links.iter().map(brief).collect::<Vec<_>>(), format);

@@ -75,7 +75,7 @@ enum LinkCommand {
     Version,
 }
 
-/// Parses options, object and command.
+/// Parses the options, object and command of `softiov ip`.
 fn parse(words: &mut CommandWords<'_>) -> Result<(IpOutputFormat, LinkCommand), ToolExit> {
     match options::parse(words)? {
         IpInvocation::Run(format) => Ok((format, command(words)?)),
@@ -91,7 +91,7 @@ fn version() -> String {
     format!("ip utility, iproute2-{IPROUTE2_VERSION}, softiov {}\n", env!("CARGO_PKG_VERSION"))
 }
 
-/// Parses the object and its command.
+/// Parses the object (`link`) and its command.
 fn command(words: &mut CommandWords<'_>) -> Result<LinkCommand, ToolExit> {
     match words.next() {
         None | Some("help") => return Ok(LinkCommand::Help),

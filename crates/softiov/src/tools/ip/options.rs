@@ -17,7 +17,7 @@ pub(super) struct IpOutputFormat {
     pub(super) iec: bool,
 }
 
-/// Result of parsing the options of `softiov ip`.
+/// Result of the options of `softiov ip`: run a command in a format, or print version or help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IpInvocation {
     Run(IpOutputFormat),
@@ -39,8 +39,8 @@ enum OptionEffect {
     Refused(&'static str),
 }
 
-/// Options in iproute2's order: an abbreviation selects the first match (`-n` is `-netns`, `-b` is `-batch`, `-h` is
-/// `-human`).
+/// Options of `ip` and their effects, in iproute2's order: an abbreviation selects the first match (`-n` is `-netns`,
+/// `-b` is `-batch`, `-h` is `-human`).
 const OPTIONS: [(&str, OptionEffect); 23] = [
     ("loops", OptionEffect::IgnoredValue),
     ("family", OptionEffect::IgnoredValue),
@@ -77,7 +77,7 @@ const WHOLE: [&str; 6] = ["4", "6", "0", "M", "B", "echo"];
 /// Valid values of the option `-color`.
 const COLORS: [&str; 3] = ["always", "auto", "never"];
 
-/// Parses the options before the object.
+/// Parses the options of `ip`, which stand before the object.
 pub(super) fn parse(words: &mut CommandWords<'_>) -> Result<IpInvocation, ToolExit> {
     let mut format = IpOutputFormat::default();
     while let Some(word) = words.peek().filter(|word| word.starts_with('-')) {

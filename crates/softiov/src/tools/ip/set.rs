@@ -41,7 +41,7 @@ pub(super) fn not_supported(why: &str) -> ToolExit {
     kernel_error("Operation not supported").with_hint(why)
 }
 
-/// Attributes of the device itself, which a port does not have: its link is its uplink's.
+/// Attributes of `link set` that change the network device itself. A port has none of them: its link is its uplink's.
 const DEVICE_ATTRIBUTES: [&str; 18] = [
     "down",
     "mtu",
@@ -63,7 +63,7 @@ const DEVICE_ATTRIBUTES: [&str; 18] = [
     "carrier",
 ];
 
-/// Parses the words after `set`; `None` requests help.
+/// Parses the words after `link set`; `None` if help is requested.
 pub(super) fn parse(words: &mut CommandWords<'_>) -> Result<Option<LinkChange>, ToolExit> {
     let (mut port, mut vf) = (None, None);
     while let Some(word) = words.next() {
@@ -136,7 +136,8 @@ pub(super) fn apply(change: LinkChange, socket: &Path) -> anyhow::Result<Result<
     }
 }
 
-/// Refuses a minimum rate above the maximum, as `ip` itself does. A rate that is not named stays as it is.
+/// Refuses a minimum transmit rate above the maximum, as `ip` itself does. A rate that the command does not name keeps
+/// its value.
 fn check_rates(set: &VfSettings, vf: &VfStatus) -> Result<(), ToolExit> {
     if set.min_tx_rate.is_none() && set.max_tx_rate.is_none() {
         return Ok(());

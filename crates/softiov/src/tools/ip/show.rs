@@ -10,18 +10,18 @@ use daemon::control::status::{PortStatus, VfStatus};
 use daemon::port::PF_RID;
 use std::fmt::Write;
 
-/// Ports to show, with or without their VFs.
+/// Ports that `link show` prints, with or without their VFs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct LinkSelection {
     port: Option<String>,
-    /// A filter that no port passes: `down`, or a kind, group or master that ports do not have.
+    /// True if a filter excludes all ports: `down`, or a kind, group or master that ports do not have.
     none: bool,
     no_vfs: bool,
 }
 
 impl LinkSelection {
-    /// Parses the words after `show`; `None` requests help. For filters, a port is an interface that is set up, of no
-    /// kind, without a master, in the default group.
+    /// Parses the words after `link show`; `None` if help is requested. For filters, a port is an interface that is set
+    /// up, of no kind, without a master, in the default group.
     pub(super) fn parse(words: &mut CommandWords<'_>) -> Result<Option<Self>, ToolExit> {
         let mut which = Self::default();
         while let Some(word) = words.next() {
@@ -74,7 +74,8 @@ impl LinkSelection {
     }
 }
 
-/// Returns true for the group of all ports, by name or number (`rtnl_group_a2n`).
+/// Returns true if a word names the default group, of which all ports are members, by name or number
+/// (`rtnl_group_a2n`).
 fn is_default_group(word: &str) -> Result<bool, ToolExit> {
     match word {
         "default" => Ok(true),
@@ -117,7 +118,7 @@ impl IpLink {
         }
     }
 
-    /// Returns the flags of an interface that is set up.
+    /// Returns the link's interface flags, as of an interface that is set up, with or without a carrier.
     pub(super) fn flags(&self) -> &'static [&'static str] {
         match self.up {
             true => &["BROADCAST", "MULTICAST", "UP", "LOWER_UP"],
@@ -130,7 +131,7 @@ impl IpLink {
     }
 }
 
-/// Formats links as text.
+/// Returns the text of `link show` for these links.
 pub(super) fn print(links: &[IpLink], format: IpOutputFormat) -> String {
     let end = if format.oneline { "\\" } else { "\n" };
     let mut text = String::new();

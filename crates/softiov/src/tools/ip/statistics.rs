@@ -13,23 +13,22 @@ pub(super) struct LinkStatistics {
     rx_bytes: u64,
     rx_packets: u64,
     rx_multicast: u64,
-    /// Received frames of a length that the card does not accept.
+    /// Number of received frames of a length that the card does not accept.
     rx_length_errors: u64,
-    /// Frames that the kernel received and dropped because the port read the uplink too late.
+    /// Number of frames that the kernel received and dropped because the port read the uplink too late.
     rx_missed: u64,
     tx_bytes: u64,
     tx_packets: u64,
     tx_dropped: u64,
-    /// Frames to send that were longer than the interface's MTU.
+    /// Number of frames not sent because they were longer than the interface's MTU.
     tx_aborted: u64,
-    /// Number of frames sent while the uplink had no carrier.
+    /// Number of frames not sent because the uplink had no carrier.
     tx_carrier: u64,
 }
 
 impl LinkStatistics {
-    /// Returns the statistics of an uplink; all are 0 without one. Frames that `impair` drops are not counted, since
-    /// a real line does not count its losses.
-    /// not count what it loses.
+    /// Returns the statistics of an uplink; all are 0 without one. Frames that `impair` drops are not counted, since a
+    /// real line does not count its losses.
     pub(super) fn of(uplink: Option<&UplinkStatus>) -> Self {
         let Some(UplinkStatus { rx, tx, drops, .. }) = uplink else { return Self::default() };
         Self {
@@ -50,7 +49,7 @@ impl LinkStatistics {
         self.tx_aborted + self.tx_carrier
     }
 
-    /// Appends the text, which begins with `end` and ends without it.
+    /// Appends the link's statistics as text. The appended text begins with the line end `end` and ends without one.
     pub(super) fn print(&self, text: &mut String, end: &str, format: IpOutputFormat) {
         let rx =
             [self.rx_bytes, self.rx_packets, self.rx_length_errors, 0, self.rx_missed, self.rx_multicast];
@@ -98,15 +97,15 @@ impl LinkStatistics {
     }
 }
 
-/// Widths of the columns in a block of statistics.
+/// Widths of the columns in a block of statistics, characters.
 #[derive(Debug, Clone, Copy)]
 struct StatisticsColumns([usize; 7]);
 
-/// Widths of iproute2's longest headers (`print_stats64`).
+/// Initial column widths: those of iproute2's longest headers (`print_stats64`).
 const COLUMNS: StatisticsColumns = StatisticsColumns([10, 7, 6, 7, 7, 7, 10]);
 
 impl StatisticsColumns {
-    /// Widens the columns from `first` on to fit values.
+    /// Widens the columns from index `first` on to fit values.
     fn fit(&mut self, values: &[u64], first: usize, format: IpOutputFormat) {
         if format.human {
             return;
@@ -123,7 +122,7 @@ impl StatisticsColumns {
     }
 }
 
-/// Appends a number and a space (`print_num`).
+/// Appends a counter's value in a column and a space, with a unit prefix if requested (`print_num`).
 fn number(text: &mut String, width: usize, value: u64, format: IpOutputFormat) {
     let base = if format.iec { 1024 } else { 1000 };
     if !format.human || value < base {

@@ -12,7 +12,7 @@ fn read(line: &str) -> Result<(IpOutputFormat, LinkCommand), ToolExit> {
     parse(&mut CommandWords::new(&words))
 }
 
-/// Returns the settings that `link set pf0 vf 0 ...` changes.
+/// Parses `link set pf0 vf 0` with `attributes`, and returns the VF settings that it changes.
 fn settings(attributes: &str) -> VfSettings {
     match read(&format!("link set pf0 vf 0 {attributes}")) {
         Ok((_, LinkCommand::Set(change))) => change.settings().expect("a VF").clone(),
@@ -219,7 +219,7 @@ fn invalid_ip_commands_have_the_errors_of_iproute2() {
     assert_eq!(read("link help").map(|(_, command)| command), Ok(LinkCommand::Help));
 }
 
-/// Returns a port with an uplink, and one VF with every setting.
+/// Returns the status of a port that has an uplink, and one VF with every setting.
 fn ports() -> Vec<PortStatus> {
     let mut port = sample::port();
     let uplink = json!({

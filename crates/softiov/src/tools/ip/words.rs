@@ -37,13 +37,13 @@ impl<'a> CommandWords<'a> {
         self.next().ok_or_else(|| ToolExit::new("Command line is not complete. Try option \"help\"", 255))
     }
 
-    /// Reads the next word as a number.
+    /// Reads the next word of the command as a number; `wrong` is the error for another word.
     pub(super) fn number(&mut self, wrong: &str) -> Result<u32, ToolExit> {
         let word = self.value()?;
         number(word).ok_or_else(|| invalid(word, wrong))
     }
 
-    /// Reads "on" or "off" for an attribute.
+    /// Reads the next word of the command as `on` or `off`, the value of an attribute.
     pub(super) fn on_off(&mut self, attribute: &str) -> Result<bool, ToolExit> {
         match self.value()? {
             "on" => Ok(true),
@@ -74,7 +74,7 @@ pub(super) fn matches(word: &str, full: &str) -> bool {
     !word.is_empty() && full.starts_with(word)
 }
 
-/// Returns iproute2's error for a word that is invalid in its place.
+/// Returns iproute2's error for an invalid word; `wrong` is the description of the fault.
 pub(super) fn invalid(word: &str, wrong: &str) -> ToolExit {
     ToolExit::new(format!("Error: argument \"{word}\" is wrong: {wrong}\n"), 255)
 }

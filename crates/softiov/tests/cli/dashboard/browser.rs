@@ -120,7 +120,7 @@ impl Browser {
         self.ask("Input.insertText", &json!({"text": text}));
     }
 
-    /// Sets the page's colour scheme (`light` or `dark`) and its width in pixels.
+    /// Sets the colour scheme (`light` or `dark`) that the page shows, and its width in pixels.
     pub(super) fn show(&mut self, scheme: &str, width: u32) {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
         self.ask("Emulation.setEmulatedMedia", &json!({"features": features}));

@@ -82,7 +82,8 @@ fn look(browser: &mut Browser, folder: &Path) {
     pictures(browser);
 }
 
-/// Checks that the first keys lead to the content, and then to each section.
+/// Checks the dashboard's order of focus: the first Tab reaches the link to the content, and the following ones each
+/// section.
 fn by_keyboard(browser: &mut Browser) {
     browser.value("document.activeElement.blur(), scrollTo(0, 0)");
     browser.value("document.body.tabIndex = -1, document.body.focus()");
@@ -107,7 +108,8 @@ fn policy(browser: &mut Browser, folder: &Path) {
     assert_eq!((&settings["max_tx_rate"], &settings["vlan"]), (&500.into(), &0.into()));
 }
 
-/// Changes storm control, thresholds and the number of VFs; a refused value is reported and changes nothing.
+/// Changes a port's storm control, thresholds and number of VFs on the dashboard. A refused value is reported and
+/// changes nothing.
 fn port(browser: &mut Browser, folder: &Path) {
     let form = ("port-settings", "port-outcome");
     browser.wait("document.querySelectorAll('#port-settings input').length > 20");
@@ -122,7 +124,7 @@ fn port(browser: &mut Browser, folder: &Path) {
     assert_eq!(settings["vfs"], 6);
 }
 
-/// Writes a rule and removes it. A rule that copies nothing is refused.
+/// Writes a mirror rule on the dashboard and removes it. A rule that copies nothing is refused.
 fn mirror(browser: &mut Browser, folder: &Path) {
     let form = ("mirror", "mirror-outcome");
     let rules = || json(folder, &["port", "show", "pf0", "--json"])["settings"]["mirror"].clone();
@@ -142,7 +144,7 @@ fn mirror(browser: &mut Browser, folder: &Path) {
     assert_eq!(rules(), Value::Null);
 }
 
-/// Saves a capture of a second as a file.
+/// Captures for a second on the dashboard, and checks the file that the browser saves. An invalid filter is refused.
 fn capture(browser: &mut Browser, folder: &Path) {
     let kept = folder.join("pf0vf1.pcapng");
     browser.ask("Page.setDownloadBehavior", &json!({"behavior": "allow", "downloadPath": folder}));

@@ -53,7 +53,8 @@ pub(crate) fn rss_spreads_flows(world: &mut LinuxTestbed) -> Result<CheckOutcome
     Ok(CheckOutcome::Passed)
 }
 
-/// Checks the same for an end with two queues that runs an iperf3 server.
+/// Checks that flows to a guest spread over both queues with any hash key, and go to one queue with a table of that
+/// queue. The guest runs an iperf3 server; `from` is the sender's address.
 pub(crate) fn spreads_flows(world: &LinuxTestbed, end: &AvfInterface<'_>, from: &str) -> Result<()> {
     let asked = |vf: &VfStatus| vf.mailbox.requests.get("hash-table").copied();
     let key = (1..=52).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":");
@@ -76,7 +77,7 @@ pub(crate) fn spreads_flows(world: &LinuxTestbed, end: &AvfInterface<'_>, from: 
     Ok(())
 }
 
-/// Returns the packets that each of two queues has received.
+/// Returns the number of packets that each of an interface's two queues has received.
 fn received(end: &AvfInterface<'_>) -> Result<Vec<u64>> {
     end.guest.statistics_of(&end.name, &["rx-0.packets", "rx-1.packets"])
 }

@@ -12,13 +12,14 @@ use daemon::control::status::VfStatus;
 use daemon::settings::VfSettings;
 use linux_guest::LinuxGuest;
 
-/// VFs of Alice's port beside hers: around the limits of a port of the first family and of half a word, and the ends.
+/// VFs of Alice's port, besides hers, that get a guest: around the limits of a port of the first family and of half a
+/// word, and the ends.
 const FLEET: [&str; 7] = ["pf3vf1", "pf3vf7", "pf3vf8", MIDDLE_AVF, "pf3vf32", "pf3vf62", LAST_AVF];
 /// Memory of the smallest guest that boots, MiB.
 const MEMORY_MIB: u32 = 160;
-/// Last byte of the first guest's address.
+/// Last byte of the IPv4 address of the first guest on [`FLEET`]; the others follow.
 const FIRST: u8 = 11;
-/// Address of [`LAST_AVF`].
+/// Ethernet address of [`LAST_AVF`].
 const LAST_MAC: &str = "02:82:57:60:03:63";
 
 /// Seven guests boot at once on the port of Alice's VF, and every guest pings every other, and Bob beyond the wire.
@@ -101,7 +102,7 @@ pub(crate) fn last_of_64_vfs_is_like_the_first(world: &mut LinuxTestbed) -> Resu
     Ok(CheckOutcome::Passed)
 }
 
-/// Returns the VFs of the port that no check gives a guest.
+/// Returns the status of those VFs of Alice's port that no check gives a guest.
 fn without_guest(world: &LinuxTestbed) -> Result<Vec<VfStatus>> {
     let names = (0..64).map(|vf| format!("pf3vf{vf}"));
     let has_guest = |name: &str| name == ALICE_AVF || FLEET.contains(&name);

@@ -12,12 +12,12 @@ use daemon::control::status::{LinkState, VfStatus};
 use daemon::settings::VfSettings;
 use std::time::Instant;
 
-/// An address that no function has.
+/// Ethernet address that no function has.
 const OTHER_MAC: &str = "02:82:57:60:00:87";
-/// A VLAN other than [`PORT_VLAN`].
+/// Id of a VLAN other than [`PORT_VLAN`].
 const VLAN: u8 = 77;
 const FRAMES: u32 = 20;
-/// A multicast group that no other check uses.
+/// IPv4 multicast group that no other check uses.
 const GROUP: &str = "239.82.5.9";
 
 /// A VF's link is down, up, or the port's, as the policy says; frames pass whenever it is up.
@@ -248,24 +248,24 @@ pub(crate) fn rate_is_never_exceeded(world: &mut LinuxTestbed) -> Result<CheckOu
     Ok(CheckOutcome::Passed)
 }
 
-/// Makes a change that resets Alice's VF, and waits until her driver has restarted it.
+/// Changes a setting that resets Alice's VF, and waits until her driver has restarted the VF.
 fn after_reset(world: &LinuxTestbed, change: VfSettings) -> Result<VfStatus> {
     reset_by(world, ALICE_AVF, change)
 }
 
-/// Makes a change that resets a VF, and waits until its driver has restarted it.
+/// Changes a setting that resets a VF, and waits until its driver has restarted the VF.
 pub(crate) fn reset_by(world: &LinuxTestbed, vf: &str, change: VfSettings) -> Result<VfStatus> {
     let before = world.vf(vf)?.mailbox.resets;
     world.change(vf, change)?;
     world.wait_vf(vf, "be back after a change", |vf| vf.active && vf.link && vf.mailbox.resets > before)
 }
 
-/// Sends [`FRAMES`] broadcasts in a VLAN.
+/// Sends [`FRAMES`] broadcasts from an interface into a VLAN.
 fn broadcast(from: &AvfInterface<'_>, vlan: u8) -> Result<()> {
     from.guest.check_fails(&format!("ping -q -c {FRAMES} -i 0.02 -W 1 10.83.{vlan}.255")).map(drop)
 }
 
-/// Returns how often a VF's requests were refused for a reason.
+/// Returns the number of requests of a VF that the PF has refused for a reason.
 fn refusals(status: &VfStatus, reason: &str) -> u64 {
     status.mailbox.refused.get(reason).copied().unwrap_or(0)
 }

@@ -65,7 +65,7 @@ pub(crate) fn guest_reboots(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     Ok(CheckOutcome::Passed)
 }
 
-/// Checks that traffic passes as before.
+/// Checks that long pings and TCP pass between two interfaces, both ways.
 pub(crate) fn exchange(alice: &AvfInterface<'_>, bob: &AvfInterface<'_>) -> Result<()> {
     for (from, to) in [(alice, bob), (bob, alice)] {
         from.reach(to)?;

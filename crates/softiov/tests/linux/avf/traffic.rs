@@ -46,7 +46,7 @@ pub(crate) fn files_come_whole(world: &mut LinuxTestbed) -> Result<CheckOutcome>
     Ok(CheckOutcome::Passed)
 }
 
-/// Sends a file of random bytes, and compares.
+/// Sends a file of random bytes over TCP, and checks that it arrives unchanged.
 fn send(from: &AvfInterface<'_>, to: &AvfInterface<'_>) -> Result<()> {
     let sent =
         from.check(&format!("head -c {} /dev/urandom > /run/file && md5sum < /run/file", MEGABYTES << 20))?;

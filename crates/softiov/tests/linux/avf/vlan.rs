@@ -39,7 +39,7 @@ pub(crate) fn members_reach_each_other(world: &mut LinuxTestbed) -> Result<Check
     Ok(CheckOutcome::Passed)
 }
 
-/// Sends pings and TCP in the VLAN, both ways.
+/// Checks that pings of three sizes and TCP pass in the VLAN, both ways, without a checksum error.
 fn exchange(alice: &AvfInterface<'_>, bob: &AvfInterface<'_>) -> Result<()> {
     let addresses = [alice, bob].map(|end| end.vlan_address(VLAN));
     alice.guest.reach(&addresses[1])?;
@@ -53,7 +53,8 @@ fn exchange(alice: &AvfInterface<'_>, bob: &AvfInterface<'_>) -> Result<()> {
     no_checksum_errors(bob.guest)
 }
 
-/// Returns how many of [`FRAMES`] broadcasts into the VLAN another end's VF receives.
+/// Sends [`FRAMES`] broadcasts into the VLAN from one interface, and returns how many of them the VF of another
+/// receives.
 fn heard(world: &LinuxTestbed, from: &AvfInterface<'_>, by: &AvfInterface<'_>) -> Result<u64> {
     let before = world.vf(by.vf)?.rx.broadcast;
     from.guest.check_fails(&format!("ping -q -c {FRAMES} -i 0.02 -W 1 10.83.{VLAN}.255"))?;

@@ -11,9 +11,9 @@ use anyhow::{Context, Result, bail, ensure};
 use daemon::settings::VfSettings;
 use linux_guest::DpdkSeries;
 
-/// An address that no function has.
+/// Ethernet address that no function has.
 const OTHER_MAC: &str = "02:82:57:60:00:79";
-/// testpmd's address. icmpecho answers for every address.
+/// IPv4 address by which testpmd is pinged. Its mode icmpecho answers for every address.
 const ADDRESS: &str = "10.83.0.5";
 const QUEUES: &str = "--rxq=2 --txq=2";
 
@@ -26,7 +26,7 @@ pub(crate) fn receives_and_sends(world: &mut LinuxTestbed) -> Result<CheckOutcom
     Ok(CheckOutcome::Passed)
 }
 
-/// The driver of DPDK 24.11 does the same.
+/// DPDK 24.11's iavf does the same as [`receives_and_sends`] checks for 22.11's.
 pub(crate) fn of_trixie_receives_and_sends(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.send_visitors_home()?;
     let assets = world.assets().clone().with_dpdk(DpdkSeries::Trixie2411)?;
@@ -101,10 +101,10 @@ fn exchange(world: &LinuxTestbed, guest: &ScenarioGuest, slot: PciSlot) -> Resul
     Ok(())
 }
 
-/// Pings of [`flows`]: one until the address is reached, and four, from each of sixteen.
+/// Number of pings that [`flows`] sends: one until the address is reached, and four, from each of sixteen addresses.
 const PINGS: u64 = 16 * 5;
 
-/// Sends pings from sixteen addresses.
+/// Sends pings from Alice to testpmd at sixteen addresses, so that their flows have different hashes.
 fn flows(alice: &AvfInterface<'_>) -> Result<()> {
     (100..116).try_for_each(|host| {
         let address = format!("10.83.0.{host}");
@@ -144,7 +144,8 @@ pub(crate) fn asks_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     Ok(CheckOutcome::Passed)
 }
 
-/// Checks checksums: UDP and TCP requests come back as they were sent, without an answer.
+/// Checks that the card inserts and verifies checksums for testpmd: UDP and TCP requests come back as they were sent,
+/// without an answer.
 fn leaves_checksums_to_the_card(world: &LinuxTestbed, alice: &AvfInterface<'_>) -> Result<()> {
     let [peer, own] = [ALICE_AVF, VISITOR_AVF].map(|vf| world.vf(vf).map(|vf| vf.mac));
     let options = format!("--forward-mode=csum --enable-rx-cksum --eth-peer=0,{}", peer?);

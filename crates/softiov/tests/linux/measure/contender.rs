@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Numbers of taps and addresses; ports of the world have lower ones.
+/// Numbers of the contenders' taps and addresses; ports of the other checks' host have lower ones.
 const IAVF: u8 = 11;
 const IGBVF: u8 = 12;
 const ON_SWITCH: u8 = 13;
@@ -25,17 +25,18 @@ const ON_TAP: u8 = 14;
 const ON_TAP_CUT: u8 = 15;
 
 const SWITCH: &str = "virtio-net, vhost-user to Open vSwitch-DPDK";
-/// virtio-net that receives single frames like igbvf and iavf, to show the effect of large packets.
+/// Name of the contender whose virtio-net receives single frames like igbvf and iavf, to show the effect of large
+/// packets.
 const CUT: &str = "virtio-net, tap, receives frames of 1,514 bytes";
 const NO_LARGE_RECEIVE: &str = ",guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off";
 
-/// VF of a host with one VF.
+/// Name of the only VF of a contender's host.
 const VF: &str = "pf0vf0";
-/// Ports of Open vSwitch.
+/// Names of Open vSwitch's ports: to the guest, and to the network beyond the uplink.
 const GUEST: &str = "guest";
 const UPLINK: &str = "uplink";
 
-/// A guest and its forwarder. The guest is dropped first.
+/// Guest with one network card, and the process that forwards its frames. The guest is dropped first.
 #[derive(Debug)]
 pub(super) struct GuestContender {
     name: &'static str,
@@ -45,11 +46,11 @@ pub(super) struct GuestContender {
 
 #[derive(Debug)]
 enum GuestForwarder {
-    /// Served card: a host of one port, and the host's process.
+    /// VF of this project: a host of one port with its keeper, and the host's process.
     Card(HostWithKeeper, Pid),
     Switch {
         switch: SwitchProcess,
-        /// Huge pages of the switch.
+        /// Huge pages for the switch's memory.
         _huge: HugePages,
         /// Folder of the switch's sockets.
         _folder: TempDir,
@@ -59,7 +60,7 @@ enum GuestForwarder {
 }
 
 impl GuestContender {
-    /// Returns all contenders; the first is iavf.
+    /// Boots the guests of all contenders; the first is iavf.
     pub(super) fn all(world: &LinuxTestbed, wire: &WireNamespace) -> Result<Vec<Self>> {
         let assets = world.assets();
         Ok(vec![
@@ -76,7 +77,8 @@ impl GuestContender {
         Self::on_card("iavf, mapped", "avf", (IAVF, cpus), world.assets(), wire)
     }
 
-    /// Boots a guest with a VF of a family, with mapped doorbells, and the tap of a number as the port's uplink.
+    /// Boots a guest with a VF of a family on a host with mapped doorbells. `number` selects the tap that is the port's
+    /// uplink.
     fn on_card(
         name: &'static str,
         family: &str,
@@ -135,7 +137,8 @@ impl GuestContender {
         Self { name, guest, forwarder: GuestForwarder::Qemu }.settled(number, wire)
     }
 
-    /// Waits for the guest, sets the address of that number, and stops both processes.
+    /// Waits until the guest has booted, sets the address of that number, waits for a ping's answer, and stops guest
+    /// and forwarder.
     fn settled(self, number: u8, wire: &WireNamespace) -> Result<Self> {
         self.guest.wait_ready(BOOT)?;
         self.check("modprobe virtio_net")?;
@@ -160,7 +163,7 @@ impl GuestContender {
         self.guest.accel().name()
     }
 
-    /// Runs a turn: each load once.
+    /// Measures each load once, while guest and forwarder run.
     pub(super) fn turn(&self, server: &str) -> Result<Vec<LoadResult>> {
         self.running(|| {
             self.reach(server)?;
@@ -168,7 +171,7 @@ impl GuestContender {
         })
     }
 
-    /// Does `work` while guest and forwarder run.
+    /// Continues guest and forwarder, calls `work`, and stops both again.
     pub(super) fn running<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         self.stop(false)?;
         let done = work().with_context(|| self.name)?;
@@ -176,7 +179,7 @@ impl GuestContender {
         Ok(done)
     }
 
-    /// Runs a load over `connections` connections.
+    /// Measures a load over `connections` connections to `server`.
     pub(super) fn load(&self, load: GuestLoad, server: &str, connections: u32) -> Result<LoadResult> {
         let before = self.counted()?;
         let printed = self.check(&load.script(server, connections))?;
@@ -188,12 +191,12 @@ impl GuestContender {
         Ok(self.guest.check(script, COMMAND)?)
     }
 
-    /// Waits until an address answers a ping.
+    /// Waits until an address answers a ping from the guest.
     pub(super) fn reach(&self, address: &str) -> Result<()> {
         eventually(|| self.check(&format!("ping -c 1 -W 1 {address}")).map(drop))
     }
 
-    /// Prints the drops of a served card, and turns the guest off.
+    /// Prints the drops of the guest's VF, if it has one, and turns the guest off.
     pub(super) fn end(self) -> Result<()> {
         self.stop(false)?;
         if let GuestForwarder::Card(served, _) = &self.forwarder {
@@ -202,7 +205,7 @@ impl GuestContender {
         Ok(self.guest.shutdown(COMMAND)?)
     }
 
-    /// Returns the host's counters.
+    /// Reads this machine's counters: register accesses of the VF, and processor time of QEMU and of the forwarder.
     fn counted(&self) -> Result<HostCounters> {
         let (forwarder, accesses) = match &self.forwarder {
             GuestForwarder::Card(served, host) => {
@@ -218,7 +221,8 @@ impl GuestContender {
         })
     }
 
-    /// Stops guest and forwarder, or continues them. The guest may wait for the forwarder, so it stops first.
+    /// Stops guest and forwarder by SIGSTOP, or continues them. The guest may wait for the forwarder, so the guest
+    /// stops first.
     fn stop(&self, stopped: bool) -> Result<()> {
         let signal = if stopped { Signal::STOP } else { Signal::CONT };
         if stopped {
@@ -240,18 +244,18 @@ impl GuestContender {
     }
 }
 
-/// Returns a host's status of its VF.
+/// Returns the status of the only VF of a contender's host.
 fn status(served: &HostWithKeeper) -> Result<VfStatus> {
     Ok(serde_json::from_str(&served.softiov(&format!("vf show {VF} --json"))?)?)
 }
 
-/// Returns the register reads and writes that reached a host.
+/// Returns the number of the VF's register reads and writes that reached the host.
 fn accesses(served: &HostWithKeeper) -> Result<u64> {
     let VmmInterventions { reads, posted_writes, synchronous_writes, .. } = status(served)?.interventions;
     Ok(reads + posted_writes + synchronous_writes)
 }
 
-/// Adds a virtio-net on QEMU's `-netdev` to the guest, with additional device options.
+/// Adds to a guest a virtio-net on a back end of QEMU's `-netdev`, with additional device options.
 fn virtio(builder: GuestBuilder, netdev: &str, number: u8, options: &str) -> GuestBuilder {
     let device = format!("virtio-net-pci,netdev=net,mac=02:82:57:60:09:{number:02x},romfile={options}");
     ["-netdev", netdev, "-device", &device].into_iter().fold(builder, GuestBuilder::qemu_argument)

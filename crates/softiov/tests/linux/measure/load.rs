@@ -4,21 +4,21 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Duration of a load, seconds.
+/// Duration of the measurement of one load, seconds.
 pub(super) const SECONDS: u64 = 3;
 /// Payload of a full frame of a TCP stream with time stamps, bytes.
 const SEGMENT: f64 = 1448.0;
-/// Unit of the guest's processor time, milliseconds.
+/// Unit in which the guest's /proc/stat counts processor time, milliseconds.
 const TICK_MS: f64 = 10.0;
 /// Separator of the parts of the guest's output.
 const MARK: &str = "=====";
 
-/// Work of a guest.
+/// Network load of a guest while it is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GuestLoad {
-    /// TCP from the guest.
+    /// TCP stream from the guest.
     Sent,
-    /// TCP to the guest.
+    /// TCP stream to the guest.
     Received,
     /// Pings of 56 bytes, each as soon as the last is answered.
     Asked,
@@ -66,7 +66,7 @@ impl GuestLoad {
         )
     }
 
-    /// Returns the load's rate by its own measure, and its packets.
+    /// Parses the output of the load's program: the rate, the packets, and the retransmitted segments.
     fn moved(self, said: &str) -> Result<LoadThroughput> {
         let unclear = || format!("{}: {said}", self.name());
         if self == Self::Asked {
@@ -95,13 +95,13 @@ struct LoadThroughput {
     again: u64,
 }
 
-/// Result of a load.
+/// Result of a guest's load: rate, packets, processor time, interrupts and register accesses.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LoadResult {
     pub(super) load: GuestLoad,
-    /// Megabits or answers per second.
+    /// Megabits per second of a TCP stream, or answered pings per second.
     pub(super) rate: f64,
-    /// Packets: full frames that carry a stream, or requests and answers of pings.
+    /// Number of packets: full frames that carry a stream, or requests and answers of pings.
     pub(super) packets: f64,
     /// Number of retransmitted TCP segments.
     pub(super) again: u64,
@@ -111,9 +111,9 @@ pub(super) struct LoadResult {
     /// Processor time of QEMU and of the forwarder by the host's count, milliseconds.
     pub(super) vmm_ms: f64,
     pub(super) forwarder_ms: f64,
-    /// Interrupts of the card.
+    /// Number of interrupts of the guest's network card.
     pub(super) interrupts: u64,
-    /// Reads and writes of the card's registers that left the guest.
+    /// Number of reads and writes of the card's registers that left the guest.
     pub(super) accesses: u64,
 }
 
@@ -141,18 +141,18 @@ impl LoadResult {
     }
 }
 
-/// Counters of the host.
+/// Counters of this machine around a load: register accesses, and processor time of QEMU and of the forwarder.
 #[derive(Debug)]
 pub(super) struct HostCounters {
     /// Register reads and writes that reached the card's host, if the card is ours.
     pub(super) accesses: Option<u64>,
-    /// Processor time of QEMU and of the forwarder; `None` where QEMU forwards.
+    /// Processor time of QEMU and of the forwarder; zero for the forwarder where QEMU forwards.
     pub(super) vmm: Duration,
     pub(super) forwarder: Duration,
 }
 
 impl HostCounters {
-    /// Returns the differences to an earlier reading.
+    /// Returns the increases of the counters since an earlier reading.
     pub(super) fn since(self, before: &Self) -> Self {
         Self {
             accesses: self.accesses.zip(before.accesses).map(|(after, before)| after - before),
@@ -162,7 +162,7 @@ impl HostCounters {
     }
 }
 
-/// Counters of the guest since it booted.
+/// Counters of the guest since it booted: processor time, interrupts of the card, and virtio-net's kicks.
 #[derive(Debug, Default)]
 struct GuestCounters {
     busy: u64,

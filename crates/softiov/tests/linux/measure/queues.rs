@@ -10,11 +10,11 @@ use crate::world::LinuxTestbed;
 use anyhow::Result;
 
 const CPUS: u32 = 2;
-/// Connections, one per queue of the largest set-up.
+/// Number of TCP connections, one per queue pair of the largest set-up.
 const CONNECTIONS: u32 = 4;
 const PAIRS: [(u32, &str); 3] = [(1, "1 queue pair"), (2, "2 queue pairs"), (4, "4 queue pairs")];
 
-/// Measures iavf with different channels, which ethtool changes between turns.
+/// Measures iavf with one, two and four queue pairs, which ethtool changes between turns.
 pub(crate) fn of_one_vf_take_turns(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     measure(world, |wire| {
         let server = wire.address();
@@ -42,8 +42,8 @@ pub(crate) fn of_one_vf_take_turns(world: &mut LinuxTestbed) -> Result<CheckOutc
     })
 }
 
-/// Sets the number of queue pairs. iavf resets its VF for that, and refuses during another reset. The interface is
-/// down meanwhile: iavf of Linux 6.1 would send into a freed ring, and the kernel would panic
+/// Sets the number of iavf's queue pairs. iavf resets its VF for that, and refuses during another reset. The interface
+/// is down meanwhile: iavf of Linux 6.1 would send into a freed ring, and the kernel would panic
 /// (`__iavf_maybe_stop_tx`).
 fn set_pairs(iavf: &GuestContender, pairs: u32) -> Result<()> {
     // ethtool fails if nothing changes.

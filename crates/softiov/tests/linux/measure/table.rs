@@ -4,20 +4,20 @@ use super::load::{GuestLoad, LoadResult, SECONDS};
 use bench::statistics::{median, quantile};
 use serde::Serialize;
 
-/// Result of one contender under one load.
+/// Row of the result table: the result of one contender under one load.
 #[derive(Debug, Serialize)]
 pub(super) struct ContenderRow {
     load: &'static str,
     contender: String,
     pub(super) turns: usize,
-    /// Median rate, megabits or answers per second.
+    /// Median rate of the turns, megabits or answers per second.
     rate: Option<f64>,
     unit: &'static str,
     /// Median over the rounds of the rate divided by that of the first contender.
     over_first: Option<f64>,
     /// Quartiles of the ratios to the first contender.
     over_first_spread: Option<(f64, f64)>,
-    /// Busy share of the guest's processors.
+    /// Share of time for which the guest's processors were busy.
     guest_busy: f64,
     /// Processor time of the guest by its own count, and of QEMU and the forwarder by the host's, milliseconds.
     guest_ms_per_1000_packets: f64,
@@ -26,12 +26,12 @@ pub(super) struct ContenderRow {
     /// Reads and writes of the card's registers that left the guest.
     accesses_per_1000_packets: f64,
     interrupts_per_1000_packets: f64,
-    /// Retransmitted segments, in all turns.
+    /// Number of retransmitted TCP segments in all turns.
     sent_again: u64,
 }
 
 impl ContenderRow {
-    /// Creates a row. `turns`, and `first` of the first contender, are in the order of rounds.
+    /// Computes a row. `turns`, and `first` of the first contender, are in the order of rounds.
     pub(super) fn new(contender: &str, load: GuestLoad, turns: &[LoadResult], first: &[LoadResult]) -> Self {
         let sum = |value: fn(&LoadResult) -> f64| turns.iter().map(value).sum::<f64>();
         let per_1000 = |value: fn(&LoadResult) -> f64| 1000.0 * sum(value) / sum(|turn| turn.packets);
@@ -57,7 +57,7 @@ impl ContenderRow {
     }
 }
 
-/// Prints table and JSON. `accel` is the accelerator of the guests' processors.
+/// Prints the rows as a Markdown table and as JSON. `accel` is the accelerator of the guests' processors.
 pub(super) fn print(title: &str, accel: &str, rows: &[ContenderRow]) {
     println!("\n\n{title}: guests under {accel}, turns of {SECONDS} s\n");
     println!(

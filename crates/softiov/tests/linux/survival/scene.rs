@@ -16,26 +16,26 @@ use std::time::Duration;
 
 /// Number of the uplink's tap, above the numbers of taps of the other checks' host.
 const TAP: u8 = 3;
-/// Group that may connect to [`OPEN`].
+/// Group id whose VMMs may connect to [`OPEN`].
 pub(super) const VMM: u32 = 65_533;
-/// A VF for VMMs of that group, and a VF for the host's user alone.
+/// VF that VMMs of group [`VMM`] may use, and VF that only the host's user may use.
 pub(super) const OPEN: &str = "pf1vf2";
 pub(super) const SHUT: &str = "pf1vf3";
-/// Network between the guests' eth1, on a port without an uplink.
+/// VLAN number in the guests' addresses on eth1, the network of a port without an uplink.
 const INNER: u8 = 200;
 
-/// The host and its guests. The guests are dropped first.
+/// Host with keeper, and the two guests Erin and Frank. The guests are dropped first.
 #[derive(Debug)]
 pub(crate) struct SurvivalTestbed {
     pub(super) erin: ScenarioGuest,
     pub(super) frank: ScenarioGuest,
     served: HostWithKeeper,
-    /// Process ids of the QEMUs.
+    /// Process ids of the guests' QEMUs.
     machines: [u32; 2],
 }
 
 impl SurvivalTestbed {
-    /// Starts the host and boots both guests.
+    /// Starts the host, boots both guests, and waits until they reach each other.
     pub(super) fn start(assets: &BootFiles, wire: Option<&WireNamespace>) -> Result<Self> {
         let uplink = wire.map_or(String::new(), |wire| format!("uplink.tap = {:?}\n", wire.tap(TAP)));
         let served = HostWithKeeper::start(&format!(
@@ -62,12 +62,13 @@ impl SurvivalTestbed {
         [&self.erin, &self.frank]
     }
 
-    /// Returns a guest's address on eth1.
+    /// Returns a guest's IPv4 address on eth1.
     pub(super) fn inner(guest: &ScenarioGuest) -> String {
         guest.vlan_address(INNER)
     }
 
-    /// Starts a connection in each direction between the guests, and one from beyond the uplink.
+    /// Starts a TCP stream in each direction between the guests, and one from beyond the uplink, if there is one.
+    /// Returns them once bytes arrive.
     pub(super) fn traffic(&self, wire: Option<&WireNamespace>) -> Result<Vec<IperfStream<'_>>> {
         let (erin, frank) = (&self.erin, &self.frank);
         let mut streams =
@@ -85,19 +86,19 @@ impl SurvivalTestbed {
         LinuxGuest::builder(name).vf_socket(self.served.socket(vf))
     }
 
-    /// Returns the output of a command of the binary.
+    /// Runs a command of `softiov` on this host, and returns its output.
     pub(super) fn softiov(&self, words: &str) -> Result<String> {
         self.served.softiov(words)
     }
 
-    /// Returns a VF's settings and their origins.
+    /// Returns the settings of a VF, and the origin of each, as JSON.
     pub(super) fn policy(&self, vf: &str) -> Result<[Value; 2]> {
         let text = self.softiov(&format!("vf show {vf} --json"))?;
         let mut status: Value = serde_json::from_str(&text)?;
         Ok([status["settings"].take(), status["origins"].take()])
     }
 
-    /// Waits for the process that serves and returns its pid.
+    /// Waits until a host process serves, and returns its pid.
     pub(super) fn host(&self) -> Result<Pid> {
         let host = self.served.host(None)?;
         eventually(|| self.softiov("vf list"))?;
@@ -114,7 +115,7 @@ impl SurvivalTestbed {
         eventually(|| self.softiov("vf list").map(drop))
     }
 
-    /// Ends the host with SIGTERM.
+    /// Ends the host by SIGTERM to its keeper, and returns the keeper's exit status.
     pub(super) fn end_host(&mut self) -> Result<ExitStatus> {
         kill_process(Pid::from_child(&self.served.keeper), Signal::TERM)?;
         eventually(|| self.served.keeper.try_wait()?.context("the host does not end"))
@@ -130,7 +131,7 @@ impl SurvivalTestbed {
         Ok(())
     }
 
-    /// Returns the state of host and guests, for errors.
+    /// Returns the state of host, guests and wire as text, for error messages.
     pub(super) fn state(&self, wire: Option<&WireNamespace>) -> String {
         const SCRIPT: &str = "ip -s link; ip neigh; grep eth /proc/interrupts; netstat -tn; tail -n 3 /run/stream-*; dmesg | tail -n 25";
         let guests = self.guests().map(|guest| match guest.check(SCRIPT) {

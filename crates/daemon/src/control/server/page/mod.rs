@@ -25,8 +25,8 @@ const FILES: [(&str, &str, &str); 13] = [
     ("/page/capture.js", SCRIPT, include_str!("capture.js")),
     ("/page/events.js", SCRIPT, include_str!("events.js")),
 ];
-/// Content-Security-Policy: a browser loads nothing from other hosts, runs no inline script, and shows the page in no
-/// frame.
+/// Content-Security-Policy of the dashboard: a browser loads nothing from other hosts, runs no inline script, and
+/// shows the page in no frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -1,20 +1,20 @@
-//! Histogram of delays, with two significant digits, from 0.1 us to 10 s. One class holds longer delays. The
-//! longest delay is kept exactly.
+//! Histogram of the delays of mailbox answers, with two significant digits, from 0.1 us to 10 s. One class holds
+//! longer delays. The longest delay is kept exactly.
 
 use crate::control::status::{AtMost, PfAnswerStatus};
 use crate::totals::AnswerDelayTotals;
 use std::time::Duration;
 
-/// Width of the finest classes of delays, in nanoseconds.
+/// Width of the smallest classes of the delay histogram, in nanoseconds.
 const STEP_NS: u64 = 100;
-/// Number of classes: below 1 us; for each power of ten up to 10 s; and one for longer delays.
+/// Number of classes of the delay histogram: below 1 us; for each power of ten up to 10 s; and one for longer delays.
 const FINEST: usize = 10;
 const DIGITS: usize = 90;
 const POWERS: usize = 7;
 const BUCKETS: usize = FINEST + DIGITS * POWERS + 1;
 
-/// Bounds that scrapers get, in nanoseconds: 1, 2 and 5 times each power of ten, 1 us to 10 s. Each is the edge of
-/// a class.
+/// Bounds of the delay histogram in the metrics, in nanoseconds: 1, 2 and 5 times each power of ten, 1 us to 10 s.
+/// Each is the edge of a class.
 const BOUNDS_NS: [u64; 22] = {
     let mut bounds = [0; 22];
     let (mut i, mut power) = (0, 1000);
@@ -28,7 +28,7 @@ const BOUNDS_NS: [u64; 22] = {
     bounds
 };
 
-/// Numbers of delays of mailbox answers by class.
+/// Histogram of the delays of mailbox answers: number of delays in each class.
 #[derive(Debug)]
 pub(super) struct MailboxDelays {
     counts: Box<[u64; BUCKETS]>,
@@ -52,7 +52,7 @@ fn bucket(ns: u64) -> usize {
     (from + digits as usize).min(BUCKETS - 1)
 }
 
-/// Returns the longest delay of a class, in nanoseconds.
+/// Returns the longest delay in a class of the histogram, in nanoseconds.
 fn edge(bucket: usize) -> u64 {
     match bucket.checked_sub(FINEST) {
         None => (bucket as u64 + 1) * STEP_NS,
@@ -71,7 +71,7 @@ impl MailboxDelays {
         self.sum_ns = self.sum_ns.saturating_add(ns);
     }
 
-    /// Returns the non-empty classes, with the longest delay and the sum.
+    /// Returns the non-empty classes of the histogram, with the longest delay and the sum of all delays.
     pub(super) fn save(&self) -> AnswerDelayTotals {
         let counts = (0..).zip(self.counts.iter().copied()).filter(|(_, count)| *count > 0).collect();
         AnswerDelayTotals { max_ns: self.max_ns, sum_ns: self.sum_ns, counts, ..AnswerDelayTotals::default() }
@@ -88,7 +88,7 @@ impl MailboxDelays {
         delays
     }
 
-    /// Returns the percentile of all delays, in nanoseconds, rounded up to two digits.
+    /// Returns a percentile of all delays, in nanoseconds, rounded up to two digits.
     fn percentile(&self, hundredths: u64) -> u64 {
         let all: u64 = self.counts.iter().sum();
         let wanted = (all * hundredths).div_ceil(100);

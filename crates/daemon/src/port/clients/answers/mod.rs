@@ -18,10 +18,10 @@ use i82576::Time;
 use pcie::{MAX_VFS, VfIndex, VfSet};
 use std::time::Duration;
 
-/// Duration of a poll up to which the event was there before the poll.
+/// Longest poll of the kernel that found its event at once; the end of a longer poll is the time of the event.
 const AT_ONCE: Duration = Duration::from_micros(20);
 
-/// Requests of VFs to the PF driver and its answers since the port was first opened.
+/// Statistics of the VFs' mailbox requests and the PF driver's answers, since the port was first opened.
 #[derive(Debug)]
 pub(in crate::port) struct MailboxAnswers {
     /// VFs with an unanswered mailbox request.
@@ -29,7 +29,7 @@ pub(in crate::port) struct MailboxAnswers {
     /// Earliest time of each VF's unanswered mailbox request.
     since: [Time; MAX_VFS],
     delays: MailboxDelays,
-    /// Visits that answered a request, and the most VFs that one visit has answered.
+    /// Number of visits of the PF driver that answered a request, and the most VFs that one visit has answered.
     visits: u64,
     most: u8,
 }
@@ -65,29 +65,29 @@ impl MailboxAnswers {
         self.waiting = self.waiting.without(answered);
     }
 
-    /// Returns the delays of mailbox answers, to be saved for the next process.
+    /// Returns the statistics of mailbox answers, to be saved for the next process.
     pub(in crate::port) fn save(&self) -> AnswerDelayTotals {
         AnswerDelayTotals { visits: self.visits, most: self.most, ..self.delays.save() }
     }
 
-    /// Continues the previous process's delays of mailbox answers.
+    /// Continues the statistics of mailbox answers that the previous process has saved.
     pub(in crate::port) fn resume(&mut self, totals: &AnswerDelayTotals) {
         (self.visits, self.most) = (totals.visits, totals.most);
         self.delays = MailboxDelays::restore(totals);
     }
 
-    /// Returns the status of mailbox requests and their delays.
+    /// Returns the numbers of mailbox requests and their delays, for the port's status.
     pub(in crate::port) fn status(&self) -> Status {
         Status { visits: self.visits, most_a_visit: self.most, ..self.delays.status() }
     }
 }
 
-/// Earliest times of received messages, by the polls of the kernel.
+/// Earliest times at which received messages may have arrived, by the times of the kernel's polls.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct MessageTimes {
     /// Time of the last poll of the kernel for messages.
     asked: Time,
-    /// Earliest time of the events that the last poll reported.
+    /// Earliest time at which the events of the last poll may have happened.
     since: Time,
 }
 
@@ -101,7 +101,7 @@ impl MessageTimes {
         self.asked = if slept { returned } else { asked };
     }
 
-    /// Returns the earliest time of the events that the last poll reported.
+    /// Returns the earliest time at which the events of the last poll may have happened.
     pub(super) fn since(&self) -> Time {
         self.since
     }

@@ -1,12 +1,12 @@
-//! Bounds and outcomes of one visit to a client's connection.
+//! Budget and outcomes of one visit to a client's connection.
 
 use i82576::Time;
 use std::fmt::Display;
 use std::time::Duration;
 
-/// Maximum number of receives per visit to a client.
+/// Maximum number of receives from a client's socket per visit.
 pub(super) const RECEIVES: usize = 8;
-/// Maximum number of messages per visit to a client.
+/// Maximum number of messages of a client that one visit handles.
 const MESSAGES: usize = 32;
 /// Longest duration of a visit to a client's connection. Other VFs wait meanwhile, several times for each frame and
 /// its reply (`tests/live/neighbours.rs` measures it). This limit counts for expensive messages, such as one window
@@ -21,12 +21,12 @@ pub(super) struct VisitBudget {
 }
 
 impl VisitBudget {
-    /// Begins a visit to a client.
+    /// Returns the full budget of a visit to a client, which begins now.
     pub(super) fn begin(now: Time) -> Self {
         Self { messages: MESSAGES, began: now }
     }
 
-    /// Counts a message of the visit.
+    /// Subtracts a message from the visit's budget.
     pub(super) fn count(&mut self) {
         self.messages -= 1;
     }
@@ -37,8 +37,8 @@ impl VisitBudget {
     }
 }
 
-/// Error after a receive with truncated descriptors. The host cannot know which are lost, and a window without its
-/// memory would fail silently.
+/// Error after a receive that lost some of the descriptors of a client's message. The host cannot know which are lost,
+/// and a window without its memory would fail silently.
 const LOST_FDS: &str = "file descriptors of a message were lost: the client sent too many, or the host \
                         reached its limit of open files; raise LimitNOFILE= of its unit, or ulimit -Hn";
 
@@ -54,17 +54,17 @@ pub(in crate::port) enum DisconnectReason {
 }
 
 impl DisconnectReason {
-    /// Creates the end after an error of the protocol or the socket.
+    /// Creates the reason for a connection that ends after an error of the protocol or the socket.
     pub(super) fn failed(error: impl Display) -> Self {
         Self::Failed(error.to_string())
     }
 
-    /// Creates the reason for a connection that ends by lost descriptors.
+    /// Creates the reason for a connection that ends because descriptors of a message were lost.
     pub(super) fn lost_fds() -> Self {
         Self::Failed(LOST_FDS.to_owned())
     }
 
-    /// Returns the reason's text for the flight recorder.
+    /// Returns the text of the reason for the flight recorder.
     pub(in crate::port) fn words(&self) -> &'static str {
         match self {
             Self::Closed => "the client has closed the connection",
@@ -81,9 +81,9 @@ pub(in crate::port) enum VisitOutcome {
     Done,
     /// The client may have more pending messages. Visit again without waiting.
     More,
-    /// A blocking call for the client is pending. Visit the client again when the errand is done.
+    /// A blocking call for the client is pending. Visit the client again when the call has ended.
     Waiting,
 }
 
-/// Result of a visit to a client.
+/// Outcome of a visit to a client, or the reason to disconnect the client.
 pub(super) type VisitResult = Result<VisitOutcome, DisconnectReason>;

@@ -1,4 +1,4 @@
-//! Connection of a client to one function: the socket, the session on it, and replies that are not sent yet.
+//! Connection of a client to one function: the socket, its session, and replies that are not sent yet.
 //!
 //! A successor can resume the client at any moment. Messages stay in the socket until they are handled, replies are
 //! written to a file before they are sent, and one step notes the progress of both ([`ClientProgress`],
@@ -29,7 +29,7 @@ use vfio_user::outbox::MessageOutbox;
 use vfio_user::server::{ServerSession, SessionCounters, SessionProgress};
 use vfio_user::wire::{Errno, MAX_MESSAGE_FDS};
 
-/// Connection of a vfio-user client.
+/// Connection of a vfio-user client to one function of the card.
 #[derive(Debug)]
 pub(in crate::port) struct ClientConnection {
     stream: StreamSocket,
@@ -177,7 +177,7 @@ impl ClientConnection {
         self.session.push(bytes, fds).map_err(DisconnectReason::failed)
     }
 
-    /// Handles whole messages until none is left, replies pile up, a message takes time, or the turn is over.
+    /// Handles whole messages until none is left, replies pile up, a message has to wait, or the budget is used up.
     fn steps(
         &mut self,
         device: &mut FunctionDevice<'_>,
@@ -211,7 +211,7 @@ impl ClientConnection {
         }
     }
 
-    /// Completes blocking calls that the client waited for. If a request waited, `outcome` is its result.
+    /// Resumes a client that waited for blocking calls. If a request waited, `outcome` is its result.
     pub(super) fn complete(&mut self, outcome: Result<(), Errno>) {
         self.waiting = false;
         self.session.complete(outcome, &mut self.outbox);
@@ -252,7 +252,7 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// Makes `progress` valid together with consuming `bytes` of the socket.
+    /// Saves `progress` in the journal, valid at once, and consumes `bytes` of the socket.
     fn step(
         &mut self,
         bytes: usize,
@@ -307,8 +307,8 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// Updates the events that the poller reports. While replies are pending, the port reads nothing more. While
-    /// errands are pending, the port ignores the socket.
+    /// Updates the socket's events that the poller reports. While replies are pending, the port reads nothing more.
+    /// While blocking calls are pending, the port ignores the socket.
     pub(in crate::port) fn update_interest(&mut self, poller: &Poller, token: u64) -> io::Result<()> {
         let wanted = match (self.waiting, self.outbox.pending()) {
             (true, _) => None,
@@ -324,7 +324,7 @@ impl ClientConnection {
         }
     }
 
-    /// Returns whether no reply and no received message is pending.
+    /// Returns true if no reply to the client and no message from it is pending.
     pub(super) fn is_idle(&self) -> bool {
         self.outbox.pending() == 0 && !self.stream.has_unread()
     }
@@ -347,7 +347,7 @@ impl ClientConnection {
         Some(PartialMessage { received: partial.received(), size: partial.size(), silent: now.since(since) })
     }
 
-    /// Returns the time at which the client is disconnected if it sends nothing more.
+    /// Returns the time at which the client is disconnected if it does not continue its message.
     pub(super) fn deadline(&self) -> Option<Time> {
         self.since.filter(|_| !self.waiting).map(|since| since + PATIENCE)
     }
@@ -365,7 +365,7 @@ impl ClientConnection {
         taken.map_err(DisconnectReason::failed)
     }
 
-    /// Keeps the descriptors of the incomplete message. Returns `false` if that is still pending.
+    /// Keeps the incomplete message's descriptors for a successor. Returns `false` while a worker does that.
     fn keep_fds(&mut self, device: &mut FunctionDevice<'_>) -> io::Result<bool> {
         let noted = device.own.successor.progress().fds().count();
         let wanted = self.copies.len().min(MAX_MESSAGE_FDS - noted);

@@ -11,13 +11,13 @@
 use std::fmt;
 use std::time::Duration;
 
-/// Timeout of a client that pauses in the middle of a message. QEMU and Cloud Hypervisor send a message with one
-/// call. So only a client that is stopped while its socket is full comes near this limit.
+/// Timeout of a client that pauses in the middle of a message. QEMU and Cloud Hypervisor send a message with one call.
+/// So only a client that is stopped while its socket is full comes near this limit.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// Silence in the middle of a message from which the status shows it.
+/// Time without bytes in the middle of a message after which the status shows the client's silence.
 const SHOWN: Duration = Duration::from_secs(1);
 
-/// A message that a client has begun and not finished.
+/// Progress of a message that a client has begun and not finished.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::port) struct PartialMessage {
     pub(super) received: usize,
@@ -27,12 +27,12 @@ pub(in crate::port) struct PartialMessage {
 }
 
 impl PartialMessage {
-    /// Returns whether the status shows the client's silence.
+    /// Returns true if the client is silent in the middle of a message long enough for the status to show it.
     pub(in crate::port) fn is_shown(&self) -> bool {
         self.silent >= SHOWN
     }
 
-    /// Returns whether the client has exceeded its timeout.
+    /// Returns true if the client has exceeded the timeout of an incomplete message.
     pub(in crate::port) fn is_overdue(&self) -> bool {
         self.silent >= PATIENCE
     }

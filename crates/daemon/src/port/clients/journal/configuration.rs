@@ -1,23 +1,24 @@
-//! Saved PCI configuration of one function that its guest has changed since the driver state was saved. The
-//! software has the configurations of all functions, up to 64. Noting all of them for each write of one guest would
-//! delay the others.
+//! Saved PCI configuration of one function that its guest has changed since the port's driver state was saved. The
+//! driver state has the configurations of all functions, up to 64. Saving all of them for each write of one guest
+//! would delay the others.
 
 use super::layout::{FunctionJournalOffsets, HEADER, NOTE};
 use super::memory::{get, load, put, store, words};
 use host::shared::SharedMemory;
 
-/// First number of a saved driver state to which PCI configurations of functions can belong. Earlier versions use the
-/// numbers 0 and 1.
+/// First number of a saved driver state to which PCI configurations of functions can belong. Earlier versions of
+/// softiov use the numbers 0 and 1.
 const FIRST: u64 = 2;
 
-/// Returns the number of the software after `before`: an unused number, whose parity selects the other place.
+/// Returns the number of the next saved driver state: an unused number, whose parity selects the copy in the journal
+/// that `before` does not use.
 pub(super) fn next_software(before: u64, highest: u64) -> u64 {
     let next = highest.max(FIRST - 1) + 1;
     next + u64::from(next % 2 == before % 2)
 }
 
-/// Saves a function's PCI configuration in the journal. Returns `false` if there is no room, or no software to which
-/// the note could belong.
+/// Saves a function's PCI configuration in the journal. Returns `false` if there is no room, or no saved driver state
+/// to which the configuration could belong.
 pub(super) fn write(memory: &SharedMemory, at: &FunctionJournalOffsets, bytes: &[u8]) -> bool {
     let number = get(memory, HEADER.software);
     if number < FIRST || bytes.len() as u64 > NOTE - 16 {
@@ -31,7 +32,7 @@ pub(super) fn write(memory: &SharedMemory, at: &FunctionJournalOffsets, bytes: &
     true
 }
 
-/// Reads the configuration that was noted after the software, or `None`.
+/// Reads a function's PCI configuration from the journal. Returns `None` if none was saved since the driver state.
 pub(super) fn read(memory: &SharedMemory, at: &FunctionJournalOffsets) -> Option<Vec<u8>> {
     let software = get(memory, HEADER.software);
     let note = at.notes[(get(memory, at.noted) % 2) as usize];

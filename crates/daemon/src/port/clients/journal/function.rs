@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use vfio_user::wire::MAX_MESSAGE_FDS;
 
-/// Progress of a client in its stream of messages. All fields become valid at once.
+/// Progress of a client in its stream of messages, saved in the journal. All fields become valid at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::port) struct ClientProgress {
     /// Numbers of the socket and of the reply file; 0 if there is no client.
@@ -40,19 +40,18 @@ pub(in crate::port) struct ClientProgress {
 pub(in crate::port) const NOT_KEPT: u64 = u64::MAX;
 
 impl ClientProgress {
-    /// Returns the numbers of the descriptors that came with the incomplete message.
+    /// Returns the numbers of the kept descriptors of the incomplete message.
     pub(in crate::port) fn fds(&self) -> impl Iterator<Item = u64> {
         self.fds.into_iter().take_while(|number| *number != 0)
     }
 
-    /// Returns the progress without the incomplete message: it is handled, or another message is at the front of
-    /// the socket.
+    /// Returns the progress without the incomplete message, which is handled, or no longer at the front of the socket.
     pub(in crate::port) fn without_held(self) -> Self {
         Self { held: HeldMessagePart::default(), skipped: 0, fds: [0; MAX_MESSAGE_FDS], ..self }
     }
 }
 
-/// DMA window of the client.
+/// DMA window of a client, as saved in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) struct SavedDmaWindow {
     pub(in crate::port) iova: u64,
@@ -63,7 +62,7 @@ pub(in crate::port) struct SavedDmaWindow {
     pub(in crate::port) offset: u64,
 }
 
-/// Eventfd of a vector: interrupt type, vector, descriptor number.
+/// Eventfd of a vector, as saved in the journal: interrupt type, vector, and number of the kept descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) struct SavedEventfd {
     pub(in crate::port) index: u32,
@@ -71,7 +70,7 @@ pub(in crate::port) struct SavedEventfd {
     pub(in crate::port) number: u64,
 }
 
-/// Saved state of a function that the previous process left.
+/// Saved state of a function's client that the previous process left.
 #[derive(Debug, Default)]
 pub(in crate::port) struct SavedClient {
     pub(in crate::port) progress: ClientProgress,
@@ -87,21 +86,21 @@ pub(in crate::port) struct FunctionJournal {
     progress: ClientProgress,
     /// Number of the valid journal step (a consistent state). New entries belong to the next step.
     step: u64,
-    /// Place of each DMA window in the journal, by its first address.
+    /// Index of each valid DMA window's entry in the journal, by the window's first address.
     places: BTreeMap<u64, u64>,
-    /// Places for new windows, and places whose windows stay valid until the next step.
+    /// Indices of free window entries, and of entries whose windows stay valid until the next step.
     free: Vec<u64>,
     released: Vec<u64>,
-    /// Number of the journal's DMA window entries in use so far. Every window's place is below it.
+    /// Number of the journal's DMA window entries in use so far. Every window's index is below it.
     used: u64,
-    /// A DMA window or an eventfd was saved since the last step.
+    /// True if a DMA window or an eventfd was saved since the last step.
     touched: bool,
-    /// Another process left the state, perhaps with parts of an unfinished step.
+    /// True if another process left this state, perhaps with parts of an unfinished step.
     inherited: bool,
 }
 
 const USED: usize = 1;
-/// Offsets in a window's record: the step that removed the window, and the number of its file.
+/// Offsets in the journal's entry of a DMA window: the step that removed the window, and the number of its file.
 const REMOVED: u64 = 8;
 const FILE: u64 = 40;
 
@@ -141,17 +140,17 @@ impl FunctionJournal {
         SavedClient { progress: self.progress, windows, irqs: irqs.collect() }
     }
 
-    /// Returns the progress of the client, as noted last.
+    /// Returns the progress of the client that was saved last.
     pub(in crate::port) fn progress(&self) -> ClientProgress {
         self.progress
     }
 
-    /// Returns whether DMA windows or eventfds were saved since the last step. The next step makes them valid.
+    /// Returns true if DMA windows or eventfds were saved since the last step. The next step makes them valid.
     pub(in crate::port) fn is_touched(&self) -> bool {
         self.touched
     }
 
-    /// Makes a step: everything saved since the last step becomes valid.
+    /// Makes a journal step: saves the client's progress, and everything saved since the last step becomes valid.
     pub(in crate::port) fn step(&mut self, progress: ClientProgress) {
         self.forget_unfinished();
         self.step += 1;
@@ -165,8 +164,8 @@ impl FunctionJournal {
         self.free.append(&mut self.released);
     }
 
-    /// Saves the function's PCI configuration beside the port's driver state, which makes it valid at once. Returns
-    /// `false` if the software has to be noted instead.
+    /// Saves the function's PCI configuration beside the port's driver state, valid at once. Returns `false` if the
+    /// whole driver state has to be saved instead.
     pub(in crate::port) fn note_configuration(&self, bytes: &[u8]) -> bool {
         configuration::write(&self.memory, &self.at, bytes)
     }
@@ -193,7 +192,7 @@ impl FunctionJournal {
         true
     }
 
-    /// Records that the windows which begin in these `size` bytes are removed. Returns the numbers of their files.
+    /// Removes the DMA windows that begin in these `size` bytes from the journal. Returns the numbers of their files.
     pub(in crate::port) fn remove_windows(&mut self, iova: u64, size: u64) -> Vec<u64> {
         self.forget_unfinished();
         let last = iova.saturating_add(size.saturating_sub(1));
@@ -210,12 +209,12 @@ impl FunctionJournal {
         gone.into_iter().map(remove).filter(|number| *number != 0).collect()
     }
 
-    /// Records in the journal that all DMA windows are removed.
+    /// Removes all DMA windows of the function from the journal.
     pub(in crate::port) fn clear_windows(&mut self) {
         self.remove_windows(0, u64::MAX);
     }
 
-    /// Saves the eventfd of a vector, or its removal (number 0).
+    /// Saves the eventfd of a vector in the journal, or its removal (number 0).
     pub(in crate::port) fn set_irq(&mut self, irq: SavedEventfd) {
         let SavedEventfd { index, vector, number } = irq;
         self.forget_unfinished();
@@ -233,7 +232,7 @@ impl FunctionJournal {
     }
 
     /// Erases words of a journal step that a killed process has not completed. Else they would become valid with this
-    /// process's step of the same number. Runs before this process's first note.
+    /// process's step of the same number. Runs before this process first saves something.
     fn forget_unfinished(&mut self) {
         if !std::mem::take(&mut self.inherited) {
             return;
@@ -258,7 +257,7 @@ impl FunctionJournal {
         }
     }
 
-    /// Returns the DMA window in an entry of the journal, if it is valid. Step 0 stands for no step.
+    /// Returns the DMA window in an entry of the journal, if it is valid. An entry without a step has the number 0.
     fn window(&self, place: u64) -> Option<SavedDmaWindow> {
         let [added, removed, iova, size, offset, file, permissions] =
             words(&self.memory, self.window_at(place));
@@ -275,7 +274,8 @@ impl FunctionJournal {
         self.at.irqs + (u64::from(index) * IRQS_A_TYPE + u64::from(vector)) * IRQ
     }
 
-    /// Returns the number of a vector's eventfd, or 0. Of the two places, the one of the later valid step applies.
+    /// Returns the number of a vector's kept eventfd, or 0. Of the two saved numbers, the one of the later valid step
+    /// applies.
     pub(in crate::port) fn irq_number(&self, index: u32, vector: u32) -> u64 {
         let [one, first, other, second] = words(&self.memory, self.irq_at(index, vector));
         let current = if self.touched { self.step + 1 } else { self.step };
@@ -289,13 +289,13 @@ impl FunctionJournal {
 /// changed their meaning.
 type ProgressWords = [u64; FDS + MAX_MESSAGE_FDS];
 
-/// Index of the first descriptor's number in a record.
+/// Index of the first descriptor's number in the words of a saved [`ClientProgress`].
 const FDS: usize = 13;
 // Each place of a record has 256 bytes (`layout::FunctionJournalOffsets::progress`).
 const _: () = assert!(size_of::<ProgressWords>() <= 256);
 
-/// Flags of a saved [`ClientProgress`]. If an earlier version reads [`TORN`], it disconnects the client, which it could
-/// not resume.
+/// Flags of a saved [`ClientProgress`]. If an earlier version of softiov reads [`TORN`], it disconnects the client,
+/// which it could not resume.
 const TORN: u64 = 1;
 const BY_PEEK_OFFSET: u64 = 2;
 

@@ -3,7 +3,8 @@
 
 use pcie::MAX_VFS;
 
-/// "SIOVJRN" and the version of the journal's layout. Every incompatible change of the notes changes the version.
+/// "SIOVJRN" and the version of the journal's layout. Every incompatible change of the saved state changes the
+/// version.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"SIOVJRN\x02");
 
 const MIB: u64 = 1 << 20;
@@ -13,9 +14,9 @@ pub(super) struct JournalHeaderOffsets {
     pub(super) magic: u64,
     /// Offset of the number for the next kept descriptor.
     pub(super) next: u64,
-    /// Attempts of successors to use the journal since the last attempt that worked.
+    /// Number of attempts of successors to use the journal since the last attempt that worked.
     pub(super) attempts: u64,
-    /// Offset of the number of the driver state saved last. Its parity says which of the two places is valid.
+    /// Offset of the number of the driver state saved last. Its parity says which of the two copies is valid.
     pub(super) software: u64,
     /// Offset of the highest number of a saved driver state so far. Earlier versions use only the numbers 0 and 1,
     /// and do not write this word.
@@ -25,12 +26,12 @@ pub(super) struct JournalHeaderOffsets {
 pub(super) const HEADER: JournalHeaderOffsets =
     JournalHeaderOffsets { magic: 0, next: 8, attempts: 16, software: 24, highest: 32 };
 
-/// Offsets of the state of the whole port in the journal.
+/// Offsets of the state of the whole port in the journal, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PortJournalOffsets {
     /// Offsets of the two copies of the saved driver state. Each has its length and its bytes.
     pub(super) software: [u64; 2],
-    /// Bytes of each place, including the eight of its length.
+    /// Bytes for each copy of the driver state, including the eight of its length.
     pub(super) software_room: u64,
     /// Offset of the saved state of the whole port: its mark, its length, its bytes.
     pub(super) rest: u64,
@@ -39,10 +40,10 @@ pub(super) struct PortJournalOffsets {
 }
 
 impl PortJournalOffsets {
-    /// Returns the places in the journal of a port with `vfs` VFs. The largest software has a list of all VLANs for
-    /// each VF, both in force and configured. The port at rest also has a pending packet of 256 KB and eight
-    /// pending messages of 4 KB for each VF. The space before the functions holds that for eight VFs. A journal for
-    /// more VFs has the port's own notes behind the functions.
+    /// Returns the offsets in the journal of a port with `vfs` VFs. The largest driver state has a list of all VLANs
+    /// for each VF, both in force and configured. The state of the whole port also has a pending packet of 256 KB and
+    /// eight pending messages of 4 KB for each VF. The space before the functions' state holds that for eight VFs. A
+    /// journal for more VFs has the port's state behind the functions' state.
     pub(super) const fn of(vfs: usize) -> Self {
         let end = FIRST + STRIDE * (1 + vfs as u64);
         match vfs {
@@ -65,16 +66,16 @@ impl PortJournalOffsets {
 /// Offsets of one function's state in the journal, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FunctionJournalOffsets {
-    /// Word that says which of the two places of [`super::ClientProgress`] is valid.
+    /// Offset of the word that says which of the two copies of [`super::ClientProgress`] is valid.
     pub(super) which: u64,
     pub(super) progress: [u64; 2],
     /// Offset of the word that selects the later of the two saved PCI configurations of the function. Earlier
     /// versions do not write it.
     pub(super) noted: u64,
-    /// Notes of the configuration, [`NOTE`] bytes each: the number of the software that it belongs to, its length,
-    /// and its bytes.
+    /// Offsets of the two saved PCI configurations, [`NOTE`] bytes each: the number of the driver state that it
+    /// belongs to, its length, and its bytes.
     pub(super) notes: [u64; 2],
-    /// Eventfds, [`IRQ`] bytes each, [`IRQS_A_TYPE`] of each interrupt type.
+    /// Offset of the eventfds, [`IRQ`] bytes each, [`IRQS_A_TYPE`] of each interrupt type.
     pub(super) irqs: u64,
     /// Offset of the DMA windows, [`WINDOW`] bytes each.
     pub(super) windows: u64,
@@ -85,7 +86,7 @@ pub(super) const IRQ: u64 = 32;
 pub(super) const IRQS_A_TYPE: u64 = 32;
 pub(super) const IRQ_TYPES: u64 = 3;
 pub(super) const WINDOW: u64 = 64;
-/// Places for windows: the most that a client may have, and room for those that it replaces within one step.
+/// Number of DMA window entries: the most that a client may have, and room for those that it replaces within one step.
 pub(super) const MOST_WINDOWS: u64 = 65_536 + 8_192;
 
 const FIRST: u64 = 8 * MIB;
@@ -106,7 +107,7 @@ pub(super) fn vfs(bytes: u64) -> Option<usize> {
 }
 
 impl FunctionJournalOffsets {
-    /// Returns the offsets of a function's saved state. The PF's are at 0, and those of the VFs follow.
+    /// Returns the offsets of a function's saved state, by index: 0 for the PF, then the VFs.
     pub(super) const fn at(place: usize) -> Self {
         let base = FIRST + place as u64 * STRIDE;
         Self {

@@ -1,27 +1,27 @@
 //! Journal of a port: saved state in shared memory. A successor process can resume the port's clients from the
 //! journal, even if this process was killed at any instruction.
 //!
-//! The journal notes each function's client (socket, replies, negotiated capabilities), its DMA windows and
-//! eventfds, and its configuration space; the port's software with the policy in force; and the whole port when it
-//! is at rest ([`PortSnapshot`]). Notes refer to descriptors by number, and the vault keeps these (`vault`). The
-//! journal does not note the card's work in progress. After a crash in the middle of a round, the card starts as after
-//! a reset.
+//! The journal holds the state of each function's client (socket, replies, negotiated capabilities), of its DMA
+//! windows and eventfds, and of its configuration space; the port's driver state with the policies in force; and the
+//! state of the whole port while it has no work ([`PortSnapshot`]). Saved state refers to descriptors by number, and
+//! the vault keeps these (`vault`). The journal does not hold the card's work in progress. After a crash in the middle
+//! of a round, the card starts as after a reset.
 //!
 //! # How a torn update is recognised
 //! A process that is killed has executed everything before some instruction, and nothing after it. So each update
 //! is written beside the valid data, and one store makes it valid:
-//! - A function's [`ClientProgress`] has two places. A number says which one is valid, and is written last. The port's
-//!   software has two places too. So has the note of one function's configuration, which is valid until the next
-//!   note of the software.
+//! - A function's [`ClientProgress`] has two copies. A number says which copy is valid, and is written last. The
+//!   port's driver state has two copies too. So has the saved PCI configuration of one function, which is valid until
+//!   the driver state is saved again.
 //! - A window or an eventfd carries the number of the step that added it and of the step that removed it. It is
 //!   valid if the step is. So a message's changes become valid at the moment at which the message counts as
 //!   handled.
-//! - Before bytes are consumed from a socket, their number and the socket's peek offset are noted. The kernel moves
+//! - Before bytes are consumed from a socket, their number and the socket's peek offset are saved. The kernel moves
 //!   the offset back together with consuming, so it tells how many bytes are consumed. Before the first part of an
 //!   incomplete message is consumed, it is held in the reply file, and its descriptors are kept.
-//! - The port at rest is marked as valid after it was written, and as invalid before anything else happens.
+//! - The state of the whole port is marked as valid after it was written, and as invalid before the port changes.
 //!
-//! `adopt` reads the notes.
+//! `adopt` reads the saved state.
 
 mod configuration;
 mod function;
@@ -52,7 +52,7 @@ pub enum JournalError {
     /// The shared memory is not a journal of this version.
     #[error("the saved state of the previous process is of another version of softiov")]
     Version,
-    /// The journal was made by a version, or for a family, with fewer VFs.
+    /// The journal was made with room for fewer VFs, by an earlier version or for another family.
     #[error(
         "the saved state of the previous process has room for {room} VFs, and the configuration has \
          {wanted}; set vfs to at most {room}, or restart the host, which takes the port from its guests"
@@ -65,7 +65,7 @@ pub enum JournalError {
     },
 }
 
-/// Journal of a port, which the next process reads.
+/// Journal of a port: shared memory with saved state, which the next process reads.
 #[derive(Debug)]
 pub(in crate::port) struct PortJournal {
     memory: Arc<SharedMemory>,
@@ -89,7 +89,8 @@ impl PortJournal {
         Ok(Self { memory, vfs: vfs.ok_or(JournalError::Version)? })
     }
 
-    /// Checks that the journal has room for `wanted` VFs. A journal cannot grow: a port keeps using the one that it opened.
+    /// Checks that the journal has room for `wanted` VFs. A journal cannot grow: a port keeps using the journal that
+    /// it opened.
     ///
     /// # Errors
     /// [`JournalError::Room`].
@@ -98,13 +99,13 @@ impl PortJournal {
         if wanted <= room { Ok(()) } else { Err(JournalError::Room { room, wanted }) }
     }
 
-    /// Opens the journal's part of one function, for which there is room.
+    /// Opens the part of the journal for one function's client. The journal must have room for the function.
     pub(in crate::port) fn function(&self, function: Function) -> FunctionJournal {
         FunctionJournal::open(Arc::clone(&self.memory), self.place(function))
     }
 
-    /// Reads the configuration of a function that was noted after the port's software. Returns `None` if the
-    /// software's note is the latest.
+    /// Reads the PCI configuration of a function that was saved after the port's driver state. Returns `None` if there
+    /// is none.
     pub(in crate::port) fn configuration(&self, function: Function) -> Option<Vec<u8>> {
         configuration::read(&self.memory, &self.place(function))
     }
@@ -116,7 +117,7 @@ impl PortJournal {
         })
     }
 
-    /// Opens the journal's part for the saved state of the whole port.
+    /// Opens the part of the journal with the saved state of the whole port.
     pub(in crate::port) fn rest(&self) -> PortSnapshot {
         PortSnapshot::new(Arc::clone(&self.memory), layout::PortJournalOffsets::of(self.vfs))
     }
@@ -128,19 +129,20 @@ impl PortJournal {
         number
     }
 
-    /// Counts an attempt to continue from this journal. Returns the attempts since the last [`Self::succeeded`].
+    /// Counts an attempt to continue from this journal. Returns the number of attempts since the last
+    /// [`Self::succeeded`].
     pub(in crate::port) fn attempt(&self) -> u64 {
         let attempts = get(&self.memory, HEADER.attempts) + 1;
         put(&self.memory, HEADER.attempts, &[attempts]);
         attempts
     }
 
-    /// Records that the next process works, which resets the number of attempts.
+    /// Records that this process works with the journal, which resets the number of attempts.
     pub(in crate::port) fn succeeded(&self) {
         put(&self.memory, HEADER.attempts, &[0]);
     }
 
-    /// Saves the state of the port's software (drivers and policies). Returns `false` if the state is too long.
+    /// Saves the port's driver state (drivers and policies). Returns `false` if the state is too long.
     pub(in crate::port) fn note_software(&self, bytes: &[u8]) -> bool {
         let places = layout::PortJournalOffsets::of(self.vfs);
         if bytes.len() as u64 > places.software_room - 8 {
@@ -156,7 +158,7 @@ impl PortJournal {
         true
     }
 
-    /// Returns the software noted last, or an empty vector.
+    /// Returns the driver state that was saved last, or an empty vector.
     pub(in crate::port) fn software(&self) -> Vec<u8> {
         let places = layout::PortJournalOffsets::of(self.vfs);
         let at = places.software[(get(&self.memory, HEADER.software) % 2) as usize];
@@ -166,7 +168,7 @@ impl PortJournal {
 }
 
 impl AsFd for PortJournal {
-    /// Returns the journal's memory, to be kept for the next process.
+    /// Returns the descriptor of the journal's memory, to be kept for the next process.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.memory.as_fd()
     }

@@ -1,4 +1,5 @@
-//! Saved state of the whole port at rest: every message is handled and consumed, and the card has no work in progress.
+//! Saved state of the whole port while it has no work: every message is handled and consumed, and the card has nothing
+//! pending.
 
 use super::layout::PortJournalOffsets;
 use super::memory::{get, load, put, store};
@@ -9,7 +10,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(in crate::port) struct PortSnapshot {
     memory: Arc<SharedMemory>,
-    /// Offset of the saved state in the journal, and bytes for its content.
+    /// Offset of the whole port's saved state in the journal, and the maximum bytes of its content.
     at: u64,
     room: u64,
     /// True while the saved state of the whole port is valid.
@@ -23,12 +24,12 @@ impl PortSnapshot {
         Self { memory, at, room, valid }
     }
 
-    /// Returns whether the last saved state is still valid.
+    /// Returns true if the saved state of the whole port is valid.
     pub(in crate::port) fn is_valid(&self) -> bool {
         self.valid
     }
 
-    /// Makes the saved state void, before the port changes.
+    /// Makes the saved state of the whole port invalid, before the port changes.
     pub(in crate::port) fn disturb(&mut self) {
         if self.valid {
             self.valid = false;

@@ -1,5 +1,5 @@
-//! Tests of the journal of clients: a process may end between any two stores to it. Its successor finds the state before
-//! the current step or after it.
+//! Tests of the journal of clients: a process may end between any two stores to the journal. Its successor finds the
+//! state before the current step or after it.
 
 use super::function::SavedClient;
 use super::*;
@@ -35,7 +35,7 @@ fn progress(consuming: u64) -> ClientProgress {
     }
 }
 
-/// Returns the saved state that the next process finds.
+/// Returns the saved state of VF 3's client that the next process finds in the journal.
 fn found(journal: &PortJournal) -> SavedClient {
     let copy = journal.as_fd().try_clone_to_owned().unwrap();
     PortJournal::adopt(copy).unwrap().function(Function::Vf(3)).noted()
@@ -209,7 +209,7 @@ fn software_state_too_long_for_the_journal_is_refused() {
     assert_eq!(journal.software(), b"newer");
 }
 
-/// Each VF may have a pending packet of 256 KB and eight pending messages, and a list of all VLANs, in force and
+/// A VF may have a pending packet of 256 KB and eight pending messages, and a list of all VLANs, in force and
 /// configured.
 #[test]
 fn journal_of_64_vfs_has_room_for_all_pending_requests() {
@@ -237,7 +237,7 @@ fn each_vf_has_its_own_part_of_the_journal() {
     assert_eq!(found.function(Function::Pf).progress(), ClientProgress::default());
 }
 
-/// Earlier versions created such journals for every family. An 82576 has at most eight VFs.
+/// Earlier versions of softiov created journals for eight VFs for every family. An 82576 has at most eight VFs.
 #[test]
 fn journal_for_eight_vfs_is_used_for_up_to_eight() {
     let journal = PortJournal::new(8).unwrap();
@@ -264,7 +264,7 @@ fn memory_without_a_journal_header_is_refused() {
     }
 }
 
-/// Returns the configuration of VF 3 that a successor finds.
+/// Returns the saved PCI configuration of VF 3 that the next process finds in the journal.
 fn configuration(journal: &PortJournal) -> Option<Vec<u8>> {
     let copy = journal.as_fd().try_clone_to_owned().unwrap();
     PortJournal::adopt(copy).unwrap().configuration(Function::Vf(3))

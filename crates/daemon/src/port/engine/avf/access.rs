@@ -1,12 +1,12 @@
-//! Accesses of clients to configuration space and BAR 0 of an AVF port's VFs. `iovm` has the MSI-X tables, and
-//! `PortClients::read_doorbells` the mapped registers.
+//! Accesses of clients to configuration space and BAR 0 of an AVF port's VFs. `iovm` has the accesses to MSI-X tables,
+//! and `PortClients::read_doorbells` those to mapped registers.
 
 use super::AvfCard;
 use avf_nic::Nic;
 use pcie::VfIndex;
 
 impl AvfCard {
-    /// Resets a VF in the card by `reset`, after its configuration space was reset.
+    /// Resets a VF in the card by `reset`, after the VF's configuration space was reset.
     pub(super) fn reset_card(&mut self, vf: VfIndex, reset: impl FnOnce(&mut Nic, u8)) {
         self.card.set_bus_master(vf.get(), false);
         reset(&mut self.card, vf.get());

@@ -12,7 +12,7 @@ use i82576::Time;
 use pcie::{Bus, DmaFault, Function, Iova};
 use std::time::Duration;
 
-/// Bytes of the PF's memory: two queues of 32 descriptors with a buffer of 4 KB each.
+/// Bytes of the PF driver's DMA memory: two queues of 32 descriptors with a buffer of 4 KB each.
 const MEMORY: usize = 2 * (1 + 32) * 4096;
 
 /// DMA memory of the PF driver.
@@ -20,7 +20,7 @@ const MEMORY: usize = 2 * (1 + 32) * 4096;
 pub(super) struct PfMemory {
     memory: Box<[u8]>,
     used: usize,
-    /// The PF driver has changed state of the card that the plane's tables and rates depend on.
+    /// True if the PF driver has changed state of the card on which the switch's tables and rates depend.
     pub(super) changed: bool,
 }
 
@@ -29,19 +29,19 @@ impl PfMemory {
         Self { memory: vec![0; MEMORY].into(), used: 0, changed: true }
     }
 
-    /// Returns the guests' bus with the memory of the PF driver.
+    /// Returns the guests' bus, extended by the memory of the PF driver.
     pub(super) fn bus<'a>(&'a mut self, guests: &'a mut GuestBus) -> PfAndGuestBus<'a> {
         PfAndGuestBus { memory: &mut self.memory, guests }
     }
 }
 
-/// Bus of the guests' functions, with the PF's memory.
+/// Bus through which the card reaches guests' memory and the PF driver's memory.
 pub(super) struct PfAndGuestBus<'a> {
     memory: &'a mut [u8],
     guests: &'a mut GuestBus,
 }
 
-/// Returns the range of an access in the PF's memory.
+/// Returns the range of a DMA access in the PF driver's memory, or a fault if it lies outside.
 fn range_of(memory: &[u8], iova: Iova, length: usize) -> Result<std::ops::Range<usize>, DmaFault> {
     let start = usize::try_from(iova).unwrap_or(usize::MAX);
     let range = start..start.saturating_add(length);
@@ -71,7 +71,7 @@ impl Bus for PfAndGuestBus<'_> {
     }
 }
 
-/// Card as seen by the PF driver.
+/// AVF card as seen by the PF driver.
 pub(super) struct AvfPfHal<'a> {
     pub(super) card: &'a mut Nic,
     pub(super) pf_memory: &'a mut PfMemory,
@@ -79,7 +79,7 @@ pub(super) struct AvfPfHal<'a> {
     pub(super) now: Time,
 }
 
-/// Registers that reset VFs, which clears the VFs' filters.
+/// Offsets of the registers that reset VFs, which clears the VFs' filters.
 const RESETS: std::ops::Range<u32> = VPGEN_VFRTRIG..VPGEN_VFRTRIG + 4 * MAX_VFS as u32;
 
 impl Hal for AvfPfHal<'_> {

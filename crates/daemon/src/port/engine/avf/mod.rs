@@ -41,7 +41,7 @@ use std::ops::Range;
 use vfio_user::types::SparseArea;
 use vfio_user::wire::pci_region;
 
-/// Budget of a poll: frames from the uplink, and packets from each transmit queue.
+/// Maximum number of frames that a poll moves from the uplink, and of packets from each transmit queue.
 const BUDGET: usize = 64;
 
 /// Ranges of a VF's BAR0 that its client may map.
@@ -58,12 +58,12 @@ const fn area(pages: &Range<u32>) -> SparseArea {
 #[derive(Debug, Clone, Copy)]
 struct VfPolicyState {
     policy: VfPolicy,
-    /// The VF's client is being disconnected, and sees no link.
+    /// True while the VF's client is being disconnected, and the VF sees no link.
     hidden: bool,
 }
 
 impl VfPolicyState {
-    /// Returns the VF's policy in force.
+    /// Returns the VF's policy in force: while its link is hidden, with the link down.
     fn in_force(&self) -> VfPolicy {
         let state = if self.hidden { VfLinkPolicy::Disable } else { self.policy.state };
         VfPolicy { state, ..self.policy }
@@ -78,18 +78,18 @@ pub(in crate::port) struct AvfCard {
     pf_memory: PfMemory,
     plane: Box<Plane<MAX_VFS>>,
     functions: Vec<VirtualFunction>,
-    /// Doorbells of VFs whose client has its pages.
+    /// Doorbells in the mapped pages of each VF whose client has received them.
     doorbells: [Option<Doorbells>; MAX_VFS],
     decided: Vec<VfPolicyState>,
     rules: AvfPortPolicy,
     configured: ConfiguredPolicies<PortPolicy>,
-    /// VFs with a message that the PF driver has not handled yet.
+    /// VFs with a mailbox message that the PF driver has not handled yet.
     asking: VfSet,
     link: bool,
 }
 
 impl AvfCard {
-    /// Calls the PF driver with the card.
+    /// Calls a function with the PF driver and its access to the card.
     fn with_pf<R>(
         &mut self,
         guests: &mut GuestBus,
@@ -100,7 +100,7 @@ impl AvfCard {
         act(pf, &mut AvfPfHal { card, pf_memory, guests, now })
     }
 
-    /// Applies the policy of a VF to the card.
+    /// Applies the policy of a VF to the card, by the PF driver.
     fn enforce(&mut self, vf: VfIndex, guests: &mut GuestBus, now: Time) -> Result<(), PolicyError> {
         let policy = self.decided[vf.index()].in_force();
         self.with_pf(guests, now, |pf, hal| pf.set_policy(hal, vf.get(), policy))

@@ -13,7 +13,7 @@ use plane::PortIndex;
 use policy::Offence;
 
 impl AvfCard {
-    /// Returns the counters of a VF: the plane's, and the card's for its DMA faults.
+    /// Returns the frame counters of a VF from the switch, with the card's number of its DMA faults.
     pub(super) fn vf_counters(&mut self, vf: VfIndex) -> PoolCounters {
         let port = PortIndex::of_field(vf.get().into());
         self.plane.ledger.settle_received(port);
@@ -25,7 +25,8 @@ impl AvfCard {
         counters
     }
 
-    /// Returns the counters of a VF's offences. Everything from its mailbox counts as a request, valid or not.
+    /// Returns the numbers of a VF's events that may be offences, by kind of offence. Everything from its mailbox
+    /// counts as a request, valid or not.
     pub(super) fn offence_totals(&mut self, vf: VfIndex, interrupts: u64) -> OffenceCounts {
         let mut totals = offence_counts(&self.vf_counters(vf), interrupts);
         if let Some(card) = self.card.counters(vf.get()) {
@@ -61,8 +62,8 @@ impl AvfCard {
         Some(VfDriverState { active, link, cut, resets: counters.resets, refused })
     }
 
-    /// Returns the filters of a VF. iavf does not repeat a request for a refused address, so one refusal means that
-    /// the list is cut.
+    /// Returns the numbers of a VF's receive filters. iavf does not repeat a request for a refused address, so one
+    /// refusal means that the list is cut.
     fn filters(&self, vf: u8) -> VfFilterStatus {
         let (used, most) = self.pf.vf_addresses(vf).unwrap_or_default();
         let refused = self

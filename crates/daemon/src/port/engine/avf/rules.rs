@@ -10,7 +10,7 @@ use policy::{PortPolicy, VfMirrorRule, VlanSet};
 /// Nanoseconds per millisecond.
 const MILLISECOND: u64 = 1_000_000;
 
-/// Policy of an AVF port, and the storms of frames that the port limits.
+/// Policy of an AVF port, and the state of its storm control.
 #[derive(Debug)]
 pub(super) struct AvfPortPolicy {
     pub(super) policy: PortPolicy,
@@ -24,12 +24,12 @@ impl AvfPortPolicy {
         Self::resume(policy, (0, false))
     }
 
-    /// Resumes with the previous process's number of storms, and whether a storm is on.
+    /// Continues with the previous process's number of storms, and true if a storm is on.
     pub(super) fn resume(policy: PortPolicy, (storms, stormy): (u64, bool)) -> Self {
         Self { policy, storms, stormy }
     }
 
-    /// Returns the number of storms, and whether a storm is on.
+    /// Returns the number of storms so far, and true if a storm is on.
     pub(super) fn seen(&self) -> (u64, bool) {
         (self.storms, self.stormy)
     }
@@ -40,7 +40,7 @@ impl AvfPortPolicy {
         mirrors
     }
 
-    /// Advances the windows of storm control, after applying changed limits.
+    /// Advances the time windows of the switch's storm control, after applying changed limits.
     pub(super) fn pass_windows(&self, plane: &mut Plane<MAX_VFS>) {
         let limits = self.limits();
         if plane.storm.limits != limits {
@@ -50,7 +50,8 @@ impl AvfPortPolicy {
         plane.storm.advance(plane.now);
     }
 
-    /// Counts the begin of a broadcast or multicast storm. Returns the time to check whether it is over.
+    /// Counts the begin of a broadcast or multicast storm. While a storm is on, returns the time to check whether it
+    /// is over.
     pub(super) fn watch(&mut self, plane: &Plane<MAX_VFS>) -> Option<Time> {
         let stormy = plane.storm.is_on();
         self.storms += u64::from(stormy && !self.stormy);
@@ -78,7 +79,7 @@ fn rule(mirror: &VfMirrorRule) -> PortMirrorRule {
     }
 }
 
-/// Returns VLAN ids without 0, which stands for untagged frames.
+/// Returns the VLAN ids of a set without 0, which stands for untagged frames.
 fn ids(set: &VlanSet) -> VlanIdSet {
     let mut ids = VlanIdSet::NONE;
     set.iter().filter(|vlan| *vlan != 0).for_each(|vlan| ids.add(vlan));

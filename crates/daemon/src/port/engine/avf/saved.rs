@@ -1,6 +1,6 @@
-//! Creates, saves and restores an AVF port. A port is new, or resumed as it was at rest, or set up by the state
-//! that outlives the card. In the last case the card is new: a driver finds its mailbox disabled, and sets its VF
-//! up again as after any reset.
+//! Creates, saves and restores an AVF port. A port is new, or resumed from the saved state of the whole port, or set
+//! up from the driver state that outlives the card. In the last case the card is new: a guest's driver finds its
+//! mailbox disabled, and sets its VF up again as after any reset.
 
 #[cfg(test)]
 mod tests;
@@ -28,16 +28,16 @@ use plane::switch::{StormState, SwitchTables};
 use plane::{Plane, PortCounters};
 use policy::{PortPolicy, RefusedVf, VfPolicy};
 
-/// Largest valid number of storms in a saved state. No port sees more, and the counter cannot overflow below it.
+/// Limit of the number of storms in a saved state. No port sees more, and the counter cannot overflow below it.
 const MOST_STORMS: u64 = 1 << 62;
 
 /// Routing ids of VFs relative to the PF's, as on an X710.
 const PLACEMENT: VfRoutingIds = VfRoutingIds { first_offset: 16, stride: 1 };
 
-/// VFs of a new card: the maximum, however many VFs the port offers.
+/// Number of VFs of a new card: the maximum, however many VFs the port offers.
 const VFS: u8 = MAX_VFS as u8;
 
-/// Parts of which an AVF port is made.
+/// Card, PF driver and switch, of which an AVF port is made.
 struct AvfCardParts {
     card: Nic,
     pf: AvfPf,
@@ -46,7 +46,7 @@ struct AvfCardParts {
 }
 
 impl AvfCard {
-    /// Creates a port from its parts, with functions as after power-on.
+    /// Creates an AVF port from its parts, with its PCI functions as after power-on.
     fn assemble(
         parts: AvfCardParts,
         link: bool,
@@ -74,7 +74,7 @@ impl AvfCard {
         }
     }
 
-    /// Creates a card after power-on with its PF driver, and VFs with these policies.
+    /// Creates an AVF card as after power-on, with its PF driver, and VFs with these policies.
     fn bring_up(
         link: bool,
         configured: ConfiguredPolicies<PortPolicy>,
@@ -96,7 +96,7 @@ impl AvfCard {
         Ok(avf)
     }
 
-    /// Creates a new AVF port.
+    /// Creates a new AVF port from its configuration.
     pub(in crate::port) fn new(
         config: &PortConfig,
         link: bool,
@@ -109,8 +109,9 @@ impl AvfCard {
         Ok(avf)
     }
 
-    /// Creates a port with a new card from the state of the previous process. `since` holds configuration that guests
-    /// have changed after `bytes` were noted. Settings that the configuration has changed are applied.
+    /// Creates an AVF port with a new card from the driver state `bytes` of the previous process. `since` holds the
+    /// PCI configurations that guests have changed after that state was saved. Settings that the configuration has
+    /// changed are applied.
     pub(in crate::port) fn by_software(
         config: &PortConfig,
         link: bool,
@@ -135,7 +136,7 @@ impl AvfCard {
         Ok(avf)
     }
 
-    /// Restores an AVF port that had no work in progress. No VF is reset, and no driver is notified.
+    /// Restores an AVF port from the saved state of the whole port. No VF is reset, and no driver is notified.
     /// Settings that the configuration has changed are applied.
     pub(in crate::port) fn resume(
         config: &PortConfig,
@@ -180,7 +181,7 @@ impl AvfCard {
         Ok(InheritedCard { card: Box::new(avf), watched, functions: clients })
     }
 
-    /// Quarantines the VFs that the configuration names, unless they are quarantined already.
+    /// Quarantines the VFs for which the configuration file demands quarantine, unless they are quarantined already.
     fn quarantine_configured(&mut self, config: &PortConfig, guests: &mut GuestBus, now: Time) {
         for vf in config.vfs.iter().filter(|vf| vf.quarantine).map(|vf| vf.index.get()) {
             self.with_pf(guests, now, |pf, hal| pf.quarantine(hal, vf, QuarantineCause::Administrator));
@@ -208,7 +209,7 @@ impl AvfCard {
         self.with_pf(guests, now, |pf, hal| pf.set_policies(hal, &in_force))
     }
 
-    /// Loads the configuration of the port's guests. Returns `false` if a configuration space is invalid.
+    /// Loads the PCI configurations of the port's VFs. Returns `false` if a configuration space is invalid.
     fn load(&mut self, config: &PortConfig, functions: &[VirtualFunctionState]) -> bool {
         let mut sound = true;
         let offered = VfIndex::first(config.vfs.len());
@@ -222,7 +223,7 @@ impl AvfCard {
         sound
     }
 
-    /// Encodes the port's state that outlives the card.
+    /// Encodes the port's driver state, which outlives the card.
     pub(super) fn saved(&self) -> Result<Vec<u8>, SavedStateError> {
         state::write(&self.state(None))
     }
@@ -259,25 +260,25 @@ impl AvfCard {
         }
     }
 
-    /// Returns the VFs whose client is being disconnected.
+    /// Returns the VFs that see no link because their client is being disconnected.
     fn hidden(&self) -> VfSet {
         let vfs = VfIndex::first(MAX_VFS).zip(&self.decided).filter(|(_, decided)| decided.hidden);
         vfs.map(|(vf, _)| vf).collect()
     }
 }
 
-/// Returns the conduct of every VF of a new card. VFs that the predecessor did not have have done nothing.
+/// Returns a conduct monitor for every VF of a new card. VFs that the predecessor did not have get an empty one.
 fn of_all(mut conduct: Vec<ConductMonitor>) -> Vec<ConductMonitor> {
     conduct.resize_with(MAX_VFS.max(conduct.len()), ConductMonitor::default);
     conduct
 }
 
-/// Returns the policies by the port's configuration.
+/// Returns the policies of the port and its VFs in the configuration.
 fn configured(config: &PortConfig) -> ConfiguredPolicies<PortPolicy> {
     ConfiguredPolicies { port: config.policy, vfs: config.vfs.iter().map(|vf| vf.policy).collect() }
 }
 
-/// Returns the policy of the restored port. A change in the configuration overrides the predecessor's policy.
+/// Returns the policy of the restored port: the predecessor's, unless the configuration has changed since.
 fn still_policy(
     config: &PortConfig,
     before: &ConfiguredPolicies<PortPolicy>,
@@ -286,8 +287,7 @@ fn still_policy(
     if before.port == config.policy { policy } else { config.policy }
 }
 
-/// Returns the policy of each VF of the restored port. A change in the configuration overrides the predecessor's
-/// policy.
+/// Returns the policy of each VF of the restored port: the predecessor's, unless the configuration has changed since.
 fn still_decided(
     config: &PortConfig,
     before: &ConfiguredPolicies<PortPolicy>,

@@ -43,8 +43,8 @@ impl Hal for I82576PfHal<'_> {
 /// Longest time between two polls of the card while the PF driver waits.
 const STEP: Duration = Duration::from_millis(1);
 
-/// Running card as seen by the PF driver. While the driver waits, the card is polled: it finishes pending frames
-/// and sends pending interrupts.
+/// Running card as seen by the PF driver. While the driver waits, the card is polled, so that it finishes pending
+/// frames and sends pending interrupts.
 pub(super) struct RunningCardHal<'a> {
     pub(super) nic: &'a mut Nic,
     pub(super) bus: &'a mut GuestBus,

@@ -1,5 +1,4 @@
-//! Card of a port with the functions of an 82576. The host runs the PF's software and guests have the VFs, or a guest
-//! has the PF (`pf_owner`).
+//! 82576 card of a port. The host runs the PF driver and guests have the VFs, or a guest has the PF (`pf_owner`).
 
 mod hal;
 mod pf_owner;
@@ -49,7 +48,7 @@ const AREAS: &[SparseArea] =
 pub(in crate::port) struct I82576Card {
     nic: Nic,
     pf_owner: PfOwner,
-    /// Doorbells of VFs whose client has its pages.
+    /// Doorbells in the mapped pages of each VF whose client has received them.
     doorbells: [Option<Doorbells>; MAX_VFS],
 }
 
@@ -353,7 +352,7 @@ impl PortCard for I82576Card {
     }
 }
 
-/// Returns the VF as the card numbers it, or `None` beyond the card's VFs, which no 82576 port offers.
+/// Returns a VF's index as the 82576 model numbers it, or `None` beyond the card's VFs, which no 82576 port offers.
 fn card_vf(vf: VfIndex) -> Option<i82576::VfIndex> {
     vf.try_into().ok()
 }

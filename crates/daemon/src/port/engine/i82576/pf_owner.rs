@@ -25,12 +25,12 @@ pub(super) enum PfOwner {
     Guest(MsiXTable),
 }
 
-/// Software of a PF that the host owns.
+/// PF driver and SR-IOV manager that the host runs.
 #[derive(Debug)]
 pub(super) struct HostedPf {
     pub(super) pf: Pf,
     pub(super) manager: SrIovManager,
-    /// Policies of the port and its VFs by the configuration.
+    /// Policies of the port and its VFs in the configuration.
     pub(super) configured: ConfiguredPolicies,
 }
 
@@ -39,8 +39,8 @@ pub(super) const COMMAND: u16 =
     pcie::config::offset::COMMAND_MEMORY | pcie::config::offset::COMMAND_BUS_MASTER;
 
 impl PfOwner {
-    /// Creates the card for its owner, with a link or without. For the host the VFs are created; for a guest the
-    /// card is as after power-on.
+    /// Creates an 82576 card for the owner of its PF, with a link or without. For the host the VFs are created; for a
+    /// guest the card is as after power-on.
     pub(super) fn bring_up(config: &PortConfig, link: bool, now: Time) -> Result<(Nic, Self), EngineError> {
         let hosted = config.pf_socket.is_none();
         let mut nic = Nic::new(nic::NicConfig { mac: config.mac, iov: hosted, loopback: None });
@@ -60,7 +60,7 @@ impl PfOwner {
         Self::Guest(MsiXTable::new(pf::VECTORS))
     }
 
-    /// Returns the PF driver and the SR-IOV manager, if the host runs them.
+    /// Returns the host's PF driver and SR-IOV manager, or `None` if a guest has the PF.
     pub(super) fn hosted(&mut self) -> Option<&mut HostedPf> {
         match self {
             Self::Host(hosted) => Some(hosted),
@@ -114,7 +114,7 @@ impl PfOwner {
         }
     }
 
-    /// Resets a function to its state after power-on. Returns `false` if the reset fails.
+    /// Resets a function of the card to its state after power-on. Returns `false` if the reset fails.
     pub(super) fn reset(&mut self, nic: &mut Nic, function: Function) -> bool {
         match (self, vf(function)) {
             (Self::Host(hosted), Some(vf)) => hosted.manager.reset(&mut CardConfigSpace(nic), vf).is_ok(),
@@ -161,7 +161,7 @@ impl HostedPf {
         self.manager.unassign(&mut CardConfigSpace(nic), vf)
     }
 
-    /// Has the PF driver of `port` serve `count` VFs.
+    /// Has the PF driver of `port` serve `count` VFs from now on.
     pub(super) fn resize(
         &mut self,
         nic: &mut Nic,
@@ -177,13 +177,13 @@ pub(super) fn owner(vf: VfIndex) -> VfOwner {
     VfOwner(vf.get().into())
 }
 
-/// Returns the policies by the port's configuration.
+/// Returns the policies of the port and its VFs in the configuration.
 pub(super) fn configured(config: &PortConfig) -> ConfiguredPolicies {
     let vfs = config.vfs.iter().map(|vf| vf.policy).collect();
     ConfiguredPolicies { port: SavedPortPolicy(config.policy), vfs }
 }
 
-/// Returns the VF index, or `None` for the PF.
+/// Returns the index of a function's VF, or `None` for the PF.
 pub(super) fn vf(function: Function) -> Option<VfIndex> {
     function.vf()?.try_into().ok()
 }

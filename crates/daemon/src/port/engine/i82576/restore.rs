@@ -1,5 +1,5 @@
-//! Creates, saves and restores a port with an 82576. A port is new, or resumed as it was at rest, or set up by the
-//! state that outlives the card.
+//! Creates, saves and restores a port with an 82576. A port is new, or resumed from the saved state of the whole port,
+//! or set up from the driver state that outlives the card.
 
 use super::I82576Card;
 use super::hal::I82576PfHal;
@@ -19,7 +19,7 @@ use pcie::config::offset;
 use pcie::msix::MsiXControl;
 use pcie::{ConfigAccess, Function};
 
-/// Bytes of configuration space that a guest's PF is set up by.
+/// Bytes of configuration space that are saved and restored for a PF that a guest drives.
 const CONFIG: usize = 256;
 
 impl I82576Card {
@@ -59,8 +59,8 @@ impl I82576Card {
         Ok(InheritedCard { card: Box::new(Self::new(nic, pf_owner)), watched, functions })
     }
 
-    /// Creates a new card, set up by the drivers' state that was in force. `functions` hold configuration that
-    /// guests have changed since.
+    /// Creates a new card, set up from the previous process's driver state. `functions` holds the PCI configurations
+    /// that guests have changed after that state was saved.
     pub(in crate::port) fn by_software(
         config: &PortConfig,
         link: bool,
@@ -126,7 +126,8 @@ impl HostedPf {
 }
 
 impl PfOwner {
-    /// Applies settings that the configuration has changed since the previous process read it.
+    /// Applies to the restored card those settings that the configuration has changed since the previous process read
+    /// it.
     fn configured(mut self, config: &PortConfig, nic: &mut Nic, now: Time) -> Result<Self, EngineError> {
         let wanted = configured(config);
         let Some(HostedPf { pf, configured: before, .. }) = self.hosted() else { return Ok(self) };
@@ -149,8 +150,8 @@ impl PfOwner {
         Ok(self)
     }
 
-    /// Restores a PF's configuration space and MSI-X table. The rest is as after power-on, and the guest's driver
-    /// has to set it up again.
+    /// Restores the configuration space and MSI-X table of a PF that a guest drives. The rest is as after power-on,
+    /// and the guest's driver has to set it up again.
     fn set_up_guest(nic: &mut Nic, state: &GuestPfState) -> Self {
         let mut pf_owner = Self::of_guest();
         for (word, at) in state.config.chunks_exact(4).take(CONFIG / 4).zip((0_u64..).step_by(4)) {
@@ -162,7 +163,7 @@ impl PfOwner {
         pf_owner
     }
 
-    /// Returns the state that outlives the card.
+    /// Returns the driver state, which outlives the card.
     pub(super) fn save_drivers(&self, nic: &mut Nic) -> PortSoftwareState {
         match self {
             Self::Host(hosted) => {

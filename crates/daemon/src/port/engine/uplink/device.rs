@@ -1,6 +1,6 @@
-//! A network interface as used by the port's thread: frames, and the link. No call here takes the kernel's lock on
-//! interfaces. The watcher (`watch`) attaches, queries and closes, and holds a reference to the device as well.
-//! `tap`, `packet` and `xdp` move the frames.
+//! Network interface as a port's uplink, with the calls of the port's thread: frames, and the link. No call here takes
+//! the kernel's lock on interfaces. The watcher (`watch`) attaches, queries and closes, and holds a reference to the
+//! device as well. `tap`, `packet` and `xdp` move the frames.
 
 use super::UplinkError;
 use super::interface::{ReceiveOutcome, UplinkDevice, kept_as};
@@ -20,16 +20,16 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of a frame beside its payload: the Ethernet header, and a VLAN tag. Linux forwards frames of that length,
-/// tagged or not.
+/// Bytes of a frame beside its payload: Ethernet header and a VLAN tag. Linux forwards frames of that length, tagged
+/// or not.
 const HEADERS: usize = ETHERNET_HEADER + TAG;
 /// Types of the outermost VLAN tag that Linux removes from a frame (IEEE 802.1Q and 802.1ad).
 const TAG_TYPES: [u16; 2] = [0x8100, 0x88a8];
 
-/// Delay of the next flush after a device had no room for all frames.
+/// Delay before frames are sent again for which the device had no room.
 const AGAIN: Duration = Duration::from_millis(1);
 
-/// Maximum number of invalid frames that one call skips. A sender of only such frames must not delay the port.
+/// Maximum number of invalid frames that one receive skips. A sender of only such frames must not delay the port.
 const PASSED_OVER: usize = 32;
 
 /// Network interface that is a port's uplink.
@@ -40,15 +40,15 @@ pub(super) struct InterfaceUplink<D: UplinkDevice> {
     /// Attached device, or `None` while the interface is gone.
     device: Option<Arc<D>>,
     burst: D::Burst,
-    /// The device may hold frames: it was reported readable and has not been found empty since.
+    /// True if the device may hold frames: it was reported readable and has not been found empty since.
     readable: bool,
     /// True if reading from the interface has failed.
     broken: bool,
     /// Last known state of the uplink's interface.
     seen: InterfaceState,
-    /// Longest frame that the interface accepts, in bytes.
+    /// Bytes of the longest frame that the interface accepts.
     longest: usize,
-    /// Time of the next flush, after the device had no room for all frames.
+    /// Time of the next flush, if the device had no room for all frames.
     again: Option<Time>,
     record: UplinkStateCounters,
     watch: InterfaceWatcherHandle<D>,
@@ -118,7 +118,7 @@ impl<D: UplinkDevice> InterfaceUplink<D> {
         self.record.reattached();
     }
 
-    /// Detaches from the uplink's interface, if it exists. The poller would report its descriptor without end.
+    /// Detaches from the uplink's interface, if it is attached. The poller would report its descriptor without end.
     fn detach(&mut self, poller: &Poller) {
         if let Some(device) = self.device.take() {
             self.record.drops.missed += device.missed();
@@ -132,7 +132,7 @@ impl<D: UplinkDevice> InterfaceUplink<D> {
         }
     }
 
-    /// Returns whether a frame of `length` bytes is longer than the interface accepts.
+    /// Returns true if a frame of `length` bytes is longer than the interface accepts.
     fn is_too_long(&self, length: usize, tagged: bool) -> bool {
         let on_top = if D::TAG_ON_TOP && tagged { TAG } else { 0 };
         length > self.longest.saturating_add(on_top)
@@ -216,7 +216,7 @@ impl<D: UplinkDevice> UplinkBackend for InterfaceUplink<D> {
         self.device.as_ref().is_some_and(|device| device.takes_uncut())
     }
 
-    /// Queues a packet that the interface is to segment. A drop counts as all the frames into which the packet would
+    /// Queues a packet for the interface to segment. A dropped packet counts as all the frames into which it would
     /// have been cut.
     fn transmit_uncut(&mut self, packet: &[u8], uncut: &UnsegmentedLayout) -> bool {
         let frames = uncut.frames(packet.len());
@@ -282,7 +282,7 @@ impl<D: UplinkDevice> UplinkBackend for InterfaceUplink<D> {
     }
 }
 
-/// Returns the longest frame of the interface in bytes. If the MTU is unknown, only the device limits it.
+/// Returns the longest frame that the interface accepts, in bytes. If the MTU is unknown, only the device limits it.
 fn longest<D: UplinkDevice>(seen: &InterfaceState, device: Option<&D>) -> usize {
     let device = device.map_or(usize::MAX, UplinkDevice::longest);
     seen.mtu.map_or(usize::MAX, |mtu| mtu as usize + HEADERS).min(device)

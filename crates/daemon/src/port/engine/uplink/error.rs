@@ -11,7 +11,7 @@ use thiserror::Error;
 /// Reason why an uplink cannot be opened.
 #[derive(Debug, Error)]
 pub enum UplinkError {
-    /// The name is invalid for an interface.
+    /// The configured name is invalid for a network interface.
     #[error("uplink: {0}")]
     Name(#[from] host::tap::InvalidInterfaceName),
     /// The tap cannot be opened or configured.
@@ -23,16 +23,16 @@ pub enum UplinkError {
     /// The interface cannot be used by AF_XDP.
     #[error("uplink: {0}; xdp = \"best-effort\" falls back to a packet socket")]
     Xdp(String),
-    /// Changes of the interface cannot be watched.
+    /// Changes of the uplink's interface cannot be watched.
     #[error(
         "uplink: cannot watch the interface: {0}; the host needs netlink sockets \
          (in a systemd unit, AF_NETLINK in RestrictAddressFamilies=)"
     )]
     Watch(io::Error),
-    /// The socket for another process's connection cannot be opened.
+    /// The socket at which the uplink listens for another process cannot be opened.
     #[error("uplink: {0}")]
     Listen(#[from] SocketFileError),
-    /// The file to replay cannot be opened.
+    /// The recording to replay cannot be opened.
     #[error("uplink: cannot replay {}: {source}{}", path.display(), readable(source))]
     Replay {
         /// Path of the file to replay.
@@ -40,7 +40,7 @@ pub enum UplinkError {
         /// Error from opening the file to replay.
         source: io::Error,
     },
-    /// The file to record to cannot be opened.
+    /// The file to record the uplink's frames to cannot be opened.
     #[error(
         "record: cannot record to {}: {source}; with Landlock, the host writes only to directories that its \
          configuration named at the start", path.display()
@@ -51,7 +51,7 @@ pub enum UplinkError {
         /// Error from opening the file to record to.
         source: io::Error,
     },
-    /// Creating an epoll instance or an eventfd fails.
+    /// Creating an epoll instance or an eventfd for the uplink fails.
     #[error("uplink: cannot wait for events: {0}")]
     System(#[from] io::Error),
     /// Starting or confining the uplink's thread fails.
@@ -59,7 +59,7 @@ pub enum UplinkError {
     Thread(#[from] SandboxError),
 }
 
-/// Returns the possible causes and remedies if a recording cannot be read.
+/// Returns the likely cause and the remedy if a recording to replay cannot be read.
 fn readable(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {

@@ -1,6 +1,6 @@
-//! Impairment of an uplink: frames are delayed, dropped and reordered, as on a longer or worse line. A seeded
-//! generator decides, so that the same frames get the same result. All memory is allocated when impairment is
-//! enabled. The card limits rates.
+//! Impairment of an uplink: delays, drops and reorders frames, as a longer or worse line does. A seeded random
+//! generator decides, so that the same frames get the same result. All memory is allocated when impairment is enabled.
+//! The card limits rates.
 
 use crate::config::impair::ImpairmentConfig;
 use fastrand::Rng;
@@ -9,7 +9,7 @@ use i82576::ids::MAX_FRAME;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Maximum number of delayed frames per direction. Further frames are dropped, as on a line with a full buffer.
+/// Maximum number of delayed frames in each direction. Further frames are dropped, as on a line with a full buffer.
 const FRAMES: usize = 512;
 
 /// Decision about a frame on an impaired uplink.
@@ -23,7 +23,7 @@ pub(super) enum ImpairmentVerdict {
     Lost,
 }
 
-/// Impairment (loss and delay) of both directions of an uplink.
+/// Impairment (loss, delay and reordering) of both directions of an uplink.
 #[derive(Debug)]
 pub(crate) struct Impairment {
     config: ImpairmentConfig,
@@ -40,17 +40,17 @@ impl Impairment {
         Self { config, random, out: DelayLine::new(), back: DelayLine::new(), lost: 0 }
     }
 
-    /// Decides about a frame to the uplink.
+    /// Decides whether a frame to the uplink is passed, delayed or dropped, and keeps a delayed one.
     pub(super) fn send(&mut self, frame: &[u8], now: Time) -> ImpairmentVerdict {
         self.decide(frame, now, |of| &mut of.out)
     }
 
-    /// Decides about a frame from the uplink.
+    /// Decides whether a frame from the uplink is passed, delayed or dropped, and keeps a delayed one.
     pub(super) fn receive(&mut self, frame: &[u8], now: Time) -> ImpairmentVerdict {
         self.decide(frame, now, |of| &mut of.back)
     }
 
-    /// Decides whether a frame is dropped, delayed or passed, and queues a delayed frame on its line.
+    /// Decides whether a frame is passed, delayed or dropped, and queues a delayed one on the line of its direction.
     fn decide(
         &mut self,
         frame: &[u8],
@@ -64,7 +64,7 @@ impl Impairment {
         fate
     }
 
-    /// Returns the time when the next frame is due, in either direction.
+    /// Returns the time when the next delayed frame is due, in either direction.
     pub(super) fn next(&self) -> Option<Time> {
         [self.out.next(), self.back.next()].into_iter().flatten().min()
     }
@@ -91,7 +91,7 @@ impl Impairment {
     }
 }
 
-/// Delayed frames of one direction, by time.
+/// Delayed frames of one direction, by the time when they are due.
 #[derive(Debug)]
 pub(super) struct DelayLine {
     places: Box<[u8]>,
@@ -123,7 +123,7 @@ impl DelayLine {
         true
     }
 
-    /// Returns the next delayed frame, if its time has come.
+    /// Returns the next delayed frame, if the frame is due.
     pub(super) fn pop(&mut self, now: Time) -> Option<&[u8]> {
         let Reverse((due, _, place)) = *self.due.peek()?;
         if due > now {

@@ -12,13 +12,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// File descriptor that is attached to a network interface.
 pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
-    /// Name of the kind of interface in status and log.
+    /// Name of the kind of interface, in status and log.
     const KIND: &'static str;
-    /// Name of the kind of interface among the kept descriptors.
+    /// Name of the descriptor of this kind of interface among the kept descriptors.
     const KEPT: &'static str = Self::KIND;
-    /// Parameters of the attachment beside the interface's name.
+    /// Parameters of the attachment to an interface, beside the interface's name.
     type Terms: Debug + Clone + Send + 'static;
-    /// Frames in transit between the port and the device.
+    /// Frames that wait between the port and the device.
     type Burst: Debug + Send + Default;
 
     /// Attaches to the interface at the port's start, as configured.
@@ -42,11 +42,11 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
         None
     }
 
-    /// Permits the outermost VLAN tag beyond the longest length. The kernel removes that tag before it checks the
-    /// length.
+    /// True if a frame may be longer than the interface's maximum by its outermost VLAN tag. The kernel removes that
+    /// tag before it checks the length.
     const TAG_ON_TOP: bool = false;
 
-    /// Returns the longest frame in bytes, whatever the MTU.
+    /// Returns the longest frame that the device transfers in bytes, whatever the MTU.
     fn longest(&self) -> usize {
         usize::MAX
     }
@@ -54,7 +54,7 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
     /// Returns the interface's present name, or `None` if it was deleted.
     fn interface(&self) -> Option<String>;
 
-    /// Returns whether the interface is up in another network namespace than the host's.
+    /// Returns true if the interface is up in another network namespace than the host's.
     fn is_up_elsewhere(&self) -> bool;
 
     /// Sets the interface up if permitted, for kinds whose interface the host manages.
@@ -63,12 +63,12 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
     /// Queues a frame, to be sent by the next flush at the latest.
     fn transmit(&self, burst: &mut Self::Burst, frame: &[u8]) -> UnsentFrames;
 
-    /// Returns whether the interface accepts packets before segmentation.
+    /// Returns true if the interface accepts packets before segmentation.
     fn takes_uncut(&self) -> bool {
         false
     }
 
-    /// Queues a packet that the interface is to segment.
+    /// Queues a packet for the interface to segment.
     fn transmit_uncut(
         &self,
         _burst: &mut Self::Burst,
@@ -83,7 +83,7 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
         UnsentFrames::default()
     }
 
-    /// Returns whether frames are left that need another flush soon.
+    /// Returns true if frames are left that need another flush soon.
     fn has_left(_burst: &Self::Burst) -> bool {
         false
     }
@@ -91,7 +91,7 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
     /// Receives the next frame from the interface. After [`ReceiveOutcome::Empty`] the port waits on the descriptor.
     fn receive(&self, burst: &mut Self::Burst, into: &mut [u8]) -> io::Result<ReceiveOutcome>;
 
-    /// Returns what is known of the checksum of the last received frame.
+    /// Returns what the kernel guarantees about the checksum of the last received frame, if anything.
     fn sealed(_burst: &Self::Burst) -> Option<TrustedChecksum> {
         None
     }
@@ -101,17 +101,17 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
         0
     }
 
-    /// Prepares a burst for frames of this interface.
+    /// Prepares the queues of frames for a newly attached device.
     fn begin(&self, _burst: &mut Self::Burst) {}
 
-    /// Drops the frames of a former device, and the reference to it.
+    /// Drops the queued frames of a former device, and the reference to the device.
     fn clear(_burst: &mut Self::Burst) {}
 }
 
 /// Result of receiving from an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReceiveOutcome {
-    /// The received frame has this length in bytes.
+    /// A frame of this length in bytes was received.
     Frame(usize),
     /// The received data is not a valid frame for this port.
     Malformed,
@@ -119,7 +119,7 @@ pub(super) enum ReceiveOutcome {
     Empty,
 }
 
-/// Returns the name under which the keeper holds an interface's descriptor.
+/// Returns the name under which the keeper holds the descriptor of an interface.
 pub(super) fn kept_as<D: UplinkDevice>(name: &(impl Display + ?Sized)) -> String {
     format!("{}.{name}", D::KEPT)
 }

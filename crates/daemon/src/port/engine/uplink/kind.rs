@@ -1,4 +1,4 @@
-//! Trait of a kind of uplink, and the resources to open one.
+//! Trait of every kind of uplink, and the resources with which a port opens one.
 
 use super::wire::cable::WireRegistry;
 use super::xdp::programs::XdpPrograms;
@@ -11,7 +11,7 @@ use nic::{TrustedChecksum, UnsegmentedLayout};
 use std::fmt;
 use std::io;
 
-/// Poller of a port with the token of the uplink's descriptors, and the time.
+/// Context of a call to an uplink: the port's poller, the token of the uplink's descriptors, and the time.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::port) struct UplinkPollContext<'a> {
     pub(in crate::port) poller: &'a Poller,
@@ -44,11 +44,11 @@ pub(super) trait UplinkBackend: fmt::Debug + Send {
     /// Returns the uplink's status, or `None` without an uplink.
     fn status(&self, now: Time) -> Option<UplinkStatus>;
 
-    /// Queues a frame, to be sent by the next flush at the latest. Returns `false` if the frame is dropped, which
-    /// is counted.
+    /// Queues a frame, to be sent by the next flush at the latest. Returns `false` if the uplink drops the frame,
+    /// which it counts.
     fn transmit(&mut self, frame: &[u8]) -> bool;
 
-    /// Returns whether the uplink accepts packets before segmentation.
+    /// Returns true if the uplink accepts packets before segmentation.
     fn takes_uncut(&self) -> bool {
         false
     }
@@ -69,7 +69,7 @@ pub(super) trait UplinkBackend: fmt::Debug + Send {
     /// Receives the next frame from the uplink. Returns its length in bytes.
     fn receive(&mut self, into: &mut [u8]) -> Option<usize>;
 
-    /// Returns what is known of the checksum of the last received frame.
+    /// Returns what the uplink guarantees about the checksum of the last received frame, if anything.
     fn sealed(&self) -> Option<TrustedChecksum> {
         None
     }
@@ -93,9 +93,9 @@ pub(super) trait UplinkBackend: fmt::Debug + Send {
 /// Resources with which a port opens its uplink.
 pub(crate) struct UplinkResources<'a> {
     pub(crate) vault: &'a PortDescriptorVault,
-    /// Wakes the port when its uplink has changed.
+    /// Waker of the port, for changes of its uplink.
     pub(crate) port: &'a ThreadWaker,
-    /// Rights that the uplink's thread gives up.
+    /// Restrictions for the uplink's thread.
     pub(crate) watcher: &'a PreparedSandbox,
     /// Wires that connect ports of the host.
     pub(crate) wires: &'a WireRegistry,

@@ -64,9 +64,9 @@ pub(crate) use xdp::programs::XdpPrograms;
 /// Uplink of a port, with its link policy and stages.
 #[derive(Debug)]
 pub(crate) struct PortUplink {
-    /// Kind and place of the uplink, as configured.
+    /// Kind of the uplink with its name or path, as configured.
     config: uplink::UplinkConfig,
-    /// Policy for the port's link.
+    /// Rule by which the port's link is up or down.
     policy: PortLinkRule,
     kind: Box<dyn UplinkBackend>,
     stages: UplinkStages,
@@ -111,12 +111,12 @@ impl PortUplink {
         Ok(Self { config: config.uplink.clone(), policy: config.link, kind, stages, captures, now: with.now })
     }
 
-    /// Copies the port's frames to a capture. The capture ends at once if there are too many already.
+    /// Adds a capture of the port's frames. The capture ends at once if there are too many already.
     pub(super) fn capture(&mut self, capture: CaptureWriter) {
         self.captures.add(capture);
     }
 
-    /// Replaces the stages, and returns the former ones.
+    /// Replaces the impairment and the recording, and returns the former ones. The counters continue.
     pub(super) fn set_stages(&mut self, mut stages: UplinkStages) -> UplinkStages {
         stages.count_on(&self.stages);
         std::mem::replace(&mut self.stages, stages)
@@ -156,8 +156,8 @@ impl PortUplink {
         self.kind.join(at)
     }
 
-    /// Replaces this uplink by the uplink `next`. Returns the former uplink with its link policy. If the port cannot
-    /// wait on `next`, keeps this uplink.
+    /// Replaces this uplink by the uplink `next`. Returns the former uplink with its link rule. If the poller does not
+    /// accept `next`, keeps this uplink.
     pub(super) fn replace(
         &mut self,
         mut next: Self,
@@ -194,7 +194,7 @@ impl PortUplink {
         self.kind.retire();
     }
 
-    /// Sets the policy for the port's link. Returns the former one.
+    /// Sets the rule for the port's link. Returns the former rule.
     pub(super) fn set_policy(&mut self, policy: PortLinkRule) -> PortLinkRule {
         std::mem::replace(&mut self.policy, policy)
     }
@@ -214,12 +214,12 @@ impl PortUplink {
         self.kind.may_sleep()
     }
 
-    /// Begins a round of the port at this time.
+    /// Sets the time of the port's present round, which begins.
     pub(super) fn set_time(&mut self, now: Time) {
         self.now = now;
     }
 
-    /// Sends the frames that the card has transmitted.
+    /// Sends the frames that wait for the uplink: delayed ones that are due, and those that the card has transmitted.
     pub(super) fn flush(&mut self) {
         self.stages.arrive(&mut *self.kind, self.now);
         self.kind.flush(self.now);
@@ -229,12 +229,12 @@ impl PortUplink {
         }
     }
 
-    /// Returns true if the port has a link. Without an uplink it is up, so that VFs reach each other.
+    /// Returns true if the port has a link. Without an uplink the link is up, so that VFs reach each other.
     pub(in crate::port) fn link(&self) -> bool {
         self.policy == PortLinkRule::Up || self.kind.link()
     }
 
-    /// Returns the uplink's text in the configuration.
+    /// Returns the configured uplink as text, such as `tap:NAME`.
     pub(super) fn configured(&self) -> String {
         self.config.to_string()
     }

@@ -1,6 +1,6 @@
-//! Offloads between the kernel and the port: missing checksums, and TCP packets before segmentation. The card
-//! receives whole frames. So a packet is cut here, one segment for each frame that the port asks for. The kernel's
-//! header is checked against the packet itself.
+//! Offloads between the kernel and the port: adds missing checksums to frames, and cuts TCP packets into segments. The
+//! card receives whole frames. So a packet is cut here, one segment for each frame that the port asks for. The
+//! kernel's header is checked against the packet itself.
 //!
 //! `host::vnet` moves headers and packets.
 
@@ -11,21 +11,21 @@ use offload::checksum::PartialChecksum;
 use offload::headers::TCP_CHECKSUM;
 use offload::uncut;
 
-/// Bytes of the longest packet: the most that IP can express, the Ethernet header, and two tags.
+/// Maximum bytes of a packet before segmentation: the most that IP can express, the Ethernet header, and two tags.
 pub(super) const LONGEST: usize = 65_535 + 14 + 8;
 
 /// Error: the kernel's virtio-net header does not match the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct VnetHeaderError;
 
-/// A frame, or a packet that becomes several frames, from the kernel to the card.
+/// Frame from the kernel to the card, or packet that is cut into several frames.
 #[derive(Debug)]
 pub(super) struct KernelPacket {
     memory: Box<[u8]>,
     length: usize,
     /// Layout of the TCP packet that is being cut, and the number of segments taken so far.
     uncut: Option<(UnsegmentedLayout, u32)>,
-    /// Knowledge of the checksum of the segment that was taken last.
+    /// Guarantee about the checksum of the segment that was taken last, if any.
     sealed: Option<TrustedChecksum>,
 }
 
@@ -90,7 +90,7 @@ impl KernelPacket {
         Some(length)
     }
 
-    /// Returns what is known of the checksum of the frame that was taken last.
+    /// Returns what is guaranteed about the checksum of the frame that was taken last, if anything.
     pub(super) fn sealed(&self) -> Option<TrustedChecksum> {
         self.sealed
     }
@@ -101,7 +101,8 @@ impl KernelPacket {
     }
 }
 
-/// Writes the checksum (RFC 1071) of the bytes from a start on. Its field holds the pseudo header's sum before.
+/// Writes a frame's checksum (RFC 1071) over the bytes from a start on. Before the call, the checksum field holds the
+/// pseudo header's sum.
 pub(super) fn complete(frame: &mut [u8], checksum: Option<(u16, u16)>) -> Result<(), VnetHeaderError> {
     let Some((start, offset)) = checksum else { return Ok(()) };
     let covered = frame.get_mut(usize::from(start)..).ok_or(VnetHeaderError)?;
@@ -115,7 +116,7 @@ pub(super) fn complete(frame: &mut [u8], checksum: Option<(u16, u16)>) -> Result
     Ok(())
 }
 
-/// Returns the header for a packet that the kernel has to cut.
+/// Returns the virtio-net header for a packet that the kernel has to cut into segments.
 pub(super) fn header(whole: &UnsegmentedLayout) -> VnetHeader {
     VnetHeader {
         checksum: Some((whole.l4 as u16, TCP_CHECKSUM as u16)),

@@ -1,4 +1,5 @@
-//! An existing network interface, by a packet socket, in bursts. `watch` watches the interface itself.
+//! Existing network interface as a port's uplink, by a packet socket that moves frames in bursts. `watch` watches the
+//! interface itself.
 
 use super::UplinkError;
 use super::interface::{ReceiveOutcome, UplinkDevice};
@@ -8,7 +9,7 @@ use host::tap::InterfaceName;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Frames between the port and the packet socket.
+/// Frames that wait between the port and the packet socket.
 #[derive(Debug, Default)]
 pub(super) struct PacketSocketBurst {
     arrived: ReceiveBurst,

@@ -1,9 +1,10 @@
-//! Record of an uplink of any kind: its state, the time of the last change, and dropped frames.
+//! State and counters of an uplink of any kind, for its status: the state, the time of the last change, and dropped
+//! frames.
 
 use crate::control::uplink::{UplinkDrops, UplinkState, UplinkStatus, UplinkTraffic};
 use i82576::Time;
 
-/// State and counters of an uplink.
+/// State of an uplink, with the numbers of its returns and dropped frames.
 #[derive(Debug)]
 pub(super) struct UplinkStateCounters {
     kind: &'static str,
@@ -22,19 +23,19 @@ impl UplinkStateCounters {
         self.state
     }
 
-    /// Sets the state of the uplink. A change sets the time too.
+    /// Sets the state of the uplink. A changed state also sets the time of the last change.
     pub(super) fn set_state(&mut self, state: UplinkState, now: Time) {
         if self.state != state {
             (self.state, self.since) = (state, now);
         }
     }
 
-    /// Counts a return of the uplink's interface or peer.
+    /// Counts one more return of the uplink's interface or peer.
     pub(super) fn reattached(&mut self) {
         self.reattached += 1;
     }
 
-    /// Returns the status, without fields that only some kinds have.
+    /// Returns the uplink's status, without the fields that only some kinds of uplinks have.
     pub(super) fn status(&self, name: String, now: Time) -> UplinkStatus {
         let &Self { kind, state, since, reattached, drops } = self;
         let seconds = now.since(since).as_secs();

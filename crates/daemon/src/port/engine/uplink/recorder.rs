@@ -20,11 +20,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Bytes of the ring between port and recording thread.
+/// Bytes of the ring between the port and the thread that writes the recording.
 const RING: usize = 4 << 20;
-/// Longest packet, which is one before segmentation, in bytes.
+/// Maximum bytes of a recorded packet, which may be one before segmentation.
 const LONGEST: usize = 1 << 17;
-/// Maximum bytes per write to the recording.
+/// Bytes of blocks after which the recording thread writes to the file.
 const BATCH: usize = 1 << 18;
 /// Longest sleep of the recording thread without a wake-up.
 const NAP: Duration = Duration::from_millis(500);
@@ -41,11 +41,11 @@ struct SharedRecorderState {
     failed: AtomicU64,
 }
 
-/// The port's end of an uplink recording.
+/// Port's end of an uplink recording: passes frames to the thread that writes the file.
 #[derive(Debug)]
 pub(crate) struct UplinkRecorder {
     sender: Producer<u8>,
-    /// Frames were added since the writer was last woken.
+    /// True if frames were added since the recording thread was last woken.
     put: bool,
     /// Number of frames for which the recording's ring had no room.
     full: u64,
@@ -93,7 +93,7 @@ impl UplinkRecorder {
         }
     }
 
-    /// Returns the number of frames that are not in the file.
+    /// Returns the number of frames that are missing in the recording.
     pub(super) fn lost(&self) -> u64 {
         self.full + self.shared.failed.load(Ordering::Relaxed)
     }
@@ -111,7 +111,8 @@ impl Drop for UplinkRecorder {
     }
 }
 
-/// File that has each write whole or not at all. Half a block would spoil the blocks that a later host appends.
+/// Recording file that has each write whole or not at all. Half a block would spoil the blocks that a later host
+/// appends.
 #[derive(Debug)]
 struct RollbackFile(File);
 
@@ -147,12 +148,12 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Returns a pcapng section with its one interface.
+/// Returns the blocks that begin a recording: a pcapng section with its one interface.
 fn beginning() -> io::Result<Vec<u8>> {
     Ok([pcapng::section()?, pcapng::interface(None)?].concat())
 }
 
-/// Returns the pcapng block of a packet from the ring.
+/// Returns the pcapng block of a frame from the ring.
 fn block(noted: &[u8]) -> io::Result<Vec<u8>> {
     let (head, frame) = noted.split_first_chunk::<HEAD>().ok_or(io::ErrorKind::InvalidData)?;
     let [time @ .., way] = head;

@@ -25,11 +25,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Bytes of the ring between replay thread and port.
+/// Bytes of the ring between the replay thread and the port.
 const RING: usize = 1 << 20;
 /// Bytes of the recording that are held in memory. No block may be longer.
 const WINDOW: usize = 1 << 20;
-/// Pause of the reader before it tries again to hand a frame to a busy port.
+/// Pause of the replay thread before it tries again to hand a frame to a busy port.
 const NAP: Duration = Duration::from_millis(1);
 
 /// State that port and replay thread share.
@@ -40,7 +40,7 @@ struct SharedReplayState {
     malformed: AtomicU64,
 }
 
-/// The port's end of an uplink replay.
+/// Port's end of an uplink replay: receives the frames of a recording.
 #[derive(Debug)]
 pub(super) struct ReplayUplink {
     path: PathBuf,
@@ -111,7 +111,7 @@ impl UplinkBackend for ReplayUplink {
     }
 }
 
-/// Opens a recording, which must be a regular file. Opening a pipe would block until there is a writer.
+/// Opens a recording to replay, which must be a regular file. Opening a pipe would block until there is a writer.
 fn regular(path: &Path) -> io::Result<File> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("the path is not a regular file"));
@@ -119,7 +119,7 @@ fn regular(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Returns the reason why a recording cannot be replayed.
+/// Converts an error of the recording's reader to an error with the reason in words.
 fn problem<T>(error: &PcapError<T>) -> io::Error {
     io::Error::other(match error {
         PcapError::HeaderNotRecognized | PcapError::Eof => "the file is neither pcap nor pcapng",
@@ -130,15 +130,15 @@ fn problem<T>(error: &PcapError<T>) -> io::Error {
     })
 }
 
-/// Thread that reads the recording for a replay.
+/// Player of a recording, on a thread of its own.
 struct RecordingPlayer {
     sender: Producer<u8>,
     shared: Arc<SharedReplayState>,
     port: ThreadWaker,
     path: PathBuf,
-    /// Time when the first frame with a time was played, and its time in the file in nanoseconds.
+    /// Time when the first frame with a time was played, and the frame's recorded time in nanoseconds.
     begin: Option<(Instant, i128)>,
-    /// Packets of another link type than Ethernet were reported.
+    /// True once packets of another link type than Ethernet were reported.
     is_foreign: bool,
 }
 

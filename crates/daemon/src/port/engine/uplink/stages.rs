@@ -1,5 +1,6 @@
-//! Stages between a port and its uplink of any kind: first impairment, then recording and counting. So a recording
-//! has the frames of the uplink itself, and the counters count those. Impairment and recording are optional.
+//! Stages that frames pass between a port and its uplink of any kind: first impairment, then recording and counting.
+//! So a recording has the frames of the uplink itself, and the counters count those. Impairment and recording are
+//! optional.
 
 use super::UplinkError;
 use super::impair::{Impairment, ImpairmentVerdict};
@@ -11,7 +12,7 @@ use crate::pcapng::PacketDirection;
 use i82576::{MacAddress, Time};
 use nic::UnsegmentedLayout;
 
-/// Maximum number of delayed or dropped frames that one call skips, so that they do not delay the port.
+/// Maximum number of delayed or dropped frames that one receive skips, so that they do not delay the port.
 const PASSED_OVER: usize = 32;
 
 /// Impairment, recording and counters of an uplink.
@@ -24,29 +25,29 @@ pub(crate) struct UplinkStages {
 }
 
 impl UplinkStages {
-    /// Opens the configured stages of an uplink. May block.
+    /// Opens the configured impairment and recording of an uplink. May block.
     pub(crate) fn open(config: &PortConfig, with: &UplinkResources<'_>) -> Result<Self, UplinkError> {
         let recorder = config.record.as_ref().map(|path| UplinkRecorder::start(path, with)).transpose()?;
         Ok(Self { recorder, ..Self::without_recording(config) })
     }
 
-    /// Opens the configured stages without the recording.
+    /// Opens the configured impairment of an uplink, without the recording.
     pub(super) fn without_recording(config: &PortConfig) -> Self {
         let impairment = config.impair.map(|impair| Box::new(Impairment::new(impair)));
         Self { impairment, recorder: None, rx: UplinkTraffic::default(), tx: UplinkTraffic::default() }
     }
 
-    /// Continues the counters of the stages that these replace.
+    /// Continues the traffic counters of the stages that these replace.
     pub(super) fn count_on(&mut self, others: &Self) {
         (self.rx, self.tx) = (others.rx, others.tx);
     }
 
-    /// Returns whether packets may pass before segmentation. Impairment treats each frame by itself.
+    /// Returns true if packets may pass before segmentation. Impairment treats each frame by itself.
     pub(super) fn take_uncut(&self) -> bool {
         self.impairment.is_none()
     }
 
-    /// Sends a frame of the port through the stages. Returns `false` if the uplink has dropped it.
+    /// Sends a frame of the port through the stages. Returns `false` if the uplink has dropped the frame.
     pub(super) fn transmit(&mut self, kind: &mut dyn UplinkBackend, frame: &[u8], now: Time) -> bool {
         match self
             .impairment
@@ -115,7 +116,7 @@ impl UplinkStages {
         None
     }
 
-    /// Sends the port's delayed frames that are due.
+    /// Sends those of the port's delayed frames that are due.
     pub(super) fn arrive(&mut self, kind: &mut dyn UplinkBackend, now: Time) {
         // Taken out, because `note_sent` borrows all of `self`.
         let Some(mut impairment) = self.impairment.take() else { return };
@@ -146,7 +147,7 @@ impl UplinkStages {
     }
 }
 
-/// Returns true for a group address other than broadcast.
+/// Returns true if a frame's destination is a group address other than broadcast.
 fn is_multicast(frame: &[u8]) -> bool {
     MacAddress::from_slice(frame).is_some_and(|to| to.is_group() && !to.is_broadcast())
 }

@@ -13,7 +13,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
 
-/// Differences between tap and macvtap.
+/// Operations in which tap and macvtap differ.
 pub(super) trait TapKind: Debug + Send + Sync + 'static {
     const KIND: &'static str;
     /// See [`UplinkDevice::TAG_ON_TOP`].
@@ -22,14 +22,14 @@ pub(super) trait TapKind: Debug + Send + Sync + 'static {
     /// Attaches to the tap at the port's start.
     fn open(name: &InterfaceName) -> Result<Tap, TapError>;
 
-    /// Attaches to an existing tap. Returns `None` if there is none.
+    /// Attaches to an existing tap, later than at the start. Returns `None` if there is none.
     fn open_existing(name: &InterfaceName) -> Result<Option<Tap>, TapError>;
 
-    /// Sets the tap up if permitted, if the host manages it.
+    /// Sets the tap up, if the host manages the tap and is permitted to.
     fn set_up(_tap: &Tap) {}
 }
 
-/// A tap whose other end is this machine's network stack. A missing one is created.
+/// Tap whose other end is this machine's network stack. A missing tap is created.
 #[derive(Debug)]
 pub(super) struct HostStackTap;
 
@@ -57,13 +57,13 @@ impl TapKind for HostStackTap {
     }
 }
 
-/// Macvtap, which its administrator creates and deletes.
+/// Macvtap, an interface that its administrator creates and deletes.
 #[derive(Debug)]
 pub(super) struct Macvtap;
 
 impl TapKind for Macvtap {
     const KIND: &'static str = "macvtap";
-    /// The tag stays in the frame until the interface below receives it.
+    /// The VLAN tag stays in the frame until the interface below receives it.
     const TAG_ON_TOP: bool = false;
 
     fn open(name: &InterfaceName) -> Result<Tap, TapError> {
@@ -79,7 +79,7 @@ impl TapKind for Macvtap {
 #[derive(Debug)]
 pub(super) struct TapDevice<S> {
     tap: Tap,
-    /// The tap accepts and delivers packets before segmentation. A kernel without offloads does not.
+    /// True if the tap accepts and delivers packets before segmentation. A kernel without offloads does not.
     offloads: bool,
     source: PhantomData<S>,
 }

@@ -21,9 +21,9 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Interval at which an interface in another namespace is polled.
+/// Interval at which an uplink's interface in another network namespace is polled.
 const ELSEWHERE: Duration = Duration::from_millis(500);
-/// Delay of the next attempt to attach to an interface that exists.
+/// Delay of the next attempt to attach to an interface that could not be used.
 const RETRY: Duration = Duration::from_secs(2);
 
 /// Tokens of the watcher's poller.
@@ -43,14 +43,14 @@ pub(super) struct InterfaceState {
     pub(super) mtu: Option<u32>,
 }
 
-/// Report about the uplink's interface to the port.
+/// Report of the watching thread to the port about the uplink's interface.
 #[derive(Debug)]
 pub(super) enum InterfaceReport<D> {
-    /// The attached interface has changed.
+    /// The attached interface has changed its state.
     Changed(InterfaceState),
     /// The attached interface was deleted.
     Gone,
-    /// The interface exists again.
+    /// The interface exists again, and this device is attached to it.
     Attached(Arc<D>, InterfaceState),
 }
 
@@ -62,7 +62,7 @@ enum WatcherCommand<D> {
     Stop,
 }
 
-/// The port's end of the thread that watches its interface. Dropping it ends the thread, which closes the device.
+/// Port's end of the thread that watches its interface. Dropping it ends the thread, which closes the device.
 #[derive(Debug)]
 pub(super) struct InterfaceWatcherHandle<D: UplinkDevice> {
     orders: mpsc::Sender<WatcherCommand<D>>,
@@ -75,8 +75,8 @@ pub(super) struct InterfaceWatcherHandle<D: UplinkDevice> {
 }
 
 impl<D: UplinkDevice> InterfaceWatcherHandle<D> {
-    /// Starts the watcher of an interface, and returns the interface's present state. The watcher wakes the port
-    /// with each report. Without a device it attaches as soon as the interface exists.
+    /// Starts the watcher of an interface, and returns the interface's present state. The watcher wakes the port with
+    /// each report. Without a device the watcher attaches as soon as the interface exists.
     pub(super) fn start(
         name: &InterfaceName,
         (device, terms): (Option<Arc<D>>, &D::Terms),
@@ -114,7 +114,7 @@ impl<D: UplinkDevice> InterfaceWatcherHandle<D> {
         Ok((seen, Self { orders, waker, news, thread: Some(thread), vault, name }))
     }
 
-    /// Creates the descriptors that the thread waits for.
+    /// Creates the descriptors on which the watching thread waits.
     fn descriptors() -> io::Result<(LinkMonitor, Poller, ThreadWaker)> {
         let (links, poller, waker) = (LinkMonitor::new()?, Poller::new()?, ThreadWaker::new()?);
         poller.add(&waker, WAKER, PollInterest::READ)?;
@@ -127,7 +127,8 @@ impl<D: UplinkDevice> InterfaceWatcherHandle<D> {
         self.news.try_recv().ok()
     }
 
-    /// Returns a device that the port does not use any more. The watcher closes it, and attaches again when it can.
+    /// Gives a device back that the port does not use any more. The watcher closes the device, and attaches again when
+    /// it can.
     pub(super) fn give_back(&self, device: Arc<D>) {
         self.order(WatcherCommand::Close(device));
     }
@@ -158,7 +159,7 @@ impl<D: UplinkDevice> Drop for InterfaceWatcherHandle<D> {
     }
 }
 
-/// Thread that watches an uplink's interface.
+/// State of the thread that watches an uplink's interface.
 struct InterfaceWatcher<D: UplinkDevice> {
     port: String,
     vault: PortDescriptorVault,
@@ -211,7 +212,8 @@ impl<D: UplinkDevice> InterfaceWatcher<D> {
         }
     }
 
-    /// Sleeps until an event, or until the time is over. Returns `true` after an order, or news of the interface.
+    /// Sleeps until an event, or until the timeout is over. Returns `true` after an order of the port, or news of the
+    /// interface.
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
         let (mut orders, mut news) = (false, false);
         for event in self.poller.wait(timeout)? {
@@ -230,7 +232,7 @@ impl<D: UplinkDevice> InterfaceWatcher<D> {
         Ok(orders || heard != LinkNotifications::Unrelated)
     }
 
-    /// Carries out the port's orders to the watching thread. Returns the next step.
+    /// Carries out the port's orders to the watching thread. Returns the thread's next action.
     fn carry_out_orders(&mut self) -> WatcherStep {
         let mut next = WatcherStep::Look;
         while let Ok(order) = self.orders.try_recv() {
@@ -301,15 +303,15 @@ impl<D: UplinkDevice> InterfaceWatcher<D> {
         }
     }
 
-    /// Closes the device, whose interface is gone. The vault keeps its descriptor, by which a successor knows that
-    /// there was one.
+    /// Closes the device, whose interface is gone. The vault keeps the device's descriptor, by which a successor knows
+    /// that the port had a device.
     fn drop_device(&mut self) {
         (self.device, self.reported, self.index) = (None, None, 0);
         let (port, name, kind) = (&self.port, self.name.as_str(), D::KIND);
         tracing::warn!(port, name, "the {kind} is gone; the port attaches again when the {kind} is back");
     }
 
-    /// Watches this interface from now on. Returns its state.
+    /// Begins to watch the interface of a newly attached device. Returns the interface's state.
     fn watch_device(&mut self, device: Arc<D>) -> InterfaceState {
         let found = device.interface().and_then(|name| self.links.look_up(&name).ok().flatten());
         self.index = found.map_or(0, |link| link.index);
@@ -330,7 +332,7 @@ impl<D: UplinkDevice> InterfaceWatcher<D> {
         seen
     }
 
-    /// Returns the state of an interface that does not exist.
+    /// Returns the state that is reported for an interface that does not exist.
     fn gone(&self) -> InterfaceState {
         InterfaceState { interface: self.name.to_string(), up: false, carrier: None, mtu: None }
     }
@@ -375,10 +377,10 @@ impl<D: UplinkDevice> InterfaceWatcher<D> {
     }
 }
 
-/// Next step of the watcher after the port's orders.
+/// Next action of the watching thread, after the port's orders.
 enum WatcherStep {
     Look,
-    /// Checks the interface after [`RETRY`].
+    /// Check the interface after [`RETRY`].
     Later,
     Stop,
 }

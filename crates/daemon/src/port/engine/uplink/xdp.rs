@@ -28,25 +28,25 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(5);
 const TAKE_OVER: Duration = Duration::from_secs(4);
 
-/// Attached interface, by AF_XDP or by a packet socket.
+/// Network interface to which an uplink is attached, by AF_XDP or by a packet socket.
 #[derive(Debug)]
 pub(super) enum XdpDevice {
     Xdp(XdpInterface),
     Packet(PacketSocket),
 }
 
-/// Reason why no interface is attached.
+/// Reason why an XDP uplink cannot attach to its interface.
 enum XdpAttachError {
     /// The interface itself cannot be used.
     Interface(PacketSocketError),
-    /// The interface exists, but does not support the mode.
+    /// The interface exists, but does not support the wanted AF_XDP modes.
     Mode(String),
     /// Another process uses the interface by AF_XDP.
     Busy(String),
 }
 
 impl XdpAttachOptions {
-    /// Attaches in the wanted mode, or falls back if permitted.
+    /// Attaches to an interface in a wanted AF_XDP mode, or falls back to a packet socket if permitted.
     fn attach(&self, name: &InterfaceName, patience: Duration) -> Result<XdpDevice, XdpAttachError> {
         let modes = self.asked.modes();
         let opened = match &self.program {
@@ -65,7 +65,7 @@ impl XdpAttachOptions {
         }
     }
 
-    /// Attaches by a packet socket, if AF_XDP is optional.
+    /// Attaches to an interface by a packet socket, if AF_XDP is optional.
     fn fall_back(&self, name: &InterfaceName, why: XdpAttachError) -> Result<XdpDevice, XdpAttachError> {
         if self.asked != XdpMode::BestEffort {
             return Err(why);
@@ -76,8 +76,8 @@ impl XdpAttachOptions {
         Ok(XdpDevice::Packet(socket))
     }
 
-    /// Attaches in the wanted mode after waiting for another user of the interface. Falls back if that user keeps
-    /// it.
+    /// Attaches to an interface after waiting for another user of it. Falls back to a packet socket if that user keeps
+    /// the interface.
     fn attach_at_last(&self, name: &InterfaceName, patience: Duration) -> Result<XdpDevice, XdpAttachError> {
         match self.attach(name, patience) {
             Err(why @ XdpAttachError::Busy(_)) => self.fall_back(name, why),
@@ -95,7 +95,7 @@ impl std::fmt::Display for XdpAttachError {
     }
 }
 
-/// Frames between the port and the AF_XDP socket.
+/// Frames that wait between the port and the AF_XDP socket.
 #[derive(Debug, Default)]
 pub(super) struct XdpBurst {
     frames: Option<XdpQueues>,

@@ -25,7 +25,8 @@ impl FourVfPort {
         self.card.now = self.card.now + time;
     }
 
-    /// Judges VF 0 for `events` of a kind in a second.
+    /// Has the PF watch VF 0 twice, a second apart, with `events` offences of one kind in between. Returns
+    /// the verdict.
     fn judge(
         &mut self,
         offence: Offence,

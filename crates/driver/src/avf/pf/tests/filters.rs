@@ -27,7 +27,7 @@ fn vlans(world: &mut FourVfPort, on: bool, ids: &[u16]) -> VirtchnlStatus {
     world.ask(0, VirtchnlRequest::Vlans(on, VSI, EncodedList::new(ids).list())).0
 }
 
-/// Creates a world whose VF 0 has an administrator's address.
+/// Creates a port whose VF 0 is active and has an address set by the administrator.
 fn fixed() -> FourVfPort {
     let mut world = FourVfPort::new();
     world.set(|policy| (policy.mac, policy.admin_mac) = (Some(MacAddress(mac(1))), true));
@@ -96,7 +96,7 @@ fn zero_and_broadcast_addresses_are_refused() {
     assert!(world.told().addresses.is_empty(), "the whole message is refused");
 }
 
-/// Creates a world in which VF 1 receives by an address.
+/// Creates a port whose VFs 0 and 1 are active; VF 1 also receives by the address `mac`.
 fn with_neighbour(mac: [u8; 6]) -> FourVfPort {
     let mut world = FourVfPort::active();
     world.introduce(1, OFFERED);

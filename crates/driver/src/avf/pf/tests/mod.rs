@@ -34,7 +34,7 @@ use std::vec::Vec;
 /// Message to a VF: operation, status, body.
 type MessageToVf = (VirtchnlOpcode, VirtchnlStatus, Vec<u8>);
 
-/// Orders that the card received for a VF.
+/// Net result of the PF's orders to the card for one VF, with the number of its resets.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct CardOrders {
     addresses: BTreeSet<[u8; 6]>,
@@ -56,7 +56,8 @@ struct CardOrders {
     resets: u32,
 }
 
-/// Card with registers that keep their values, memory from address 0 on, and the orders for each VF.
+/// Card that stores register values, memory from address 0 on, the PF's orders for each VF, and its messages
+/// to each VF.
 #[derive(Default)]
 struct OrderRecordingCard {
     registers: BTreeMap<u32, u32>,
@@ -65,7 +66,7 @@ struct OrderRecordingCard {
     now: Time,
     told: BTreeMap<u8, CardOrders>,
     sent: BTreeMap<u8, Vec<MessageToVf>>,
-    /// Events and resets of VFs, in order.
+    /// Messages to VFs, by operation, and resets of VFs, in order.
     log: Vec<(u8, &'static str)>,
 }
 
@@ -124,7 +125,7 @@ impl OrderRecordingCard {
         AdminQueueDescriptor::parse(&raw)
     }
 
-    /// Delivers the PF's queued messages to VFs.
+    /// Takes the messages that the PF has queued up to `tail`, as the firmware, and stores them by VF.
     fn take_sent(&mut self, tail: u32) {
         let base = u64::from(self.read(r::PF_ATQBAL));
         let mut head = self.read(r::PF_ATQH);
@@ -166,7 +167,7 @@ impl OrderRecordingCard {
         self.head = (self.head + 1) % 32;
     }
 
-    /// Reports a VF's function level reset by its guest in the card's registers.
+    /// Sets a VF's bit in the card's registers, as after a function level reset by its guest.
     fn flr(&mut self, vf: u8) {
         let register = r::GLGEN_VFLRSTAT + 4 * u32::from(vf / 32);
         let bits = self.read(register) | 1 << (vf % 32);
@@ -204,7 +205,7 @@ impl CardControl for OrderRecordingCard {
     }
 }
 
-/// Port of four VFs, and the conversations with them.
+/// Port with a PF driver and four VFs, on a card that records its orders.
 struct FourVfPort {
     card: OrderRecordingCard,
     pf: AvfPf,
@@ -218,7 +219,7 @@ impl FourVfPort {
         Self { card, pf }
     }
 
-    /// Creates a port whose VF 0 has requested every capability.
+    /// Creates a port whose VF 0 is active with every capability that the PF offers.
     fn active() -> Self {
         let mut world = Self::new();
         world.introduce(0, OFFERED);
@@ -271,7 +272,7 @@ impl FourVfPort {
         &self.card.told[&0]
     }
 
-    /// Returns the events sent to VF 0.
+    /// Takes the events that the PF sent to VF 0. Panics if it sent another message.
     fn events(&mut self) -> Vec<VirtchnlEvent> {
         let sent = self.card.sent.remove(&0).unwrap_or_default();
         sent.iter()

@@ -5,7 +5,7 @@ use crate::avf::pf::{OFFERED, VirtchnlRefusal};
 use ::avf::virtchnl::{EncodedList, VirtchnlRequest, VirtchnlStatus, VlanFilter, VlanFilterTag};
 use std::vec::Vec;
 
-/// Requests VLANs like iavf: all in one request.
+/// Requests or gives up VLANs for VF 0 as iavf does: all in one request.
 fn ask(world: &mut FourVfPort, on: bool, ids: &[u16]) -> VirtchnlStatus {
     let filter = |id: &u16| VlanFilter {
         outer: VlanFilterTag { tci: *id, mask: 0, tpid: 0x8100 },

@@ -11,7 +11,7 @@ use i82576::Time;
 use pcie::Function;
 use std::time::Duration;
 
-/// A driver's view of its function.
+/// Access of a driver to its function's registers and memory while the driver starts.
 pub(super) struct FunctionView<'a> {
     pub(super) port: &'a mut AvfPort,
     pub(super) chipset: &'a mut Chipset,
@@ -85,7 +85,7 @@ impl CardControl for FunctionView<'_> {
     }
 }
 
-/// Network wire that delivers one frame.
+/// Wire that delivers one given frame to the card.
 pub(super) struct SingleFrameWire<'a>(pub(super) Option<&'a [u8]>);
 
 impl plane::UplinkWire for SingleFrameWire<'_> {

@@ -46,10 +46,10 @@ const RING: u16 = 256;
 const BATCH: u16 = 32;
 /// Frames that a queue processes before the next queue is served.
 const BUDGET: usize = 64;
-/// Clients tried in the search for flows.
+/// Number of client addresses to try in the search for a flow per queue.
 const CANDIDATES: u8 = 255;
 
-/// DMA paths of the functions, and interrupts sent.
+/// Memory of the card's PF and VF, and the interrupts that they sent.
 #[derive(Debug)]
 pub(crate) struct AvfFunctions {
     pf: FunctionMemory,
@@ -60,7 +60,7 @@ pub(crate) struct AvfFunctions {
     faults: u64,
 }
 
-/// Port of the machine, with its card.
+/// Port with an adaptive-VF card, the card's PF driver, and the wire.
 pub(crate) struct AvfPort {
     pub(crate) card: Nic,
     plane: Box<Plane<MAX_VFS>>,
@@ -78,7 +78,7 @@ impl std::fmt::Debug for AvfPort {
     }
 }
 
-/// Bus of the card's functions during a call.
+/// Bus on which the card's functions access memory and send interrupts, during one call.
 struct AvfBus<'a> {
     functions: &'a mut AvfFunctions,
     chipset: &'a mut Chipset,
@@ -178,7 +178,8 @@ impl AvfPort {
         FunctionView { port: self, chipset, function, now: Time::ZERO }
     }
 
-    /// Finds a client for each queue pair whose frames the card places in that queue, by trying the card.
+    /// Returns a client for each queue pair, whose frames the card places in that queue. Sends frames to the card to
+    /// find the clients.
     pub(crate) fn flows(
         &mut self,
         driver: &mut AvfDriver,
@@ -199,7 +200,7 @@ impl AvfPort {
         Err("a queue gets no client's flow from the RSS hash".to_owned())
     }
 
-    /// Returns the queue of a client's frames.
+    /// Sends the card a frame of a client, and returns the queue that the card placed the frame in.
     fn queue_of(
         &mut self,
         client: MacAddress,
@@ -223,7 +224,7 @@ impl AvfPort {
         (0..pairs).find(|queue| driver.receive(&mut hal, *queue, &mut into).is_some())
     }
 
-    /// Processes messages and visits the PF driver, during driver start.
+    /// Makes the card and the PF driver process pending messages, while the VF driver starts.
     fn round(&mut self, now: Time, chipset: &mut Chipset) {
         self.card.poll(now, &mut AvfBus { functions: &mut self.functions, chipset });
         if let Some(mut pf) = self.pf.take() {

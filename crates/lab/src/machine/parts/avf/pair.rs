@@ -36,14 +36,14 @@ pub(crate) struct DoorbellCounters {
     pub(crate) exits: u64,
 }
 
-/// VF as one processor's kernel sees the VF in a step.
+/// VF with its driver and doorbells, as one processor's kernel accesses them in a step.
 pub(crate) struct VfQueuePairView<'a> {
     pub(crate) port: &'a mut AvfPort,
     /// Driver of the VF; taken while the driver works with this same view.
     pub(crate) driver: Option<&'a mut AvfDriver>,
     pub(crate) doorbell: DoorbellPath,
     pub(crate) doorbells: &'a mut DoorbellCounters,
-    /// Register offsets and values to write for the guest.
+    /// Register writes that the service domain has to make for the guest: offsets and values.
     pub(crate) messages: Vec<(u32, u32)>,
     /// The card has new work because of this step.
     pub(crate) touched: bool,
@@ -59,7 +59,7 @@ impl<'a> GuestPlatform<'_, VfQueuePairView<'a>> {
 }
 
 impl Hal for GuestPlatform<'_, VfQueuePairView<'_>> {
-    /// The driver reads no register on the path of a frame, so a read is charged in full.
+    /// Reads a VF register, charged as a VM exit: the driver reads none on the path of a frame.
     fn read(&mut self, offset: u32) -> u32 {
         self.step.charge(VmExitReason::OtherMmio.category(), VmExitReason::OtherMmio.price(self.table));
         self.device.doorbells.exits += 1;
@@ -105,12 +105,12 @@ impl DmaHal for GuestPlatform<'_, VfQueuePairView<'_>> {
     }
 }
 
-/// Queue pair of the VF, by its number. Its vector is the next number.
+/// Queue pair of the VF, as one processor's network device. Its interrupt vector is the pair's number plus 1.
 #[derive(Debug)]
 pub(crate) struct VfQueuePair {
     number: u8,
     mac: MacAddress,
-    /// Descriptors not returned by the card at the last check.
+    /// Transmit descriptors not returned by the card at the last check.
     unsent: usize,
 }
 
@@ -125,7 +125,7 @@ impl NetworkDevice<GuestPlatform<'_, VfQueuePairView<'_>>> for VfQueuePair {
         self.mac
     }
 
-    /// Handles an interrupt of the vector, which disabled itself when it interrupted.
+    /// Handles an interrupt of the queue pair's vector, which the card has disabled.
     fn interrupt(&mut self, env: &mut GuestPlatform<'_, VfQueuePairView<'_>>, _vector: u16) -> DeviceEvents {
         let before = self.unsent;
         self.unsent = env.drive(|driver, env| {

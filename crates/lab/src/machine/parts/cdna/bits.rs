@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-/// Number of vectors that the buffer holds.
+/// Number of interrupt bit vectors that the circular buffer holds.
 pub(crate) const VECTORS: usize = 16;
 
 /// Circular buffer of interrupt bit vectors.
@@ -12,7 +12,8 @@ pub(crate) const VECTORS: usize = 16;
 pub(crate) struct InterruptBitVectors(VecDeque<u128>);
 
 impl InterruptBitVectors {
-    /// Appends a vector written by the card.
+    /// Appends a vector with a bit for each context to notify, or merges it into the last vector of a full
+    /// buffer.
     pub(crate) fn push(&mut self, contexts: u128) {
         if contexts == 0 {
             return;
@@ -24,7 +25,7 @@ impl InterruptBitVectors {
         }
     }
 
-    /// Takes all vectors for the hypervisor. Returns each context to notify once.
+    /// Takes all vectors out of the buffer. Returns the number of each context to notify, once.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = usize> + use<> {
         let all = self.0.drain(..).fold(0, |all, vector| all | vector);
         (0..128).filter(move |context| all >> context & 1 == 1)

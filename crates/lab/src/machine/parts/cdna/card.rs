@@ -17,14 +17,14 @@ pub(crate) enum ContextFault {
     Sequence(u32),
 }
 
-/// Receive or transmit direction of a context.
+/// Producer and consumer index of one direction of a context.
 #[derive(Debug, Default)]
 struct ContextQueue {
     produced: u32,
     consumed: u32,
 }
 
-/// Context: owner of its mailbox, and both directions.
+/// Context of the card: the domain that its mailbox is mapped to, and its two queues.
 #[derive(Debug)]
 struct CdnaContext {
     mapped_to: GuestNumber,
@@ -32,7 +32,7 @@ struct CdnaContext {
     fault: Option<ContextFault>,
 }
 
-/// Indices of a CDNA context's directions.
+/// Indices of a context's transmit queue and receive queue.
 pub(crate) const TRANSMIT: usize = 0;
 pub(crate) const RECEIVE: usize = 1;
 
@@ -71,7 +71,7 @@ impl CdnaCard {
         true
     }
 
-    /// Returns `true` if a context has a descriptor to process.
+    /// Returns `true` if the card has not yet taken all published descriptors of a context in this direction.
     pub(crate) fn has(&self, context: usize, direction: usize) -> bool {
         self.context(context).is_some_and(|found| {
             let queue = &found.queues[direction & 1];
@@ -79,7 +79,8 @@ impl CdnaCard {
         })
     }
 
-    /// Takes a context's next descriptor from its ring.
+    /// Takes the next descriptor of a context from its ring, or stops the context if the descriptor's
+    /// sequence number is wrong.
     pub(crate) fn take(
         &mut self,
         context: usize,

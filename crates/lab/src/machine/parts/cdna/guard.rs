@@ -13,7 +13,7 @@ pub(crate) enum EnqueueError {
     /// The context belongs to another domain than the caller.
     #[error("the card's context belongs to another domain")]
     Context,
-    /// A page does not belong to the domain.
+    /// A page of the batch does not belong to the domain; has the buffer's index.
     #[error("buffer {0} of the batch has a page of another domain")]
     Page(usize),
     /// The ring has too few free slots.
@@ -33,7 +33,7 @@ pub(crate) struct GuardedRing {
 }
 
 impl GuardedRing {
-    /// Creates the ring of a domain's context.
+    /// Creates an empty ring for a context of the domain `owner`.
     pub(crate) fn new(owner: GuestNumber) -> Self {
         Self { owner, ring: vec![None; RING as usize], produced: 0, released: 0, torn_down: false }
     }
@@ -70,7 +70,7 @@ impl GuardedRing {
         Ok(self.produced)
     }
 
-    /// Returns the number of free slots of the ring.
+    /// Returns the number of descriptors that the ring can still take.
     pub(crate) fn room(&self) -> u32 {
         RING - self.produced.wrapping_sub(self.released)
     }
@@ -96,7 +96,7 @@ impl GuardedRing {
         self.release(self.produced, pages);
     }
 
-    /// Returns the descriptor the card reads at an index.
+    /// Returns the descriptor that the card reads at this index of the ring.
     pub(super) fn slot(&self, index: u32) -> Option<SequencedDescriptor> {
         self.ring[(index % RING) as usize]
     }

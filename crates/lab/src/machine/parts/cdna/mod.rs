@@ -1,5 +1,5 @@
-//! CDNA (Willmann et al., HPCA 2007): a card with a context for each guest, and the hypervisor's part, which
-//! checks the buffers guests give to the card and distributes the card's interrupts.
+//! CDNA (Willmann et al., HPCA 2007): a card with a context for each guest. The hypervisor checks the buffers that
+//! guests give to the card, and distributes the card's interrupts.
 //!
 //! | module | contents |
 //! |---|---|
@@ -17,7 +17,7 @@ pub(crate) mod pages;
 #[cfg(test)]
 mod tests;
 
-/// Number of slots of a ring.
+/// Number of descriptor slots of a context's ring.
 pub(crate) const RING: u32 = 256;
 
 /// Number of CDNA sequence numbers before they wrap. With twice as many as slots, a slot's stale descriptor never has
@@ -27,7 +27,7 @@ pub(crate) const SEQUENCES: u32 = 2 * RING;
 /// Number of a guest.
 pub(crate) type GuestNumber = u16;
 
-/// Memory given to the card: consecutive bytes in pages of 4 KiB.
+/// Buffer given to the card: consecutive bytes in pages of 4 KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PageBuffer {
     /// Address of the buffer's first byte.
@@ -47,7 +47,7 @@ impl PageBuffer {
 /// Bytes of a page of memory.
 pub(crate) const PAGE: u64 = 4_096;
 
-/// Slot of a ring: memory, and its sequence number.
+/// Descriptor in a slot of a ring: a buffer, and its sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SequencedDescriptor {
     pub(crate) buffer: PageBuffer,

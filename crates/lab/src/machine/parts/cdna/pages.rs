@@ -3,7 +3,7 @@
 
 use super::{GuestNumber, PageBuffer};
 
-/// Owners and references of a machine's pages.
+/// Owner and number of descriptor references of each page of a machine.
 #[derive(Debug)]
 pub(crate) struct PageOwners(Vec<PageState>);
 
@@ -11,12 +11,12 @@ pub(crate) struct PageOwners(Vec<PageState>);
 struct PageState {
     owner: Option<GuestNumber>,
     references: u32,
-    /// The owner has freed the page.
+    /// The owner has freed the page, which may still have references.
     freed: bool,
 }
 
 impl PageOwners {
-    /// Creates `count` free memory pages.
+    /// Creates `count` memory pages without an owner.
     pub(crate) fn new(count: usize) -> Self {
         Self(vec![PageState::default(); count])
     }
@@ -75,7 +75,7 @@ impl PageOwners {
         }
     }
 
-    /// Returns the references to all pages together.
+    /// Returns the number of descriptor references to all pages together.
     pub(crate) fn references(&self) -> u64 {
         self.0.iter().map(|page| u64::from(page.references)).sum()
     }

@@ -6,7 +6,7 @@ use super::guard::{EnqueueError, GuardedRing};
 use super::pages::PageOwners;
 use super::{PAGE, PageBuffer, RING, SEQUENCES};
 
-/// Creates two guests with pages 0 to 7 and 8 to 15, and a context each.
+/// Creates two guests with pages 0 to 7 and 8 to 15, and a context and a ring for each.
 fn machine() -> (PageOwners, CdnaCard, [GuardedRing; 2]) {
     let mut pages = PageOwners::new(16);
     (0..16).for_each(|page| assert!(pages.give(page, (page / 8) as u16)));
@@ -42,7 +42,7 @@ fn cdna_descriptors_are_taken_once_in_order_across_wraps() {
     assert_eq!(card.fault(0), None);
 }
 
-/// Tries several positions of ring and sequence numbers, including wrapping ones.
+/// Forges producer indices at several positions of the ring, also where sequence numbers wrap.
 #[test]
 fn forged_cdna_producer_index_fails_the_sequence_check() {
     for sent in [0, 1, RING - 1, RING, SEQUENCES - 1, SEQUENCES, SEQUENCES + RING + 3] {

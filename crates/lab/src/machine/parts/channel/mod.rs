@@ -47,7 +47,7 @@ pub(crate) enum ChannelRequestError {
     Page,
 }
 
-/// Packet in the driver domain.
+/// Packet accepted by the driver domain: a copy of its headers, and its pinned payload buffers.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ChannelPacket {
     header: [u8; HEADERS],
@@ -75,7 +75,7 @@ pub(crate) fn accept(
 }
 
 impl ChannelPacket {
-    /// Returns the packet's headers as copied.
+    /// Returns the driver domain's copy of the packet's headers.
     pub(crate) fn header(&self) -> &[u8] {
         &self.header[..self.length]
     }
@@ -131,7 +131,8 @@ fn is_tcp(header: &[u8]) -> bool {
     begins && IP_HEADERS + usize::from(header[46] >> 4) * 4 == header.len()
 }
 
-/// Returns the ring slots of a packet with this payload; the headers share the first page.
+/// Returns the number of ring slots for a packet with `payload` bytes of payload; the headers share the first
+/// page.
 pub(crate) fn slots(payload: usize) -> u32 {
     (TCP_HEADERS + payload).div_ceil(PAGE as usize) as u32
 }

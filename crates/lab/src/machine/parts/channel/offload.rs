@@ -13,7 +13,7 @@ const FLAGS: usize = IP_HEADERS + 13;
 const LAST: u8 = 0x09;
 const FIRST: u8 = 0x80;
 
-/// Segment: its headers, and its range of the packet's payload.
+/// TCP segment of a packet: its own headers, and its range of the packet's payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PacketSegment {
     pub(crate) header: Vec<u8>,
@@ -21,7 +21,7 @@ pub(crate) struct PacketSegment {
     pub(crate) length: usize,
 }
 
-/// Cuts a packet into TCP segments. Returns it as one segment if it needs no segmentation.
+/// Cuts a packet into TCP segments. Returns the whole packet as one segment if it needs no segmentation.
 pub(crate) fn cut(packet: &ChannelPacket) -> Vec<PacketSegment> {
     let payload = packet.payload();
     let Some(size) = packet.offload.segment.map(usize::from) else {

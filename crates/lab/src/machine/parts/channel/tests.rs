@@ -9,14 +9,15 @@ use i82576::MacAddress;
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 use split::{MAX_FRAME, PIECES, PendingOffloads};
 
-/// Creates two guests of 32 pages.
+/// Creates 64 pages, 32 for each of two guests.
 fn pages() -> PageOwners {
     let mut pages = PageOwners::new(64);
     (0..64).for_each(|page| assert!(pages.give(page, (page / 32) as u16)));
     pages
 }
 
-/// Creates a packet of the first guest with this payload.
+/// Creates a transmit request of the first guest with `payload` bytes, to be cut into segments of `segment`
+/// bytes.
 fn request(payload: usize, segment: Option<u16>) -> ChannelRequest {
     let mut frame = vec![0; TCP_HEADERS + payload];
     let tcp =
@@ -129,7 +130,8 @@ fn inconsistent_channel_request_is_rejected_without_effect() {
     assert_eq!(change(|it| it.offload.segment = Some(40)), Some(ChannelRequestError::Segment), "150 of them");
 }
 
-/// Checks the length of packets that are not segmented, so the lengths in their headers do not matter.
+/// Checks the maximum length with packets that are not segmented, as the channel ignores the lengths in their
+/// headers.
 #[test]
 fn channel_limits_the_packet_length() {
     let found = |change: &dyn Fn(&mut ChannelRequest)| {

@@ -13,10 +13,10 @@ use hypervisor::cpu::{
 use hypervisor::domain::DomainKind;
 use sim::{Frequency, RandomStream, VirtualDuration, VirtualInstant};
 
-/// Parameters of an audio run.
+/// Parameters of a simulated guest that plays audio.
 #[derive(Debug, Clone, Copy)]
 pub struct AudioSetup {
-    /// The guest is in the real-time class.
+    /// The guest is in the scheduler's real-time class.
     pub real_time: bool,
     /// Period of the scheduler's tick, in milliseconds.
     pub tick_ms: u16,
@@ -55,7 +55,7 @@ pub(crate) enum AudioEvent {
 
 type AudioCore = crate::machine::engine::SimulationCore<AudioEvent>;
 
-/// Audio device, and the guest's player.
+/// Audio device with its sample buffer, and the guest's player that fills the buffer.
 #[derive(Debug)]
 pub(crate) struct AudioMachine {
     guest: VcpuId,
@@ -114,7 +114,7 @@ fn cycles(span: VirtualDuration) -> u64 {
     Frequency::from_hertz(CLOCK).cycle_at(VirtualInstant::ZERO + span)
 }
 
-/// Returns the number of underruns in a run.
+/// Runs the audio machine. Returns the number of underruns.
 ///
 /// # Errors
 /// [`ModelDefect`] of the model.
@@ -124,7 +124,7 @@ pub fn run(plan: &AudioSetup) -> Result<u64, ModelDefect> {
     Ok(engine.system.underruns)
 }
 
-/// Creates the machine in its initial state.
+/// Creates the audio machine, with random phases and crystal drift.
 fn build(plan: &AudioSetup) -> Simulation<AudioMachine> {
     let mut phases = RandomStream::named(plan.seed, "phases");
     let drift = phases.below(2 * DRIFT + 1);

@@ -29,7 +29,7 @@ const PAGE: u32 = 0x1000;
 pub const SPACE: u32 = 0x6000;
 
 impl AuditedDevice {
-    /// Returns a register's value at a location.
+    /// Returns the value of the register at `offset`, for a device at this location.
     #[must_use]
     pub fn read(self, location: DeviceLocation, offset: u32) -> u32 {
         let function = u32::from(location.function);
@@ -77,14 +77,15 @@ pub fn pages(holes: &[u32]) -> Vec<u32> {
     pages
 }
 
-/// Locations of a device that differ in everything.
+/// Three device locations, no two with an equal base address or function number.
 pub const LOCATIONS: [DeviceLocation; 3] = [
     DeviceLocation { base: 0xd000_0000, function: 0 },
     DeviceLocation { base: 0xe000_0000, function: 1 },
     DeviceLocation { base: 0xf000_0000, function: 2 },
 ];
 
-/// Returns the number of a device's holes, and of those closed for a guest that sees another location.
+/// Returns the number of a device's location-revealing registers, and of those hidden from a guest that sees
+/// another location.
 #[must_use]
 pub fn found_and_closed(device: AuditedDevice, trap: bool) -> (usize, usize) {
     let holes = audit(device, &LOCATIONS);

@@ -20,7 +20,7 @@ struct IntxSource {
 }
 
 impl IntxLine {
-    /// Creates a line shared by `sources` devices.
+    /// Creates a de-asserted interrupt line, shared by `sources` devices.
     #[must_use]
     pub fn new(sources: usize) -> Self {
         Self { sources: vec![IntxSource::default(); sources], in_service: false }
@@ -57,7 +57,7 @@ impl IntxLine {
     }
 }
 
-/// Parameters of an INTx run.
+/// Parameters of a simulation of devices that share an interrupt line.
 #[derive(Debug, Clone, Copy)]
 pub struct IntxSetup {
     /// Messages per second of each device; at least 1.
@@ -72,7 +72,7 @@ pub struct IntxSetup {
     pub span: VirtualDuration,
 }
 
-/// Results of an INTx run.
+/// Results of a simulation of devices that share an interrupt line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IntxResults {
     /// Number of messages whose work no handler found.
@@ -95,8 +95,8 @@ enum IntxEvent {
 /// Time from an interrupt until its handlers check their devices.
 const ENTRY: VirtualDuration = VirtualDuration::from_micros(1);
 
-/// Runs devices that send, and a guest whose handlers check every device of the line and then end the
-/// interrupt.
+/// Simulates devices that send messages, and a guest whose handlers check every device of the line and then
+/// end the interrupt.
 #[must_use]
 pub fn run(plan: &IntxSetup) -> IntxResults {
     let mut line = IntxLine::new(plan.sharers);
@@ -164,8 +164,8 @@ mod tests {
         assert!(!line.message(7), "no such device");
     }
 
-    /// Tries every order of messages of two devices and of a guest's steps: its handlers check both, then it
-    /// ends.
+    /// Tries every order of two devices' messages and of a guest's steps, in which handlers check both
+    /// devices and then end the interrupt.
     #[test]
     fn no_order_of_intx_messages_and_eois_loses_a_message() {
         for order in 0..3u32.pow(10) {

@@ -69,7 +69,7 @@ pub fn effective(mtrr: MemoryType, pat: MemoryType) -> Option<MemoryType> {
 /// PAT of the host, as Linux programs the register.
 pub const HOST_PAT: [MemoryType; 8] = [Wb, Wc, UcMinus, Uc, Wb, Wp, UcMinus, Wt];
 
-/// PAT entry of a shadow or nested page-table entry.
+/// Entry of the host's PAT that a shadow or nested page-table entry selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PatEntry {
     /// Index into the host's PAT.
@@ -80,8 +80,8 @@ pub struct PatEntry {
     pub is_fallback: bool,
 }
 
-/// Returns the entry for a page whose guest wants `wanted`, under the host's MTRR. Returns `None` if that is
-/// not a valid MTRR type.
+/// Returns the host's PAT entry for a page whose guest requests the type `wanted`. Returns `None` if `host_mtrr` is not
+/// a valid MTRR type.
 #[must_use]
 pub fn entry(wanted: MemoryType, host_mtrr: MemoryType, host_pat: &[MemoryType; 8]) -> Option<PatEntry> {
     effective(host_mtrr, Uc)?;

@@ -3,7 +3,7 @@
 pub use pcie::ladder::{DeviceResetMethod, ResetAction, ResetCapabilities, plan};
 use sim::{VirtualDuration, VirtualInstant};
 
-/// Results of resetting a device that is writing.
+/// Results of resetting a device that may be writing to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResetResults {
     /// Method by which the device was reset.
@@ -97,7 +97,7 @@ mod tests {
         }
     }
 
-    /// Shows why the steps have their order: without the first ones, writes arrive late.
+    /// Checks that writes of the device arrive late if the first actions of a reset are left out.
     #[test]
     fn device_reset_without_its_first_steps_allows_late_writes() {
         use ResetAction::{BusMasterOff, HandOver, Unmap, Wait};

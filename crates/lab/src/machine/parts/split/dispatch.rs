@@ -26,12 +26,12 @@ pub enum MovablePart {
     Interface(VifIndex),
 }
 
-/// Location of a worker or card.
+/// Virtual CPU of a worker or card: the current one, and the one to move to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PartLocation {
     pub(super) cpu: usize,
     wanted: usize,
-    /// The object has left and not arrived.
+    /// The worker or card has left its virtual CPU and not arrived at the next.
     pub(super) is_moving: bool,
 }
 
@@ -40,12 +40,13 @@ impl PartLocation {
         Self { cpu, wanted: cpu, is_moving: false }
     }
 
-    /// Returns `true` if the object is on that virtual CPU.
+    /// Returns `true` if the worker or card is on virtual CPU `cpu`.
     pub(super) fn is_on(self, cpu: usize) -> bool {
         self.cpu == cpu && !self.is_moving
     }
 
-    /// Leaves a virtual CPU, if the object is there and wanted elsewhere. Returns `true` if it left.
+    /// Starts a move of the worker or card, if it is on virtual CPU `cpu` and wanted on another. Returns `true` if it
+    /// left.
     fn leaves(&mut self, cpu: usize) -> bool {
         let leaves = self.is_on(cpu) && self.wanted != cpu;
         self.is_moving |= leaves;
@@ -58,12 +59,12 @@ impl PartLocation {
     }
 }
 
-/// Current and wanted locations, and moves in progress.
+/// Virtual CPU of each worker, worker of each interface, and the moves in progress.
 #[derive(Debug)]
 pub(super) struct BackEndPlacement {
     dispatcher: EventDispatcher,
     ticks: u32,
-    /// Number of frames up to the last sample, in total and per interface.
+    /// Number of frames up to the last load sample; then the number of frames of each interface.
     frames: u64,
     loads: Vec<u64>,
     pub(super) workers: Vec<PartLocation>,
@@ -75,7 +76,7 @@ pub(super) struct BackEndPlacement {
     leaving: VecDeque<MovablePart>,
     /// Number of completed moves of back-end parts.
     pub(super) arrived: u64,
-    /// End of each worker's last turn, and turns that began before the previous one had ended.
+    /// End of each worker's last turn; then the number of turns that began before the worker's previous one had ended.
     until: Vec<VirtualInstant>,
     pub(super) overlaps: u64,
 }
@@ -97,12 +98,12 @@ impl BackEndPlacement {
         }
     }
 
-    /// Returns the location for card `n`.
+    /// Returns the location that the dispatcher chooses for card `n`.
     pub(super) fn card(&self, n: usize, cpus: usize) -> PartLocation {
         PartLocation::on(self.dispatcher.cpu(n, cpus))
     }
 
-    /// Records a worker's turn and whether it overlaps the previous one.
+    /// Records the time of a worker's turn, and counts a turn that overlaps the worker's previous one.
     pub(super) fn turn(&mut self, worker: usize, from: VirtualInstant, to: VirtualInstant) {
         self.overlaps += u64::from(from < self.until[worker]);
         self.until[worker] = to;
@@ -115,8 +116,8 @@ impl SplitNetwork {
         self.placement.arrived
     }
 
-    /// Counts a tick of the first virtual CPU. Returns `true` if a load sample requires moves, for which
-    /// every virtual CPU must run.
+    /// Counts a tick of the first virtual CPU. Returns `true` if the dispatcher requires moves, for which every virtual
+    /// CPU must run.
     pub(crate) fn tick(&mut self) -> bool {
         self.placement.ticks = (self.placement.ticks + 1) % SAMPLE;
         if self.placement.ticks > 0 {
@@ -139,7 +140,7 @@ impl SplitNetwork {
         changes
     }
 
-    /// Sets all wanted locations by the load of each interface.
+    /// Chooses new locations for all workers, cards and interfaces, given the load of each interface.
     fn redirect(&mut self, loads: &[u64]) {
         let (cpus, placement) = (self.duties.len(), &mut self.placement);
         placement.assigned = placement.dispatcher.workers(loads, placement.workers.len());
@@ -152,8 +153,8 @@ impl SplitNetwork {
         (0..self.placement.assigned.len() as u16).for_each(|vif| self.reassign(VifIndex(vif)));
     }
 
-    /// Starts to move an interface to its wanted worker. An interface already moving starts again after it
-    /// arrived.
+    /// Starts to move an interface to its assigned worker. An interface that is already moving starts again after its
+    /// arrival.
     fn reassign(&mut self, vif: VifIndex) {
         let worker = self.placement.assigned[usize::from(vif.0)];
         if self.backend.start_move(vif, worker) {
@@ -161,7 +162,7 @@ impl SplitNetwork {
         }
     }
 
-    /// Returns `true` if an interface on a virtual CPU is drained and can leave.
+    /// Returns `true` if an interface that is to move is drained, and its worker is on virtual CPU `cpu`.
     pub(super) fn may_leave(&self, cpu: usize) -> bool {
         let may = |vif: &VifIndex| {
             self.placement.workers[self.backend.worker_of(*vif)].is_on(cpu) && self.backend.is_drained(*vif)
@@ -169,7 +170,8 @@ impl SplitNetwork {
         self.placement.moving.iter().any(may)
     }
 
-    /// Lets everything wanted elsewhere leave a virtual CPU. Returns `false` if nothing does.
+    /// Makes all interfaces, workers and cards that are wanted elsewhere leave this virtual CPU. Returns `false` if
+    /// there are none.
     pub(super) fn leave(&mut self, view: &mut ServiceCpuView) -> bool {
         let cpu = view.cpu;
         let BackEndPlacement { moving, leaving, workers, .. } = &mut self.placement;
@@ -197,13 +199,13 @@ impl SplitNetwork {
         left > 0
     }
 
-    /// Returns the next object that left in the last step.
+    /// Removes and returns the next worker, card or interface that left in the last step.
     pub(crate) fn next_leaving(&mut self) -> Option<MovablePart> {
         self.placement.leaving.pop_front()
     }
 
-    /// Completes a move of a back-end part. Returns the virtual CPU, and the notifications of rebinding the event
-    /// channels.
+    /// Completes a move of a worker, card or interface. Returns its virtual CPU, and the notifications from rebinding
+    /// its event channels.
     pub(crate) fn arrive(
         &mut self,
         what: MovablePart,

@@ -12,7 +12,7 @@ use hypervisor::grant::{DomainGrantTable, GrantAccess, GrantReference};
 use split::InterfaceRings;
 use split::front::NetworkFrontendHal;
 
-/// A guest's view of the split driver.
+/// Rings, pages and grants of one guest's front end.
 pub(crate) struct FrontEndView<'a> {
     wires: &'a mut SplitConnections,
     guest: usize,
@@ -44,7 +44,7 @@ impl FrontEndView<'_> {
 }
 
 impl SplitNetwork {
-    /// Returns a guest's view of the split driver.
+    /// Returns the rings, pages and grants of a guest's front end.
     pub(crate) fn side(&mut self, guest: usize) -> FrontEndView<'_> {
         FrontEndView { wires: &mut self.wires, guest, service: self.domain }
     }

@@ -10,7 +10,7 @@ use hypervisor::grant::{GrantAccess, GrantAddress, GrantHandle, GrantReference};
 use split::InterfaceRings;
 use split::back::{GrantedAddress, NetworkBackendHal, NotGranted, VifIndex};
 
-/// Rings, grants and charged step that the back end works on.
+/// Rings and grants that the back end accesses, with the step that its hypercalls are charged to.
 pub(crate) struct BackEndView<'a> {
     pub(crate) wires: &'a mut SplitConnections,
     pub(crate) domain: DomainId,

@@ -31,7 +31,8 @@ use split::back::VifIndex;
 use split::{InterfaceRings, LearningBridge, NetworkBackend};
 use std::collections::VecDeque;
 
-/// Network side of the service domain.
+/// Network side of the service domain: the back end, the cards with their bridges, and the work of each
+/// virtual CPU.
 #[derive(Debug)]
 pub(crate) struct SplitNetwork {
     /// Domain that runs the back end.
@@ -41,16 +42,16 @@ pub(crate) struct SplitNetwork {
     cards: Vec<BridgedCard>,
     /// Source of each of the service domain's event channels, by port.
     sources: Vec<Option<EventChannelSource>>,
-    /// Pending work of each virtual CPU.
+    /// Pending network work of each virtual CPU of the service domain.
     duties: Vec<PendingCpuWork>,
-    /// Current and wanted locations of workers and interfaces.
+    /// Virtual CPUs of workers, and workers of interfaces, now and after their moves.
     placement: BackEndPlacement,
-    /// Buffer for a frame that is being sent to a card.
+    /// Buffer in which a frame is assembled for a card.
     staging: Box<[u8]>,
     counts: BridgeFrameCounters,
 }
 
-/// Grants and interfaces between front ends and back end.
+/// Grant tables and interfaces that connect the front ends with the back end.
 #[derive(Debug)]
 struct SplitConnections {
     grants: GrantTables,
@@ -80,13 +81,13 @@ struct SplitInterface {
 struct BridgedCard {
     driver: Vf,
     bridge: LearningBridge,
-    /// Guests on the bridge; port 0 is the card.
+    /// Interfaces of the guests on the bridge, from port 1 on; port 0 is the card.
     members: Vec<VifIndex>,
     /// Event channels of the card's interrupts.
     interrupts: Vec<u16>,
-    /// Virtual CPU that takes its interrupts and polls it.
+    /// Virtual CPU that takes the card's interrupts and polls the card.
     location: PartLocation,
-    /// The card is to be polled once it arrives.
+    /// The card is to be polled once its move is complete.
     is_due: bool,
 }
 
@@ -104,16 +105,16 @@ enum EventChannelSource {
 struct PendingCpuWork {
     /// Cards that the virtual CPU has to poll.
     polls: VecDeque<usize>,
-    /// Next turn: cards, frames from guests, frames to guests.
+    /// Next kind of turn: 0 polls a card, 1 takes frames from guests, 2 copies frames to guests.
     turn: usize,
-    /// Worker that had the last turn.
+    /// Index of the back-end worker that had the last turn.
     worker: usize,
-    /// Guests are due withheld events: now, or when the timer expires.
+    /// The virtual CPU has to send withheld events now; in `has_timer`, when its timer expires.
     notify_due: bool,
     has_timer: bool,
 }
 
-/// Frame counters that belong to no interface or card.
+/// Counters of frames on the bridges, beyond those of interfaces and cards.
 #[derive(Debug, Clone, Copy, Default)]
 struct BridgeFrameCounters {
     /// Number of frames received from cards.
@@ -152,12 +153,12 @@ impl SplitNetwork {
         books.never("turns of a worker on two virtual CPUs at once", self.placement.overlaps);
     }
 
-    /// Returns the service domain.
+    /// Returns the id of the service domain.
     pub(crate) fn domain(&self) -> DomainId {
         self.domain
     }
 
-    /// Returns the event channel of a card's vector.
+    /// Returns the event channel of an interrupt vector of a card.
     pub(crate) fn interrupt(&self, card: usize, vector: u16) -> Option<u16> {
         self.cards.get(card)?.interrupts.get(usize::from(vector)).copied()
     }

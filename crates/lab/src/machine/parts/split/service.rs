@@ -51,27 +51,27 @@ impl ServiceCpuView<'_> {
         }
     }
 
-    /// Returns the back end's view of the machine.
+    /// Returns access to rings and grants for the back end, charged to this step.
     fn host<'b>(&'b mut self, wires: &'b mut SplitConnections, domain: DomainId) -> BackEndView<'b> {
         BackEndView { wires, domain, step: self.step, table: self.table }
     }
 }
 
 impl SplitNetwork {
-    /// Executes one step: moves objects wanted elsewhere, takes events, sends withheld events, or takes one
-    /// turn. Returns `false` if there was nothing to do.
+    /// Executes one network step of a virtual CPU: starts moves, takes events, sends withheld events, or
+    /// takes one turn. Returns `false` if there was nothing to do.
     pub(crate) fn step(&mut self, view: &mut ServiceCpuView) -> bool {
         self.leave(view) || self.events(view) || self.notify_guests(view) || (0..3).any(|_| self.turn(view))
     }
 
-    /// Returns `true` if a virtual CPU of the service domain has visible work.
+    /// Returns `true` if a virtual CPU of the service domain has network work.
     pub(crate) fn has_work(&self, cpu: usize, chipset: &mut Chipset) -> bool {
         let due = chipset.channels.domain(self.domain).is_ok_and(|own| own.upcall_due(cpu as u16));
         let PendingCpuWork { polls, notify_due, .. } = &self.duties[cpu];
         due || *notify_due || !polls.is_empty() || self.may_leave(cpu) || self.has_frames(cpu)
     }
 
-    /// Returns `true` if a worker on a virtual CPU has frames.
+    /// Returns `true` if a worker on virtual CPU `cpu` has frames from guests or for guests.
     pub(crate) fn has_frames(&self, cpu: usize) -> bool {
         let has = |worker| self.backend.may_transmit(worker) || self.backend.may_receive(worker);
         self.workers_on(cpu).any(has)
@@ -81,18 +81,18 @@ impl SplitNetwork {
         (0..self.backend.workers()).filter(move |worker| self.placement.workers[*worker].is_on(cpu))
     }
 
-    /// Returns `true`, once, if a virtual CPU needs a timer for events its workers withhold.
+    /// Returns `true` if a virtual CPU needs a timer for events that its workers withhold, and has none yet.
     pub(crate) fn needs_timer(&mut self, cpu: usize) -> bool {
         let withholds = self.workers_on(cpu).any(|worker| self.backend.has_withheld_events(worker));
         withholds && !core::mem::replace(&mut self.duties[cpu].has_timer, true)
     }
 
-    /// Handles a virtual CPU's timer: guests are due their withheld events.
+    /// Handles a virtual CPU's timer: its next step sends the withheld events.
     pub(crate) fn timer(&mut self, cpu: usize) {
         (self.duties[cpu].has_timer, self.duties[cpu].notify_due) = (false, true);
     }
 
-    /// Returns the next guest that was sent an event.
+    /// Removes and returns the next guest to which the back end sent an event.
     pub(crate) fn next_notified(&mut self) -> Option<usize> {
         self.wires.notified.pop_front()
     }
@@ -102,7 +102,8 @@ impl SplitNetwork {
         self.duties[cpu].polls.front().copied()
     }
 
-    /// Takes an upcall of the service domain with all its events.
+    /// Takes an event-channel upcall of the service domain, with all its events. Returns `false` if no upcall
+    /// is pending.
     fn events(&mut self, view: &mut ServiceCpuView) -> bool {
         let vcpu = view.cpu as u16;
         let Ok(own) = view.chipset.channels.domain(self.domain) else { return false };
@@ -130,7 +131,7 @@ impl SplitNetwork {
         true
     }
 
-    /// Schedules a poll of a card, at its location or on arrival.
+    /// Schedules a poll of a card on its virtual CPU, or after its move.
     fn schedule_poll(&mut self, card: usize) {
         let BridgedCard { location, is_due, .. } = &mut self.cards[card];
         let polls = &mut self.duties[location.cpu].polls;
@@ -154,7 +155,8 @@ impl SplitNetwork {
         true
     }
 
-    /// Takes the next turn that has work.
+    /// Takes one turn: polls a card, takes frames from guests, or copies frames to guests. Returns `false` if
+    /// this kind of turn has no work.
     fn turn(&mut self, view: &mut ServiceCpuView) -> bool {
         let cpu = view.cpu;
         let turn = self.duties[cpu].turn;
@@ -177,7 +179,7 @@ impl SplitNetwork {
         true
     }
 
-    /// Returns the next worker of a virtual CPU with work, in turn.
+    /// Returns the next worker of a virtual CPU, in turn, for which `may` finds work.
     fn next_worker(
         &mut self,
         cpu: usize,
@@ -219,7 +221,8 @@ impl SplitNetwork {
         }
     }
 
-    /// Runs a worker's turn for frames from its guests: releases sent ones, then takes more.
+    /// Runs a worker's turn for frames from its guests: releases the pages of sent frames, then takes more
+    /// frames.
     fn transmit(&mut self, worker: usize, view: &mut ServiceCpuView) {
         view.charge(CycleCategory::Kernel, CostConstant::Softirq);
         self.backend.release(worker, &mut view.host(&mut self.wires, self.domain), TURN);
@@ -236,7 +239,7 @@ impl SplitNetwork {
         }
     }
 
-    /// Runs a back-end worker's batch of frames to its guests.
+    /// Runs a worker's turn for frames to its guests, which copies a batch of them.
     fn receive(&mut self, worker: usize, view: &mut ServiceCpuView) {
         view.charge(CycleCategory::Kernel, CostConstant::Softirq);
         let table = view.table;
@@ -244,7 +247,7 @@ impl SplitNetwork {
         view.step.charge(CycleCategory::Backend, frames as u64 * table[CostConstant::Backend]);
     }
 
-    /// Forwards a frame on a card's bridge.
+    /// Forwards a frame on a card's bridge: to a port, to all other ports, or to none.
     fn forward(&mut self, card: usize, from: BridgePort, key: FrameHandle, view: &mut ServiceCpuView) {
         view.charge(CycleCategory::Bridge, CostConstant::Bridge);
         match self.cards[card].bridge.forward(from, self.backend.head(&key)) {

@@ -16,7 +16,7 @@ pub(crate) struct VfMessage {
     pub(crate) length: u16,
 }
 
-/// The card's side of the queue: position of the next message, and the end of the posted buffers.
+/// The card's side of the admin receive queue: position of the next message, and the end of the posted buffers.
 #[derive(Debug)]
 pub(crate) struct AdminQueueFirmware {
     slots: u16,
@@ -33,7 +33,7 @@ impl AdminQueueFirmware {
         Self { slots, head: 0, tail: slots - 1, written: 0, refused: 0 }
     }
 
-    /// Handles the driver's write to the tail register.
+    /// Handles the PF driver's write to the queue's tail register, which posts buffers.
     pub(crate) fn set_tail(&mut self, tail: u16) {
         self.tail = tail % self.slots;
     }

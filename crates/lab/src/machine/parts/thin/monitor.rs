@@ -13,7 +13,7 @@ pub(crate) struct InboxMonitor {
     entered: bool,
 }
 
-/// Result of a visit of the PF driver's inbox.
+/// Results of a visit of the PF driver's inbox.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct InboxVisit {
     /// VF requests to answer, in order.
@@ -40,7 +40,7 @@ impl InboxMonitor {
         self.entered = false;
     }
 
-    /// Returns the messages dropped because of a reset.
+    /// Returns the number of messages dropped because their VF was reset.
     #[cfg(test)]
     pub(crate) fn dropped(&self) -> u64 {
         self.inbox.dropped()

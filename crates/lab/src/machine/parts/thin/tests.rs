@@ -23,7 +23,7 @@ fn message(vf: u16, operation: u32) -> VfMessage {
     VfMessage { vf, operation, length: 24 }
 }
 
-/// Returns the fields of served messages that their senders know.
+/// Returns the served messages, as the VFs sent them.
 fn asked(served: &[MessageFromVf]) -> Vec<VfMessage> {
     served.iter().map(|m| VfMessage { vf: m.vf, operation: m.operation, length: m.length }).collect()
 }
@@ -87,11 +87,11 @@ fn only_one_processor_at_a_time_runs_the_monitor_thread() {
     assert!(monitor.enter());
 }
 
-/// Addresses of the PF's buffers and of the VFs' send rings; the PF's ring is before them.
+/// Address of the PF's buffers; then of the VFs' send rings. The PF's ring is before both.
 const BUFFERS: u64 = 0x1000;
 const RINGS: u64 = 0x4_0000;
 
-/// Memory accessible to all functions.
+/// Memory that the PF and all VFs of the card can access.
 struct CardMemory(Vec<u8>);
 
 impl Bus for CardMemory {

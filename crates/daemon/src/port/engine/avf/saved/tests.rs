@@ -1,5 +1,5 @@
-//! Ports restored from states that earlier versions wrote, whose card had eight VFs. The port has 64 VFs, and keeps
-//! the state of the eight. The files are those of `tests/states`.
+//! Tests of AVF ports that are restored from states of earlier versions, whose card had eight VFs. The restored card
+//! has 64 VFs, and keeps the state of the eight. The states are the files of `tests/states`.
 
 use super::{AvfCard, GuestBus, InheritedCard};
 use crate::config::file::CardFamily as Name;
@@ -11,7 +11,7 @@ use i82576::Time;
 use pcie::{MAX_VFS, VfIndex};
 use std::path::Path;
 
-/// The number of VFs that the port of the samples offers.
+/// Number of VFs that the saved ports in `tests/states` offer.
 const OFFERED: usize = 3;
 const NOW: Time = Time::from_nanos(1_000_000_000);
 
@@ -23,7 +23,7 @@ fn sample(version: u32) -> Vec<u8> {
     digits.chunks_exact(2).map(byte).collect()
 }
 
-/// Returns the configuration of a port, and a bus without clients.
+/// Returns the configuration of an AVF port, with further `lines` of TOML, and a bus without clients.
 fn port(lines: &str) -> (PortConfig, GuestBus) {
     let text = format!("[[port]]\nfamily = \"avf\"\nvfs = {OFFERED}\n{lines}");
     let mut config = HostConfig::check(HostConfig::parse(&text).unwrap(), Path::new("/run/softiov")).unwrap();
@@ -36,7 +36,7 @@ fn facts(card: &dyn PortCard, n: u8) -> VfCardState {
     card.vf_status(VfIndex::new(n).unwrap()).unwrap()
 }
 
-/// Returns the cause of each quarantined VF.
+/// Returns the quarantined VFs of a card, each with the cause.
 fn quarantined(card: &dyn PortCard) -> Vec<(u8, String)> {
     let cause = |n| facts(card, n).conduct.quarantine.map(|cause| (n, cause));
     (0..MAX_VFS as u8).filter_map(cause).collect()

@@ -1,11 +1,12 @@
-//! Packets from the kernel, and headers that do not match them.
+//! Tests of packets from the kernel before segmentation, and of headers that do not match them.
 
 use super::*;
 use proptest::prelude::{any, proptest};
 
 const PAYLOAD: usize = 4_000;
 
-/// Returns a TCP packet before segmentation, after `tags` VLAN tags, and the offset of its TCP header.
+/// Returns a TCP packet before segmentation, over IPv6 or IPv4, with `tags` VLAN tags, and the offset of its TCP
+/// header.
 fn packet(six: bool, tags: usize) -> (Vec<u8>, usize) {
     let mut packet = vec![2; 12];
     for _ in 0..tags {
@@ -43,7 +44,7 @@ fn tcp_of(segments: GsoType) -> VnetHeader {
     VnetHeader { checksum: Some((34, 16)), segments, headers: 54, size: 1448 }
 }
 
-/// Returns the sum of a TCP segment and its pseudo header.
+/// Returns the checksum sum over a TCP segment and its pseudo header.
 fn sum(frame: &[u8], tcp: usize, six: bool) -> u16 {
     let addresses = if six { tcp - 32..tcp } else { tcp - 8..tcp };
     PartialChecksum::of(&frame[addresses])

@@ -1,4 +1,4 @@
-//! Content of recordings, and failures to write one.
+//! Tests of the content of recordings, and of failures to write one.
 
 use super::*;
 use crate::pcapng::FLAGS;
@@ -75,7 +75,7 @@ fn recorder_does_not_overwrite_a_file_of_another_format() {
     assert!(open(Path::new("/dev/null")).unwrap_err().to_string().contains("the path is not a regular file"));
 }
 
-/// Disk of the test with room for this number of bytes.
+/// Disk that is full after this number of bytes, with the bytes written so far.
 struct LimitedDisk(usize, Vec<u8>);
 
 impl Write for &mut LimitedDisk {

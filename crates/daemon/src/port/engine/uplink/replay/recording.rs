@@ -13,16 +13,16 @@ use pcap_parser::{
 const INTERFACES: usize = 1024;
 /// Type of pcapng's obsolete Packet Block.
 const PACKET_BLOCK: u32 = 2;
-/// Option `epb_flags`, and `pack_flags` of the obsolete block.
+/// Code of the pcapng option `epb_flags`, and of `pack_flags` in the obsolete block.
 const FLAGS: u16 = 2;
 /// Code of the pcapng option `if_fcslen`: length of an interface's frame check sequence.
 const FCS_LENGTH: OptionCode = OptionCode(13);
 /// Code of the pcapng option `if_tsoffset`: offset of an interface's times in seconds.
 const TIME_OFFSET: OptionCode = OptionCode(14);
-/// Bit of a pcap file's link-type word: the upper four bits hold the length of the frame check sequence.
+/// Bit of a pcap file's link-type word: set if the upper four bits hold the length of the frame check sequence.
 const HAS_FCS_LENGTH: u32 = 1 << 26;
 
-/// Content of a recording's block for the port.
+/// Content of a recording's block that concerns the port.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RecordingBlockContent<'a> {
     /// Frame of the recording, and its time in nanoseconds. A Simple Packet Block has no time.
@@ -37,9 +37,9 @@ pub(super) enum RecordingBlockContent<'a> {
 struct CaptureInterface {
     /// Link type of the interface, if it is not Ethernet.
     foreign: Option<u32>,
-    /// Bytes of the frame check sequence at the end of each frame.
+    /// Bytes of the frame check sequence at the end of each of the interface's frames.
     fcs: usize,
-    /// Units of the interface's packet times per second. `None` if they do not fit 64 bits.
+    /// Units per second of the interface's packet times. `None` if they do not fit 64 bits.
     units: Option<u64>,
     /// Seconds to add to the time of each packet of the interface.
     offset: i64,
@@ -48,7 +48,7 @@ struct CaptureInterface {
 }
 
 impl CaptureInterface {
-    /// Creates the interface of a pcap file.
+    /// Creates the one interface of a pcap file from the file's header.
     fn of_pcap(header: &PcapHeader) -> Self {
         let word = header.network.0 as u32;
         let link_type = word & 0xffff;
@@ -79,14 +79,14 @@ impl CaptureInterface {
         }
     }
 
-    /// Returns a time of this interface in nanoseconds.
+    /// Converts a packet's time on this interface to nanoseconds.
     fn time(&self, high: u32, low: u32) -> Option<i128> {
         let count = i128::from(u64::from(high) << 32 | u64::from(low));
         Some(count * 1_000_000_000 / i128::from(self.units?.max(1)) + i128::from(self.offset) * 1_000_000_000)
     }
 }
 
-/// Returns the units per second of an `if_tsresol`: a negative power of ten, or with bit 7 set, of two.
+/// Returns the time units per second of an `if_tsresol`: a negative power of ten, or with bit 7 set, of two.
 fn units(resolution: u8) -> Option<u64> {
     let power = u32::from(resolution & 0x7f);
     if resolution & 0x80 == 0 { 10_u64.checked_pow(power) } else { 1_u64.checked_shl(power) }
@@ -114,19 +114,19 @@ impl ByteOrder {
     }
 }
 
-/// Packet of a recording's block.
+/// Packet in a block of the recording.
 struct RecordedPacket<'a> {
     interface: usize,
     data: &'a [u8],
     /// Length of the packet on the wire in bytes.
     length: u32,
-    /// Bytes of the packet's own frame check sequence, if the packet's flags have the length.
+    /// Bytes of the frame check sequence in this packet, if the packet's flags have the length.
     fcs: Option<usize>,
     /// Upper and lower half of the packet's time.
     time: Option<(u32, u32)>,
 }
 
-/// State of a recording up to a block: its interfaces and byte order.
+/// Decoder of a recording's blocks, with the interfaces and the byte order that earlier blocks defined.
 #[derive(Debug, Default)]
 pub(super) struct RecordingDecoder {
     order: ByteOrder,
@@ -134,7 +134,7 @@ pub(super) struct RecordingDecoder {
 }
 
 impl RecordingDecoder {
-    /// Reads a block of the recording.
+    /// Decodes the next block of the recording.
     pub(super) fn take<'a>(&mut self, block: &'a PcapBlockOwned<'_>) -> RecordingBlockContent<'a> {
         let packet = match block {
             PcapBlockOwned::LegacyHeader(header) => {
@@ -199,7 +199,7 @@ impl RecordingDecoder {
         self.order.word(block.block_type.to_le_bytes()) == PACKET_BLOCK
     }
 
-    /// Reads pcapng's obsolete Packet Block.
+    /// Decodes pcapng's obsolete Packet Block.
     fn obsolete<'a>(&self, block: &'a [u8]) -> Option<RecordedPacket<'a>> {
         let (head, rest) = block.split_first_chunk::<20>()?;
         let word = |at: usize| head[at..].first_chunk().map_or(0, |bytes| self.order.word(*bytes));
@@ -215,7 +215,7 @@ impl RecordingDecoder {
         })
     }
 
-    /// Returns the value of a pcapng block's option.
+    /// Returns the value of an option among a pcapng block's options.
     fn option<'a>(&self, mut options: &'a [u8], wanted: u16) -> Option<&'a [u8]> {
         loop {
             let (head, rest) = options.split_first_chunk::<4>()?;
@@ -235,7 +235,8 @@ impl RecordingDecoder {
         self.fcs_of_flags(&flags.value)
     }
 
-    /// Returns the bytes of the frame check sequence by a packet's flags, where 0 means unknown.
+    /// Returns the bytes of the frame check sequence that a packet's flags state, or `None` for 0, which means
+    /// unknown.
     fn fcs_of_flags(&self, value: &[u8]) -> Option<usize> {
         let length = self.order.word(*value.first_chunk()?) >> 5 & 0xf;
         (length > 0).then_some(length as usize)

@@ -5,7 +5,7 @@ use i82576::ids::MAX_FRAME;
 use pcap_parser::{LegacyPcapBlock, Linktype, PcapHeader, ToVec};
 use proptest::prelude::{any, proptest};
 
-/// Returns a pcap file with frames at these times in microseconds.
+/// Returns a pcap file with frames at these times, in microseconds after the same second.
 fn pcap(frames: &[(u32, Vec<u8>)]) -> Vec<u8> {
     let mut file = PcapHeader { network: Linktype::ETHERNET, ..PcapHeader::new() }.to_vec().unwrap();
     for (ts_usec, frame) in frames {
@@ -16,7 +16,7 @@ fn pcap(frames: &[(u32, Vec<u8>)]) -> Vec<u8> {
     file
 }
 
-/// Replays a file to its end. Returns the frames, and the number of malformed packets.
+/// Replays a pcap file to its end. Returns the played frames, and the number of malformed packets.
 fn play(file: Vec<u8>) -> Result<(Vec<Vec<u8>>, u64), io::Error> {
     let pcap = create_reader(WINDOW, io::Cursor::new(file)).map_err(|error| problem(&error))?;
     let (sender, mut receiver) = RingBuffer::new(RING);
@@ -119,7 +119,8 @@ proptest! {
     }
 }
 
-/// Replays a file, and stops after some time. Returns the bytes in the ring.
+/// Replays a file for about 20 ms at most. Returns the bytes of frames in the ring, or `None` if the file cannot be
+/// opened as a recording.
 fn bounded(file: Vec<u8>) -> Option<usize> {
     let pcap = create_reader(WINDOW, io::Cursor::new(file)).ok()?;
     let (sender, receiver) = RingBuffer::new(RING);

@@ -1,4 +1,4 @@
-//! Thread that finds peers for the port: it connects, or listens and accepts, and closes peers that the port
+//! Thread that finds peers for a stream uplink: it connects, or listens and accepts, and closes peers that the port
 //! returns. After a peer has gone, it waits for the next one or connects again. The pauses grow while peers do not
 //! stay.
 //!
@@ -20,34 +20,34 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// First and longest pause before the next connection, after one has ended or failed. The pause doubles each time,
-/// and starts again after a connection that has lasted longer than the longest pause.
+/// First and longest pause before the next attempt to connect, after a connection has ended or failed. The pause
+/// doubles each time, and starts again after a connection that has lasted longer than the longest pause.
 const FIRST: Duration = Duration::from_millis(100);
 const MOST: Duration = Duration::from_secs(5);
 /// Maximum number of log lines per minute that a peer can cause.
 const LOG_BURST: u32 = 20;
 
-/// Name of the listening socket among the kept descriptors.
+/// Name of the stream uplink's listening socket among the kept descriptors.
 pub(in crate::port::engine::uplink) const LISTENER: &str = "stream";
 
-/// Tokens of the thread's poller.
+/// Tokens of the poller of the thread that finds the stream's peer.
 const WAKER: u64 = 0;
 const CALLERS: u64 = 1;
 
 /// Order of the port to the thread that finds its stream's peer.
 #[derive(Debug)]
 enum DialerCommand {
-    /// Closes the connection to this stream peer, for this reason. Closing may block, because descriptors may have
-    /// come with the bytes.
+    /// Close the connection to this stream peer, for this reason. Closing may block, because descriptors may have come
+    /// with the bytes.
     Close(StreamSocket, ReceivedFds, &'static str),
-    /// Deletes the socket's file when the host ends.
+    /// Delete the listening socket's file when the thread ends.
     Own,
-    /// Leave the socket's file to the next process, which listens on it.
+    /// Leave the listening socket's file to the next process, which listens on it.
     Leave,
     Stop,
 }
 
-/// The port's end of the thread that finds its stream's peer. Dropping it ends the thread.
+/// Port's end of the thread that finds its stream's peer. Dropping it ends the thread.
 #[derive(Debug)]
 pub(super) struct DialerHandle {
     orders: mpsc::Sender<DialerCommand>,
@@ -97,17 +97,17 @@ impl DialerHandle {
         self.peers.try_recv().ok()
     }
 
-    /// Returns a stream peer that the port does not use any more. Another one may connect.
+    /// Gives a stream peer back that the port does not use any more. Another one may connect.
     pub(super) fn give_back(&self, stream: StreamSocket, fds: ReceivedFds, why: &'static str) {
         self.order(DialerCommand::Close(stream, fds, why));
     }
 
-    /// Deletes the socket's file when this thread's handle is dropped.
+    /// Deletes the listening socket's file when this handle is dropped.
     pub(super) fn own(&self) {
         self.order(DialerCommand::Own);
     }
 
-    /// Leaves the socket's file to another process, which listens on it.
+    /// Leaves the listening socket's file to another process, which listens on it.
     pub(super) fn leave(&self) {
         self.order(DialerCommand::Leave);
     }
@@ -142,7 +142,7 @@ impl Drop for DialerHandle {
     }
 }
 
-/// Returns the previous process's listening socket, or opens a new one.
+/// Returns the stream uplink's listening socket of the previous process, or opens a new one.
 fn listen(
     path: &Path,
     access: SocketAccess,
@@ -158,7 +158,7 @@ fn listen(
     Ok(listener)
 }
 
-/// Thread that finds the peer of a stream uplink.
+/// State of the thread that finds the peer of a stream uplink.
 struct StreamDialer {
     port: String,
     place: Place,
@@ -172,7 +172,7 @@ struct StreamDialer {
     since: Option<Time>,
     /// Time of the next attempt to connect to the peer.
     due: Time,
-    /// Pause before the attempt to connect after that.
+    /// Pause after that attempt, if it fails.
     pause: Duration,
     /// Last logged reason why the stream has no peer.
     complaint: Option<String>,
@@ -214,7 +214,7 @@ impl StreamDialer {
         }
     }
 
-    /// Sleeps until an event, or until the time is over. Returns `true` if a peer has connected to the listening
+    /// Sleeps until an event, or until the timeout is over. Returns `true` if a peer has connected to the listening
     /// socket.
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
         let (mut ordered, mut called) = (false, false);
@@ -244,7 +244,7 @@ impl StreamDialer {
         true
     }
 
-    /// Handles the loss of the stream's peer.
+    /// Logs the loss of the stream's peer, and schedules the next attempt to connect.
     fn lose(&mut self, why: &str, now: Time) {
         let lasted = self.since.take().map_or(Duration::ZERO, |since| now.since(since));
         if lasted > MOST {
@@ -272,7 +272,7 @@ impl StreamDialer {
         }
     }
 
-    /// Has the poller report connecting peers again.
+    /// Has the poller report peers that connect to the listening socket again.
     fn wait_for_callers(&self) -> io::Result<()> {
         match &self.listener {
             Some(listener) => match self.poller.add(listener, CALLERS, PollInterest::READ) {
@@ -292,7 +292,8 @@ impl StreamDialer {
         }
     }
 
-    /// Passes the stream peer to the port, or schedules another attempt.
+    /// Passes a connected stream peer to the port. If connecting failed, logs the reason and schedules another
+    /// attempt.
     fn pass_on(&mut self, met: io::Result<Option<StreamSocket>>, now: Time) {
         let port = &self.port;
         match met {

@@ -9,7 +9,8 @@ const LENGTH: usize = 4;
 pub(super) const LONGEST: usize = 4096 + 65536;
 /// Shortest frame in bytes: the Ethernet header.
 const SHORTEST: usize = 14;
-/// Bytes of each buffer: received and not taken yet, or queued and not sent yet.
+/// Bytes of each buffer of the stream: for received bytes that were not taken yet, and for queued bytes that were not
+/// sent yet.
 const ROOM: usize = 256 * 1024;
 
 /// Next content of the received stream.
@@ -25,7 +26,7 @@ pub(super) enum StreamItem {
     OutOfStep,
 }
 
-/// Bytes received from the stream's peer.
+/// Received bytes of the stream from which no frame was taken yet.
 #[derive(Debug)]
 pub(super) struct StreamReceiveBuffer {
     bytes: Box<[u8]>,
@@ -40,7 +41,8 @@ impl Default for StreamReceiveBuffer {
 }
 
 impl StreamReceiveBuffer {
-    /// Returns the room for received bytes, at least one if [`StreamReceiveBuffer::next`] returns [`StreamItem::Wait`].
+    /// Returns the free part of the buffer for more received bytes, at least one if [`StreamReceiveBuffer::next`]
+    /// returns [`StreamItem::Wait`].
     pub(super) fn room(&mut self) -> &mut [u8] {
         self.bytes.copy_within(self.begin..self.end, 0);
         (self.begin, self.end) = (0, self.end - self.begin);
@@ -52,7 +54,7 @@ impl StreamReceiveBuffer {
         self.end = (self.end + count).min(self.bytes.len());
     }
 
-    /// Returns true if part of a frame was received.
+    /// Returns true if the buffer holds an incomplete frame.
     pub(super) fn has_part(&self) -> bool {
         self.begin < self.end
     }
@@ -62,7 +64,7 @@ impl StreamReceiveBuffer {
         (self.begin, self.end) = (0, 0);
     }
 
-    /// Takes the next received frame.
+    /// Takes the next frame from the received bytes.
     pub(super) fn next(&mut self, into: &mut [u8]) -> StreamItem {
         let bytes = &self.bytes[self.begin..self.end];
         let Some((length, rest)) = bytes.split_first_chunk::<LENGTH>() else { return StreamItem::Wait };
@@ -81,7 +83,7 @@ impl StreamReceiveBuffer {
     }
 }
 
-/// Bytes to send to the stream's peer.
+/// Queued bytes to send to the stream's peer.
 #[derive(Debug)]
 pub(super) struct StreamSendBuffer {
     bytes: Vec<u8>,
@@ -110,12 +112,12 @@ impl StreamSendBuffer {
         true
     }
 
-    /// Returns the bytes to send.
+    /// Returns the queued bytes that are to be sent.
     pub(super) fn pending(&self) -> &[u8] {
         &self.bytes[self.begin..]
     }
 
-    /// Removes `count` bytes that were sent.
+    /// Removes the first `count` queued bytes, which were sent.
     pub(super) fn sent(&mut self, count: usize) {
         self.begin += count;
         if self.begin >= self.bytes.len() {
@@ -135,8 +137,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Passes bytes to the tested receiver in pieces. Returns the frames, the number of malformed ones, and whether
-    /// the stream got out of step.
+    /// Passes the bytes of a stream to a receive buffer in pieces. Returns the frames, the number of malformed ones,
+    /// and whether the stream got out of step.
     fn read(bytes: &[u8], pieces: &[usize], room: usize) -> (Vec<Vec<u8>>, u64, bool) {
         let (mut inbox, mut frames, mut malformed) = (StreamReceiveBuffer::default(), Vec::new(), 0);
         let mut pieces = pieces.iter().copied().cycle();

@@ -23,8 +23,7 @@ use host::socket::{ReceivedFds, SocketAccess, SocketReceived, SocketSent, Stream
 use i82576::Time;
 use std::io;
 
-/// Maximum number of invalid frames that are skipped per round. A peer that sends only such frames must not delay the
-/// port.
+/// Maximum number of invalid frames that one round skips. A peer that sends only such frames must not delay the port.
 const PASSED_OVER: u32 = 64;
 
 /// Stream uplink of a port.
@@ -32,7 +31,7 @@ const PASSED_OVER: u32 = 64;
 pub(super) struct StreamUplink {
     place: Place,
     peer: Option<StreamSocket>,
-    /// Reason to disconnect the stream's peer.
+    /// Reason for which the port has to disconnect the stream's peer, if there is one.
     broken: Option<&'static str>,
     /// True if the stream's socket may hold bytes.
     readable: bool,
@@ -40,7 +39,7 @@ pub(super) struct StreamUplink {
     waits_for_room: bool,
     inbox: StreamReceiveBuffer,
     outbox: StreamSendBuffer,
-    /// Descriptors that came with the bytes, which a valid peer never sends.
+    /// Descriptors that came with the stream's bytes, which a valid peer never sends.
     fds: ReceivedFds,
     passed_over: u32,
     met: bool,
@@ -49,7 +48,8 @@ pub(super) struct StreamUplink {
 }
 
 impl StreamUplink {
-    /// Starts to connect to stream peers, or to accept them. `access` restricts who may connect to a listening socket.
+    /// Opens a stream uplink: starts to connect to a peer, or to accept one. `access` restricts who may connect to a
+    /// listening socket.
     pub(super) fn open(
         place: &Place,
         access: SocketAccess,

@@ -1,4 +1,4 @@
-//! Wakes the port at the other end of a wire, only while it sleeps.
+//! Bell of a wire: wakes the port at the other end, but only while that port sleeps.
 //!
 //! The receiver, before it sleeps, sets a flag and checks the ring once more. The sender, after it has put frames
 //! in, checks the flag. Each side has a fence between its two steps, so at least one of them sees the other's first
@@ -8,19 +8,19 @@
 use host::poll::ThreadWaker;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
-/// Actions of the receiving port of a wire before its sleep. The sending port may act between any two of them.
+/// Actions of a wire's receiving port on the bell, before its sleep. The sending port may act between any two of them.
 pub(super) trait BellSleeper {
-    /// Sets whether the sender has to wake the port. The sending port sees later actions after this one too.
+    /// Sets whether the sending port has to ring the bell. The sending port sees later actions after this one too.
     fn want(&self, wanted: bool);
 
     /// Returns true if no frame of the wire is pending.
     fn is_empty(&self) -> bool;
 }
 
-/// Actions of the sending port on the bell of the receiving port.
+/// Actions of a wire's sending port on the bell of the receiving port.
 pub(super) trait BellRinger {
-    /// Clears the receiving port's wish to be woken, and returns it. Comes after all frames that were sent to the
-    /// receiving port.
+    /// Clears the receiving port's wish to be woken, and returns the wish. Comes after all frames that were sent to
+    /// the receiving port.
     fn take_wanted(&self) -> bool;
 
     /// Wakes the receiving port of the wire.
@@ -37,7 +37,7 @@ pub(super) fn may_sleep(side: &impl BellSleeper) -> bool {
     false
 }
 
-/// Wakes the receiving port if it sleeps, after frames were sent.
+/// Wakes the receiving port of a wire if it sleeps, after frames were sent.
 pub(super) fn announce(side: &impl BellRinger) {
     if side.take_wanted() {
         side.ring();
@@ -56,7 +56,7 @@ impl WireBell {
         Ok(Self { wanted: AtomicBool::new(false), waker: ThreadWaker::new()? })
     }
 
-    /// Returns the waker that the port waits on.
+    /// Returns the waker that the receiving port waits on.
     pub(super) fn waker(&self) -> &ThreadWaker {
         &self.waker
     }
@@ -84,9 +84,9 @@ mod tests {
     use super::*;
     use std::sync::{Condvar, Mutex, MutexGuard};
 
-    /// Frames that the sender sends, one by one or in a burst.
+    /// Number of frames that the modelled sender sends, one by one or in a burst.
     const FRAMES: usize = 2;
-    /// Number of steps that the test takes in every order. Later steps alternate.
+    /// Number of first steps whose order the test varies. Later steps of the two sides alternate.
     const STEPS: u32 = 13;
 
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,10 +97,10 @@ mod tests {
 
     #[derive(Default)]
     struct BellModelState {
-        /// Number of frames in the tested wire.
+        /// Number of frames in the modelled wire.
         frames: usize,
         wanted: bool,
-        /// True if the eventfd of the tested bell was signalled.
+        /// True if the modelled bell was rung.
         rung: bool,
         taken: usize,
         step: u32,
@@ -109,7 +109,7 @@ mod tests {
         asleep: bool,
     }
 
-    /// Two sides that take one step at a time, in the order given by the bits of `order`.
+    /// Interleaving of a wire's sender and receiver, one step at a time, in the order given by the bits of `order`.
     struct BellInterleaving {
         order: u32,
         state: Mutex<BellModelState>,
@@ -117,7 +117,7 @@ mod tests {
     }
 
     impl BellModelState {
-        /// Returns the side of the next step. A blocked side leaves its turn to the other.
+        /// Returns the side that makes the next step. A side that cannot act leaves the step to the other side.
         fn next(&self, order: u32) -> WireSide {
             let sender =
                 if self.step < STEPS { order >> self.step & 1 == 1 } else { self.step.is_multiple_of(2) };
@@ -127,7 +127,7 @@ mod tests {
     }
 
     impl BellInterleaving {
-        /// Waits for the turn of a side, and runs one step of it.
+        /// Waits until it is the turn of a side, and runs one step of that side.
         fn step<T>(&self, side: WireSide, act: impl FnOnce(&mut BellModelState) -> T) -> T {
             let turn = |state: &mut BellModelState| state.next(self.order) != side;
             let mut state: MutexGuard<'_, BellModelState> =
@@ -149,7 +149,7 @@ mod tests {
             self.changed.notify_all();
         }
 
-        /// Runs rounds of the port, as `OpenPort::run` does.
+        /// Receives frames and sleeps in turn, as the rounds of `OpenPort::run` do, until all frames have arrived.
         fn receive(&self) {
             loop {
                 let taken = self.step(WireSide::Receiver, |state| {

@@ -1,4 +1,4 @@
-//! Both rings of a wire with the state that its two ports share, and all wires of a host by name.
+//! Wires of a host by name, each with its two rings and the state that its two ports share.
 
 use super::bell::WireBell;
 use host::poll::ThreadWaker;
@@ -8,7 +8,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Bytes of a ring: some 340 long frames, or 7,700 of the shortest.
+/// Bytes of each ring of a wire: some 340 long frames, or 7,700 of the shortest.
 pub(super) const CAPACITY: usize = 512 * 1024;
 
 /// Wires between a host's ports, by name. A wire without a port is dropped.
@@ -16,7 +16,7 @@ pub(super) const CAPACITY: usize = 512 * 1024;
 pub(crate) struct WireRegistry(Arc<Mutex<BTreeMap<String, Weak<SharedWire>>>>);
 
 impl WireRegistry {
-    /// Returns the number of wires that a port has.
+    /// Returns the number of wires to which at least one port is connected.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
         lock(&self.0).values().filter(|wire| wire.strong_count() > 0).count()
@@ -34,16 +34,16 @@ impl WireRegistry {
     }
 }
 
-/// Both rings, and the state that the two ports share.
+/// Wire between two ports: its two rings, and the state that the ports share.
 #[derive(Debug)]
 pub(super) struct SharedWire {
     free_ends: Mutex<FreeWireEnds>,
-    /// Number of the wire's ends given back so far. A port that waits for an end tries again after a change.
+    /// Number of times that a port gave an end back. A port that waits for an end tries again after a change.
     pub(super) given_back: AtomicUsize,
     pub(super) sides: [WireEndState; 2],
 }
 
-/// Ends of a wire that no port has taken.
+/// Ends of a wire that no port uses.
 #[derive(Debug)]
 struct FreeWireEnds {
     plugs: [Option<WireEndRings>; 2],
@@ -61,7 +61,7 @@ pub(super) struct WireEndRings {
 
 #[derive(Debug)]
 pub(super) struct WireEndState {
-    /// True if a port has this end of the wire.
+    /// True if a port uses this end of the wire.
     pub(super) taken: AtomicBool,
     pub(super) bell: WireBell,
 }
@@ -82,8 +82,8 @@ impl SharedWire {
         })
     }
 
-    /// Takes a free end of the wire. Frames in its ring were meant for another port, and are dropped. If both ends
-    /// are taken, wakes `port` when one is given back.
+    /// Takes a free end of the wire for a port. Frames in its ring were meant for another port, and are dropped. If
+    /// both ends are taken, wakes `port` when one is given back.
     pub(super) fn take(&self, port: &ThreadWaker) -> Option<WireEndRings> {
         let mut free_ends = lock(&self.free_ends);
         let Some(mut plug) = free_ends.plugs.iter_mut().find_map(Option::take) else {
@@ -106,7 +106,7 @@ impl SharedWire {
         free_ends.waiting.drain(..).for_each(|port| port.wake());
     }
 
-    /// Sets whether a port has this end, and wakes the other port.
+    /// Sets whether a port uses this end of the wire, and wakes the other port.
     fn set_taken(&self, side: usize, taken: bool) {
         self.sides[side].taken.store(taken, Ordering::Release);
         self.sides[1 - side].bell.waker().wake();

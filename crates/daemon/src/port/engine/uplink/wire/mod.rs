@@ -30,7 +30,7 @@ use std::sync::atomic::Ordering;
 pub(super) struct WireUplink {
     name: String,
     cable: Arc<SharedWire>,
-    /// The port's halves of the rings, while it waits on them. `None` if two other ports have both ends.
+    /// Halves of the wire's rings that this port uses and waits on. `None` if two other ports have both ends.
     plug: Option<WireEndRings>,
     /// Waker of the port at this end of the wire.
     port: ThreadWaker,
@@ -38,7 +38,7 @@ pub(super) struct WireUplink {
     asked: usize,
     /// True if frames were sent on the wire since the last flush.
     put: bool,
-    /// A port was connected to the other end at least once.
+    /// True once a port was connected to the other end.
     met: bool,
     record: UplinkStateCounters,
 }
@@ -72,7 +72,7 @@ impl WireUplink {
         }
     }
 
-    /// Returns the state of the uplink by whether another port has the wire's other end.
+    /// Returns the uplink's state: up if another port uses the wire's other end, else gone.
     fn state(&self) -> UplinkState {
         let other = |plug: &WireEndRings| self.cable.sides[1 - plug.side].taken.load(Ordering::Acquire);
         if self.plug.as_ref().is_some_and(other) { UplinkState::Up } else { UplinkState::Gone }
@@ -85,7 +85,7 @@ impl Drop for WireUplink {
     }
 }
 
-/// Receiving side of a port's end of a wire.
+/// Receiving side of a port's end of a wire, for the bell.
 struct WireReceiver<'a> {
     bell: &'a WireBell,
     receiver: &'a Consumer<u8>,

@@ -1,7 +1,7 @@
-//! Measurement: two ports on a wire, with their cards and guests' drivers, on one thread and on two. Short slices
-//! of both alternate. A pair of slices counts only if every thread had its processor nearly all the time. Else a
-//! thread waits for one that is not running, and the slice measures the scheduler. Sockets and other processes are
-//! not measured.
+//! Measurement of the frame rate between two ports on a wire, with their cards and guests' drivers, on one thread and
+//! on two. Short slices of both alternate. A pair of slices counts only if every thread had its processor nearly all
+//! the time. Else a thread waits for one that is not running, and the slice measures the scheduler. Sockets and other
+//! processes are not measured.
 //!
 //! `SOFTIOV_MEASURE=1 cargo test --release -p daemon --lib -- --nocapture two_ports_span` measures. Without the
 //! variable the test runs a few slices to check that the measurement works.
@@ -16,16 +16,16 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 const SLICE: Duration = Duration::from_millis(2);
-/// Pairs of slices, in a measurement and in a check.
+/// Number of pairs of time slices, in a measurement and in a check.
 const PAIRS: usize = 1500;
 const FEW: usize = 20;
-/// Share of a time slice that a measured thread must have run.
+/// Share of a time slice for which a measured thread must have had its processor.
 const SHARE: f64 = 0.9;
-/// Frames that a guest sends before it receives, and their length in bytes.
+/// Number of frames that a guest sends before it receives, and their length in bytes.
 const BURST: usize = 32;
 const LENGTH_OF_FRAME: usize = 512;
 
-/// Port with a guest, and the port's end of the wire.
+/// Card with a guest's VF driver, and the end of the wire that is the card's uplink.
 struct WiredGuestPort {
     card: Backplane,
     vf: Vf,
@@ -46,7 +46,7 @@ impl WiredGuestPort {
         Self { card, vf, frame, end }
     }
 
-    /// Sends a burst, runs a round of the port, and receives. Returns the number of received frames.
+    /// Sends a burst, polls the card, and receives. Returns the number of received frames.
     fn round(&mut self) -> u64 {
         for _ in 0..BURST {
             if self.vf.transmit(&mut self.card.vf(0), &self.frame, &TxOffload::default()).is_err() {
@@ -78,8 +78,8 @@ impl nic::UplinkWire for WireAdapter<'_> {
     }
 }
 
-/// Runs both ends of a wire on one processor for a time slice. Returns the number of received frames, and whether the
-/// thread had its processor.
+/// Runs one or both ends of a wire on one processor for a time slice. Returns the number of received frames, and true
+/// if the thread had its processor.
 fn run(halves: &mut [WiredGuestPort], cpu: u32, start: &Barrier) -> (u64, bool) {
     let _ = CpuList::from_iter([cpu]).pin();
     start.wait();
@@ -99,7 +99,7 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Returns the median, and sorts the values.
+/// Returns the median of the values, and sorts them.
 fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()

@@ -8,7 +8,7 @@ use std::time::Duration;
 const TOKEN: u64 = 7;
 const NOW: Time = Time::from_nanos(1_000_000_000);
 
-/// End of a wire with its port's poller.
+/// End of a wire, with the poller of the port that uses it.
 pub(super) struct PolledWireEnd {
     pub(super) end: WireUplink,
     poller: Poller,
@@ -46,13 +46,13 @@ impl PolledWireEnd {
         Some(frame)
     }
 
-    /// Returns true if the port at this end would be woken.
+    /// Returns true if an event is pending that would wake the port at this end.
     fn is_woken(&mut self) -> bool {
         self.poller.wait(Some(Duration::ZERO)).unwrap().count() > 0
     }
 }
 
-/// Returns the two connected ends of a wire.
+/// Returns the two connected ends of a new wire.
 pub(super) fn pair() -> (PolledWireEnd, PolledWireEnd) {
     let wires = WireRegistry::default();
     let (mut a, mut b) = (end(&wires), end(&wires));

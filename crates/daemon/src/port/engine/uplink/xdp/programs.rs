@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct XdpPrograms(Arc<Mutex<Vec<Arc<XdpProgram>>>>);
 
 impl XdpPrograms {
-    /// Returns the parameters to attach an uplink by XDP.
+    /// Returns the parameters for attaching an uplink to an interface by AF_XDP, with an unused program.
     pub(in crate::port::engine::uplink) fn terms(&self, asked: XdpMode) -> XdpAttachOptions {
         XdpAttachOptions { asked, program: self.take() }
     }
@@ -30,7 +30,7 @@ impl XdpPrograms {
     }
 }
 
-/// Returns the error of loading XDP programs, with its remedy.
+/// Returns the reason why XDP programs cannot be loaded, with its remedy.
 fn why_not(error: &io::Error) -> String {
     let remedy = match error.kind() {
         io::ErrorKind::PermissionDenied => "the host needs root, or CAP_BPF and CAP_NET_ADMIN",
@@ -42,10 +42,10 @@ fn why_not(error: &io::Error) -> String {
     format!("cannot load the XDP program: {error}; {remedy}")
 }
 
-/// Parameters to attach an interface by XDP.
+/// Parameters for attaching an uplink to an interface by AF_XDP.
 #[derive(Debug, Clone)]
 pub(in crate::port::engine::uplink) struct XdpAttachOptions {
     pub(super) asked: XdpMode,
-    /// The XDP program, or the reason why there is none.
+    /// Loaded XDP program, or the reason why there is none.
     pub(super) program: Result<Arc<XdpProgram>, String>,
 }

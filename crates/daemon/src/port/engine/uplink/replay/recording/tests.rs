@@ -1,11 +1,11 @@
-//! Frames of recordings in every format, in both byte orders.
+//! Tests of decoding frames from recordings in every format, in both byte orders.
 
 use super::*;
 use pcap_parser::create_reader;
 use proptest::prelude::{any, proptest};
 use std::io::Cursor;
 
-/// Writer of blocks of a pcapng file.
+/// Builder of the blocks of a pcapng file, in either byte order.
 #[derive(Clone, Copy)]
 struct PcapngWriter(ByteOrder);
 
@@ -73,7 +73,7 @@ const BOTH: [PcapngWriter; 2] = [PcapngWriter(ByteOrder::Little), PcapngWriter(B
 
 type TimedFrames = Vec<(Vec<u8>, Option<i128>)>;
 
-/// Returns the frames of a file with their times, and the number of malformed packets.
+/// Decodes a recording. Returns its frames with their times, and the number of malformed packets.
 fn read(file: &[u8]) -> (TimedFrames, usize) {
     let mut reader = create_reader(1 << 16, Cursor::new(file.to_vec())).unwrap();
     let (mut recording, mut frames, mut malformed) = (RecordingDecoder::default(), Vec::new(), 0);
@@ -88,7 +88,7 @@ fn read(file: &[u8]) -> (TimedFrames, usize) {
     (frames, malformed)
 }
 
-/// Returns a pcap file with one frame, at two seconds and five units.
+/// Returns a pcap file with one frame, recorded at two seconds and five units.
 fn pcap(writer: PcapngWriter, magic: u32, link_type: u32, data: &[u8], length: u32) -> Vec<u8> {
     let version = [writer.short(2), writer.short(4)].concat();
     let header = [writer.word(magic), version, writer.words([0, 0, 65535, link_type])].concat();
