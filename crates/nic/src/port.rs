@@ -1,4 +1,4 @@
-//! A port of the card: its state, and the poll that moves frames. The stops of a frame are modules of their own.
+//! A port of the card: its state, and the poll that moves frames. Other modules have the stages that a frame passes.
 
 use crate::conditions::PollSettings;
 use crate::config::NicConfig;

@@ -1,4 +1,5 @@
-//! Gap: VMOLR.MPME and VMOLR.ROPE are ignored; ROMPE applies to both hash tables.
+//! Gap in another model of this card: VMOLR.MPME and VMOLR.ROPE are ignored; ROMPE applies to both hash
+//! tables.
 
 use crate::common::{CardFixture, POOL, mac, plain};
 use i82576::MacAddress;
