@@ -146,7 +146,7 @@ impl OpenPort {
         let mut naps = self.naps;
         let passed = naps.pass(&mut WaitingPort { port: self, inbox, clock }, time);
         self.naps = naps;
-        // The round that follows changes the port, so the notes on the port at rest become void.
+        // The round that follows changes the port, so the saved state of the whole port becomes invalid.
         self.succession.disturb();
         passed
     }

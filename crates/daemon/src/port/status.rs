@@ -113,7 +113,7 @@ impl PortStatusSource<'_> {
         lacks_memory(self.engine.card(), slot, reach).then(|| SHARE_HINT.to_owned())
     }
 
-    /// Returns the port's PCI devices: the PF, unless it is hidden, and each VF that has a socket.
+    /// Returns the port's PCI devices: the PF, if it has a configuration space, and each VF with a socket.
     pub(super) fn functions(&mut self) -> PortFunctions {
         let is_device = self.engine.card().region(Function::Pf, CONFIG) > 0;
         let pf = is_device.then(|| (Function::Pf, self.name.to_owned()));

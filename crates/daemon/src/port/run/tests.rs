@@ -62,7 +62,7 @@ impl PortFixture {
         clock.now.set(HostClock.now());
         let (host, config) = ((threads, common), config.ports[0].clone());
         let mut world = Self { port, inbox, handle, clock, vault, host, config, _folder: folder };
-        // `OpenPort::run` begins with this note too.
+        // `OpenPort::run` begins with this save too.
         world.port.succession.note_software(world.port.engine.card_mut());
         world.round();
         world

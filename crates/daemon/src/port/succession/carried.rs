@@ -38,7 +38,7 @@ impl SavedCounters {
         if length > ROOM - LENGTH {
             return;
         }
-        // The header word is 1 or 2 for the valid place, and 0 before the first note.
+        // The header word is 1 or 2 for the valid place, and 0 before the first save.
         let next = if self.word(0) == 1 { 2 } else { 1 };
         let (place, memory) = (PLACES[next - 1], self.0.memory());
         let written =

@@ -1,7 +1,7 @@
 //! Saver of one function's client for a successor: descriptors go to the vault, their purpose to the journal.
 //!
-//! A descriptor is kept before its purpose is noted, and released after the note of its removal is valid. So a
-//! successor finds each descriptor that a note names. It may also find a few that no note names, and releases them.
+//! A descriptor is kept before its purpose is saved, and released after its removal is saved and valid. So a successor
+//! finds each descriptor that the saved state names. It may also find a few others, and releases them.
 
 use super::notes::note_function;
 use crate::port::clients::journal::{

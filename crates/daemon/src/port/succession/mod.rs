@@ -2,13 +2,13 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `keeping` | each function's client, as [`ClientSaver`]: descriptors in the vault, and notes on them |
-//! | `notes` | the software of the port, and one function's configuration |
-//! | `trust`, `inheritance` | how much of a predecessor's notes is used; the card made of them |
+//! | `keeping` | each function's client, as [`ClientSaver`]: descriptors in the vault, and their purpose in the journal |
+//! | `notes` | saved driver state of the port, and one function's configuration |
+//! | `trust`, `inheritance` | how much of a predecessor's saved state is used; the card made from it |
 //! | `adopt` | a predecessor's clients, resumed |
 //! | `counters`, `carried` | counters that never fall |
 //!
-//! `journal` and `state` define the format of the notes; `vault` leads to the keeper outside of this process.
+//! `journal` and `state` define the format of saved state; `vault` leads to the keeper outside of this process.
 
 mod adopt;
 mod carried;
@@ -150,8 +150,8 @@ impl PortSuccession {
         (watched, functions): (Time, Vec<ClientState>),
         now: Time,
     ) -> bool {
-        // A successor of an earlier version does not read the notes of single functions, so the software is noted
-        // whole.
+        // A successor of an earlier version does not read the saved states of single functions, so the whole driver
+        // state is saved.
         self.note_software(engine.card_mut());
         match engine.save_all(watched, functions, now) {
             Ok(bytes) => self.rest.note(&bytes),

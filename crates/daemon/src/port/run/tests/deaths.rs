@@ -267,7 +267,7 @@ fn request_is_answered_once_at_any_crash_of_its_port() {
                     scene.fill_page();
                 }
             });
-            // Before and after three notes: the request is handled, it is consumed, the reply is sent.
+            // Before and after three saves: the request is handled, it is consumed, the reply is sent.
             assert!(deaths >= 6, "{command:?}, next page {fills}: {deaths} deaths");
         }
     }
