@@ -1,4 +1,4 @@
-//! Bug 2 of another model of this card: VFRE and VFTE did not gate traffic, a VF's reset left them open, and a
+//! Bug 2 of another 82576 model: VFRE and VFTE did not gate traffic, and a VF's reset left them open. A
 //! function-level reset of a VF raised no event.
 
 use crate::common::{CardFixture, index, mac, plain};

@@ -1,5 +1,5 @@
-//! Bug 4 of another model of this card: the length limit applied to the port and not to each pool, and a
-//! jumbo frame had to fit one buffer.
+//! Bug 4 of another 82576 model: the length limit applied to the port and not to each pool, and a jumbo frame
+//! had to fit one buffer.
 
 use crate::common::{CardFixture, POOL, mac, plain};
 use i82576::MacAddress;

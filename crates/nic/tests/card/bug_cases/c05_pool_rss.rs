@@ -1,5 +1,5 @@
-//! Bug 5 of another model of this card: RSS within a pool (VMOLR.RSSE under MRQC mode 5) did not use the
-//! pool's two queues.
+//! Bug 5 of another 82576 model: RSS within a pool (VMOLR.RSSE under MRQC mode 5) did not use the pool's two
+//! queues.
 
 use crate::common::{CardFixture, POOL, mac, tcp};
 use i82576::PoolIndex;

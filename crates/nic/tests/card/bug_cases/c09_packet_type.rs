@@ -1,5 +1,5 @@
-//! Bug 9 of another model of this card: packet types were encoded wrongly, and UDP, SCTP and IPv6 with
-//! extensions had none.
+//! Bug 9 of another 82576 model: packet types were encoded wrongly, and UDP, SCTP and IPv6 with extensions
+//! had none.
 
 use crate::common::{BASE, CardFixture, mac, tcp, tcp6, udp};
 

@@ -1,5 +1,5 @@
-//! Bug 12 of another model of this card: a frame shorter than its headers was read beyond its end, and short
-//! frames were not padded.
+//! Bug 12 of another 82576 model: a frame shorter than its headers was read beyond its end, and short frames
+//! were not padded.
 
 use crate::common::{CardFixture, data, mac, packet, plain};
 use i82576::bits::rfctl;

@@ -1,4 +1,4 @@
-//! Bug 13 of another model of this card: broadcast and multicast frames were not counted, or in each other's
+//! Bug 13 of another 82576 model: broadcast and multicast frames were not counted, or in each other's
 //! counter.
 
 use crate::common::{CardFixture, POOL, mac, plain};

@@ -1,4 +1,4 @@
-//! Bug 15 of another model of this card: UDP had no RSS types, and SCTP's checksum was not inserted and not
+//! Bug 15 of another 82576 model: UDP had no RSS types, and SCTP's checksum was not inserted and not
 //! verified.
 
 use crate::common::{CardFixture, mac, packet, udp};

@@ -1,4 +1,4 @@
-//! Gap in another model of this card: legacy descriptors are unsupported. Small drivers such as iPXE's use no
+//! Gap in another 82576 model: legacy descriptors are unsupported. Small drivers such as iPXE's use no
 //! others.
 
 use crate::common::{BASE, CardFixture, PORT, TX_RING, buffer, mac, plain};

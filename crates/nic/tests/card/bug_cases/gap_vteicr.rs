@@ -1,5 +1,5 @@
-//! Gap in another model of this card: VTEIMS reads the last written value, and VTEICR is separate from the
-//! port's EICR.
+//! Gap in another 82576 model: VTEIMS reads the last written value, and VTEICR is separate from the port's
+//! EICR.
 
 use crate::common::{CardFixture, index};
 use i82576::VfIndex;
