@@ -2,7 +2,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `keeping` | each function's client, as [`ClientSaver`]: descriptors in the vault, and their purpose in the journal |
+//! | `keeping` | each function's client, as [`ClientSaver`]: descriptors in the vault, their purpose in the journal |
 //! | `notes` | saved driver state of the port, and one function's configuration |
 //! | `trust`, `inheritance` | how much of a predecessor's saved state is used; the card made from it |
 //! | `adopt` | a predecessor's clients, resumed |
