@@ -1,4 +1,4 @@
-//! The card as a whole: all of its functions, and their registers.
+//! The card: its PF and VFs, and accesses to their registers.
 
 use crate::admin::AdminQueues;
 use crate::counters::VfEventCounters;

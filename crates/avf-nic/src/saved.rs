@@ -1,6 +1,6 @@
-//! Saved state of a card and its plane, taken between two calls for a successor: registers, rings, pending messages, a partly sent
-//! packet, restraints and counters; of the plane, the debts of its ports, the windows of storm control, and counters. Tables, rate
-//! factors and hash tables are made again from these.
+//! Saved state of a card and its plane, taken between two calls for a successor. Of the card it has registers, rings,
+//! pending messages, a partly sent packet, restraints and counters; of the plane, the debts of its ports, the windows
+//! of storm control, and counters. Tables, rate factors and hash tables are made again from these.
 //!
 //! Each part checks its own state, and a state that no card can be in is refused. An accepted state is bounded like any card. The
 //! PF driver is saved apart. The state's version is that of the whole port's state.

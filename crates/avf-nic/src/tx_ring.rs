@@ -12,7 +12,7 @@ use pcie::{Bus, DmaFault, Function as BusFunction, HintedMemory, MemoryHint};
 use rings::{BufferChain, NextPacket, PacketDropReason, PacketOffloads};
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of descriptors of a packet, contexts included: as many as 256 KB in pages take, and some more.
+/// Maximum number of descriptors of a packet, contexts included: 64 for 256 KB in pages of 4 KB, and some more.
 const MOST_DESCRIPTORS: u32 = 80;
 /// Number of descriptors whose reading costs as much as a frame.
 const DESCRIPTORS_A_FRAME: u32 = 8;
@@ -181,7 +181,7 @@ impl TransmitQueue {
         own: BusFunction,
         bus: &mut B,
     ) -> Result<(), DmaFault> {
-        // Of descriptors as many as there are in the ring at the most.
+        // `descriptors` is at most the ring's length.
         let (length, next) = (u32::from(context.length), self.head + descriptors);
         let head = if next >= length { next - length } else { next };
         if let Some(address) = context.head_address {

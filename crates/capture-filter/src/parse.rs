@@ -54,9 +54,9 @@ type CompiledPart = (FilterNode, Option<Qualifiers>);
 
 /// Item that was parsed at a point of the text where several kinds may stand.
 enum ParsedItem {
-    /// A test that may be joined with others.
+    /// Test that may be joined with other tests.
     Term(CompiledPart),
-    /// An operand without qualifiers of its own.
+    /// Operand that inherits its qualifiers.
     Operand(CompiledPart),
     /// Number that is an operand or the beginning of an expression.
     Number(u32),

@@ -60,7 +60,7 @@ pub(crate) enum DirectionQualifier {
 /// Type word of a primitive: the kind of its operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TypeQualifier {
-    /// No kind is given: the same as [`TypeQualifier::Host`].
+    /// No type word is given: the same as [`TypeQualifier::Host`].
     Any,
     Host,
     Net,

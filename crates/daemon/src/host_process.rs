@@ -194,13 +194,13 @@ impl RunningHost {
         &self.vault
     }
 
-    /// Returns a descriptor that is readable while [`RunningHost::order`] has an order.
+    /// Returns a descriptor that is readable while [`RunningHost::order`] has an order for the main thread.
     #[must_use]
     pub fn orders(&self) -> impl AsFd + '_ {
         &self.order_waker
     }
 
-    /// Returns the next order from a client of the control socket to the process as a whole.
+    /// Returns the next order of a control client to the process as a whole, for the main thread.
     #[must_use]
     pub fn order(&self) -> Option<MainThreadOrder> {
         self.order_waker.drain();

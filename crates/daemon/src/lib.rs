@@ -3,7 +3,7 @@
 //! [`RunningHost::start`] takes a configuration that [`config`] has checked, and brings up every port or none. Then
 //! each port runs in a thread of its own ([`port`]), and another thread answers on the [`control`] socket. One more
 //! thread makes every change (`management`): it checks the change against the whole configuration, keeps it ([`store`])
-//! and sends orders to the ports.
+//! and sends commands to the ports.
 //!
 //! The command `softiov serve` turns the process into a daemon and sets up the log.
 

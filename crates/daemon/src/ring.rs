@@ -1,5 +1,5 @@
-//! Byte ring that carries frames from one thread to another, each after its length. It has one writer and one reader,
-//! which wake each other by other means.
+//! Byte ring that carries frames from one thread to another, each after its length. The ring has one writer and one
+//! reader, and wakes neither.
 
 use rtrb::{Consumer, Producer};
 

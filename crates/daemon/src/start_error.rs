@@ -1,4 +1,4 @@
-//! Errors of the host's start.
+//! Errors of starting the host.
 
 use crate::port::PortError;
 use host::confine::SandboxError;
@@ -26,7 +26,7 @@ pub enum StartError {
     /// The host's threads cannot be restricted.
     #[error(transparent)]
     Confine(#[from] SandboxError),
-    /// An epoll, an eventfd or a thread cannot be created.
+    /// An epoll instance, an eventfd or a thread of the host cannot be created.
     #[error("cannot start the host: {0}")]
     System(#[from] std::io::Error),
 }

@@ -1,5 +1,5 @@
-//! State file: changes by command that survive a restart of the host. It is replaced as a whole, so that a crash leaves
-//! the old file or the new one. `settings` defines the values.
+//! State file: changes of settings by command that survive a restart of the host. The file is replaced as a whole, so
+//! that a crash leaves the old file or the new one. `settings` defines the values.
 
 use crate::config::{ConfigError, HostConfig};
 use crate::settings::{PortSettings, SettingValues, SettingsGroup, VfSettings};
@@ -14,7 +14,7 @@ use thiserror::Error;
 /// Version of the state file's format.
 const VERSION: u32 = 1;
 
-/// Contents of the file with stored settings.
+/// Contents of the state file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StoredSettings {
@@ -28,8 +28,8 @@ struct StoredSettings {
     vfs: BTreeMap<String, VfSettings>,
 }
 
-/// Configuration that `softiov apply` has applied. It is dropped as soon as the host's own file has another text than
-/// `instead_of`.
+/// Configuration that `softiov apply` has applied, in the state file. It is dropped as soon as the host's own file has
+/// another text than `instead_of`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AppliedConfig {
@@ -37,53 +37,53 @@ struct AppliedConfig {
     text: String,
 }
 
-/// Reason why changed settings cannot be stored or restored.
+/// Reason why changes by command cannot be stored or restored.
 #[derive(Debug, Error)]
 pub enum SettingsStoreError {
-    /// No folder is configured for stored settings.
+    /// No folder is configured for the state file.
     #[error(
         "no directory to save the change in; set state_dir, or use --volatile for a change until the host \
          ends"
     )]
     NoPlace,
-    /// The file of stored settings cannot be written.
+    /// The state file cannot be written.
     #[error(
         "cannot save the change in {path}: {source}; nothing was changed. Free space, or set state_dir to a \
          writable directory, or use --volatile for a change until the host ends"
     )]
     Write {
-        /// Path of the file of stored settings.
+        /// Path of the unwritable state file.
         path: PathBuf,
-        /// Error from the kernel when writing the file.
+        /// Error from the kernel when writing the state file.
         source: io::Error,
     },
-    /// The file of stored settings cannot be read.
+    /// The state file cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// Path of the file of stored settings.
+        /// Path of the unreadable state file.
         path: PathBuf,
-        /// Error from the kernel when reading the file.
+        /// Error from the kernel when reading the state file.
         source: io::Error,
     },
-    /// The file of stored settings is damaged, or has a later version.
+    /// The state file is damaged, or has a later version.
     #[error(
         "{path} is not a state file of this version ({problem}); move the file away to start without saved \
          changes"
     )]
     Damaged {
-        /// Path of the file of stored settings.
+        /// Path of the invalid state file.
         path: PathBuf,
-        /// Problem in the file of stored settings.
+        /// Problem in the state file.
         problem: String,
     },
-    /// The stored changes of settings conflict with the configuration file.
+    /// A change in the state file conflicts with the configuration file.
     #[error(
         "{source}; the value is a change saved in {path}: change the configuration file, or move {path} away"
     )]
     Contradiction {
-        /// Path of the file of stored settings.
+        /// Path of the state file with the change.
         path: PathBuf,
-        /// Error of the stored change, which conflicts with the file.
+        /// Error of the stored change, which conflicts with the configuration file.
         source: ConfigError,
     },
 }
@@ -134,7 +134,7 @@ impl HostConfig {
         Ok(config)
     }
 
-    /// Parses another file's text as the configuration of the same host.
+    /// Parses another configuration file's text as the configuration of the same host.
     fn parse_like(&self, text: &str) -> Result<Self, ConfigError> {
         let mut file = Self::read(Some(Path::new("the file applied last")), text)?;
         file.runtime_dir = Some(self.runtime_dir.clone());
@@ -160,7 +160,7 @@ impl HostConfig {
         Err(SettingsStoreError::Write { path, source })
     }
 
-    /// Returns the path of this host's file, which is named after its runtime directory.
+    /// Returns the path of this host's state file, which is named after its runtime directory.
     fn state_file(&self) -> Option<PathBuf> {
         let name = self.runtime_dir.display().to_string();
         let name = name.trim_matches('/').replace('-', "\\x2d").replace('/', "-");
@@ -180,13 +180,13 @@ impl HostConfig {
     }
 }
 
-/// Returns the kept settings under their owner's name, or `None` if there are none.
+/// Returns kept settings with the name of their VF or port, or `None` if there are none.
 fn kept<S: SettingsGroup>(name: &str, leaves: &SettingValues) -> Option<(String, S)> {
     let settings = S::from_leaves(leaves).ok().filter(|_| !leaves.is_empty())?;
     Some((name.to_owned(), settings))
 }
 
-/// Reads a file of stored settings. Returns `None` if it does not exist.
+/// Reads a state file. Returns `None` if the file does not exist.
 fn read(path: &Path) -> Result<Option<StoredSettings>, SettingsStoreError> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
@@ -201,8 +201,8 @@ fn read(path: &Path) -> Result<Option<StoredSettings>, SettingsStoreError> {
     }
 }
 
-/// Replaces a file of stored settings. The new one is on the disk before it gets the name, and the name is on the
-/// disk before this returns.
+/// Replaces a state file. The new file is on the disk before it gets the name, and the name is on the disk before this
+/// returns.
 fn write(path: &Path, state: &StoredSettings) -> io::Result<()> {
     let folder = path.parent().ok_or(ErrorKind::InvalidInput)?;
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

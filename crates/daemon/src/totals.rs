@@ -8,7 +8,7 @@ use crate::control::uplink::{UplinkDrops, UplinkStatus, UplinkTraffic};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Counters of a port, its uplink and its functions.
+/// Published counters of a port, its uplink and its functions, for the next process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "Totals")]
 pub struct PortTotals {
@@ -26,7 +26,7 @@ pub struct PortTotals {
     pub answers: AnswerDelayTotals,
 }
 
-/// Counters of an uplink.
+/// Counters of an uplink: returns, traffic and drops.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UplinkTotals {
     reattached: u64,
@@ -35,7 +35,7 @@ pub struct UplinkTotals {
     drops: UplinkDrops,
 }
 
-/// Counters of a function.
+/// Counters of a function: traffic, drops, and messages and interrupts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionTotals {
     rx: TrafficCounts,
@@ -44,7 +44,7 @@ pub struct FunctionTotals {
     interventions: VmmInterventions,
 }
 
-/// Counters of a VF.
+/// Counters of a VF: those of its function, its mailbox and its offences.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VfTotals {
     function: FunctionTotals,
@@ -52,7 +52,8 @@ pub struct VfTotals {
     offences: BTreeMap<String, u64>,
 }
 
-/// Delays of the PF driver's answers. A successor takes them over unchanged, instead of adding them.
+/// Statistics of the PF driver's answers to mailbox requests. A successor takes them over unchanged, instead of adding
+/// them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "AnswerTotals")]
 pub struct AnswerDelayTotals {
@@ -64,11 +65,11 @@ pub struct AnswerDelayTotals {
     pub max_ns: u64,
     /// Sum of the delays of all answers, nanoseconds.
     pub sum_ns: u64,
-    /// Delays per size class, for classes that have any.
+    /// Number of delays in each non-empty class of the histogram, by class.
     pub counts: Vec<(u16, u64)>,
 }
 
-/// Sets of counters that combine with each other, counter by counter.
+/// Set of counters that combines with another set, counter by counter.
 trait CombinableCounters: Default {
     fn combine(&mut self, other: &Self, with: fn(u64, u64) -> u64);
 }
@@ -87,8 +88,8 @@ impl<K: Ord + Clone, V: CombinableCounters> CombinableCounters for BTreeMap<K, V
     }
 }
 
-/// Defines how counters of a type are combined, field by field. The destructuring refuses to compile if a type has a
-/// field that is not listed here.
+/// Implements [`CombinableCounters`] for a type, field by field. The destructuring refuses to compile if the type has
+/// a field that is not listed here.
 macro_rules! combine {
     ($($type:ident { $($field:ident),* })*) => { $(impl CombinableCounters for $type {
         fn combine(&mut self, other: &Self, with: fn(u64, u64) -> u64) {
@@ -131,7 +132,7 @@ impl PortTotals {
         }
     }
 
-    /// Returns the counts that a successor, which counts `now`, lacks to continue from these totals.
+    /// Returns the counts that a successor, which counts `now` itself, has to add to continue from these totals.
     #[must_use]
     pub fn beyond(mut self, now: &Self) -> Self {
         let less = u64::saturating_sub;
@@ -203,7 +204,8 @@ mod tests {
     use crate::control::uplink::UplinkTraffic;
     use std::collections::BTreeMap;
 
-    /// Creates totals of one VF with this number of received frames and MAC requests.
+    /// Returns totals of a port with one VF: `packets` received by uplink and VF, and the VF's `requests` for a MAC
+    /// address.
     fn totals(uplink: &str, packets: u64, requests: u64) -> PortTotals {
         let mut vf = VfTotals { function: FunctionTotals::default(), ..VfTotals::default() };
         vf.function.rx.packets = packets;

@@ -1,5 +1,5 @@
-//! Copies of descriptors by name, for the next process of a port's thread or of the whole process. They are kept
-//! here, and by the keeper if there is one.
+//! Vault of a host: copies of descriptors by name, for the next thread of a port, or the next process of the host.
+//! They are kept here, and by the keeper if there is one.
 //!
 //! Calls may block while the keeper is busy, so a port's thread makes none while clients wait for it.
 
@@ -11,11 +11,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of logged failures of the keeper's socket a minute. A guest can make the host keep descriptors
+/// Maximum number of logged failures of the keeper's socket per minute. A guest can make the host keep descriptors
 /// again and again.
 const COMPLAINTS: u32 = 5;
 
-/// Descriptors of the host that its keeper holds.
+/// Vault of the host: kept descriptors by name, shared by its threads.
 #[derive(Debug, Clone)]
 pub struct DescriptorVault(Arc<Mutex<VaultContents>>);
 
@@ -57,7 +57,7 @@ impl DescriptorVault {
         Ok(())
     }
 
-    /// Drops the kept descriptor of a name.
+    /// Drops the kept descriptor with this name.
     pub fn forget(&self, name: &str) {
         let mut contents = self.contents();
         let done = contents.shelf.take(name);
@@ -69,7 +69,7 @@ impl DescriptorVault {
         drop(done);
     }
 
-    /// Drops the descriptors whose names have this prefix, except needed ones. Returns the dropped descriptors.
+    /// Drops the kept descriptors whose names have this prefix, except needed ones. Returns the dropped descriptors.
     pub fn forget_others(&self, prefix: &str, needed: impl Fn(&str) -> bool) -> Vec<OwnedFd> {
         let mut contents = self.contents();
         let ours = |name: &&str| name.starts_with(prefix) && !needed(name);
@@ -83,13 +83,13 @@ impl DescriptorVault {
         names.into_iter().filter_map(forget).collect()
     }
 
-    /// Returns a copy of the kept descriptor of a name.
+    /// Returns a copy of the kept descriptor with this name.
     #[must_use]
     pub fn copy(&self, name: &str) -> Option<OwnedFd> {
         self.contents().shelf.get(name)?.try_clone_to_owned().ok()
     }
 
-    /// Returns true if a keeper keeps the descriptors too.
+    /// Returns true if a keeper holds the descriptors, too.
     #[must_use]
     pub fn is_kept(&self) -> bool {
         self.contents().store.is_some()
@@ -116,8 +116,8 @@ impl DescriptorVault {
         untold.iter().for_each(|name| contents.changed(name));
     }
 
-    /// Sends every descriptor to the next process, with the keeper's socket under a name of its own. Later changes
-    /// are not sent to the keeper, unless the successor is [abandoned](Self::abandon).
+    /// Sends every kept descriptor to the next process, with the keeper's socket under a name of its own. Later
+    /// changes are not sent to the keeper, unless the successor is [abandoned](Self::abandon).
     ///
     /// # Errors
     /// The successor is gone.
@@ -128,14 +128,14 @@ impl DescriptorVault {
         successor.give(contents.shelf.iter().chain(store))
     }
 
-    /// Locks the list of descriptors, also after a panic: every descriptor in the list is whole.
+    /// Locks the vault's contents, also after a panic: every kept descriptor is whole.
     fn contents(&self) -> MutexGuard<'_, VaultContents> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl VaultContents {
-    /// Sends the keeper the present descriptor of a name, or that there is none.
+    /// Tells the keeper the present descriptor of a name, or that there is none.
     fn changed(&mut self, name: &str) {
         if let Some(untold) = &mut self.untold {
             untold.insert(name.to_owned());
@@ -154,7 +154,7 @@ impl VaultContents {
         self.heed(told);
     }
 
-    /// Drops the connection if the keeper is gone, and logs the failure.
+    /// Drops the connection to the keeper if the keeper is gone, and logs the failure.
     fn heed(&mut self, told: Option<io::Result<()>>) {
         let Some(Err(error)) = told else { return };
         if !matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::WouldBlock) {
@@ -170,7 +170,7 @@ impl VaultContents {
     }
 }
 
-/// Part of the vault that belongs to one port: descriptors by number or name.
+/// Part of the vault for one port: kept descriptors by number or name.
 #[derive(Debug, Clone)]
 pub(crate) struct PortDescriptorVault {
     vault: DescriptorVault,
@@ -200,7 +200,7 @@ impl PortDescriptorVault {
         self.copy_named(&name(number))
     }
 
-    /// Drops every numbered descriptor except the needed ones. Returns the dropped ones.
+    /// Drops every numbered descriptor of the port except the needed ones. Returns the dropped ones.
     pub(crate) fn forget_others(&self, needed: &[u64]) -> Vec<OwnedFd> {
         let needed: Vec<String> = needed.iter().map(|number| self.inside(&name(*number))).collect();
         self.vault.forget_others(&self.inside("#"), |name| needed.iter().any(|one| one == name))
@@ -224,7 +224,7 @@ impl PortDescriptorVault {
         self.vault.forget(&self.inside(name));
     }
 
-    /// Drops the descriptors whose names have this prefix, except one.
+    /// Drops the port's kept descriptors whose names have this prefix, except one.
     pub(crate) fn forget_named_others(&self, prefix: &str, needed: &str) {
         let needed = self.inside(needed);
         self.vault.forget_others(&self.inside(prefix), |name| name == needed);
@@ -239,13 +239,13 @@ impl PortDescriptorVault {
         self.vault.forget_others(&self.inside(""), |_| false);
     }
 
-    /// Returns the vault's name for a name within the port.
+    /// Returns the vault's name for a descriptor that the port keeps under a name.
     fn inside(&self, name: &str) -> String {
         format!("{}.{name}", self.port)
     }
 }
 
-/// Returns the name under which the port keeps the descriptor with a number.
+/// Returns the name for a descriptor that the port keeps under a number.
 fn name(number: u64) -> String {
     format!("#{number}")
 }

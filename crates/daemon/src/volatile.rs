@@ -1,5 +1,5 @@
-//! Changes that end with the host (`--volatile`), stored in memory for a successor: an upgrade or a crash is not the
-//! end of the host. `store` has the changes that are kept on disk.
+//! Changes of settings that end with the host (`--volatile`), saved in memory for a successor: an upgrade or a crash
+//! is not the end of the host. `store` has the changes that are kept on disk.
 
 use crate::config::HostConfig;
 use crate::settings::{SettingLayers, SettingValues};
@@ -33,12 +33,12 @@ pub(crate) fn note(config: &HostConfig, vault: &DescriptorVault) {
     }
 }
 
-/// Removes the stored settings, at the end of the host.
+/// Removes the saved volatile settings, at the end of the host.
 pub(crate) fn forget(vault: &DescriptorVault) {
     vault.forget(VOLATILE);
 }
 
-/// Returns the configuration with the settings that the previous process has stored.
+/// Returns the configuration with the volatile settings that the previous process has saved.
 pub(crate) fn restore(config: HostConfig, vault: &DescriptorVault) -> HostConfig {
     let Some(volatile) = read(vault) else { return config };
     let mut next = config.clone();
@@ -72,7 +72,7 @@ fn of(config: &HostConfig) -> VolatileSettings {
     layers(&mut copy).map(set).filter(|(_, leaves)| !leaves.is_empty()).collect()
 }
 
-/// Returns the layers of every port and VF, with its name.
+/// Returns the setting layers of every port and VF, each with the name of the port or VF.
 fn layers(config: &mut HostConfig) -> impl Iterator<Item = (String, &mut SettingLayers)> {
     config.ports.iter_mut().flat_map(|port| {
         let vfs = port.vfs.iter_mut().chain(&mut port.withheld);

@@ -1,7 +1,7 @@
-//! Values that follow from a port's state, kept so that no frame has to compute them: decoded forms of registers
-//! ([`ReceiveSettings`], [`Rss`], [`ReceiveFilters`], and the plane's tables). The register table names the forms that
-//! a register belongs to ([`DecodedFormSet`]); a write to it has them loaded at the next poll. Each form is defined at
-//! the stop that uses it.
+//! Values that follow from a port's registers, kept so that no frame has to compute them. They are decoded forms of
+//! registers ([`ReceiveSettings`], [`Rss`], [`ReceiveFilters`], and the plane's tables). The register table names the
+//! forms that a register belongs to ([`DecodedFormSet`]); a write to it has them loaded at the next poll. Each form is
+//! defined in the module that uses it.
 
 use crate::file::RegisterMap;
 use crate::offload::rss::Rss;

@@ -1,6 +1,6 @@
 //! The register file: one store for the PF's registers and, through the VF window, for every VF's. The two views of a
 //! register can therefore not diverge. A register without side effects is complete with its row in the table and this
-//! file; `function` dispatches side effects to the stop of the frame that owns them.
+//! file; `function` dispatches side effects to the module that owns them.
 
 #[cfg(test)]
 mod tests;

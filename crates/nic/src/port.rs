@@ -1,4 +1,4 @@
-//! A port of the card: its state, and the poll that moves frames. The stops of a frame are modules of their own.
+//! A port of the card: its state, and the poll that moves frames. Other modules have the stages that a frame passes.
 
 use crate::conditions::PollSettings;
 use crate::config::NicConfig;
@@ -147,8 +147,8 @@ impl Nic {
         }
     }
 
-    /// Returns true if frames may be received after one look at their heads: no setting needs their hash, fragments or
-    /// headers, and the tag types are the usual ones.
+    /// Returns true if plain frames may be received after a quick check of their first 64 bytes. Then no setting needs
+    /// a frame's hash, fragments or headers, and the tag types are the usual ones.
     pub(crate) fn may_glance(&self) -> bool {
         let conditions = &self.scratch.conditions;
         let tables = self.plane.tables();

@@ -1,5 +1,5 @@
-//! The visits of a poll to queues: the card visits the ready transmit queues in turn (`rings::visit`), and at the end
-//! writes back the receive queues that got frames.
+//! The queues that a poll visits: the ready transmit queues in turn (`rings::visit`), and at its end the receive queues
+//! that got frames, for their write-back.
 
 use crate::interrupt::single::{InterruptMode, VECTOR_0};
 use crate::interrupt::{CauseDirection, queue_vector};

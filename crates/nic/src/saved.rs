@@ -95,7 +95,7 @@ struct SavedStorm {
 struct SavedPoolRate {
     /// Transmit rate of the pool, as in RTTBCNRC.
     control: u32,
-    /// Time up to which the pool has paid for its frames.
+    /// Time that the pool's frames have cost so far at its transmit rate.
     rate: RateAccount,
     /// Lateness of the card when the pool's last frame left, nanoseconds.
     owed: u64,

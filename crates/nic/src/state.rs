@@ -86,8 +86,8 @@ impl DeviceState {
         self.spaces.form(self.file.get(r::GPIE) & gpie::MULTIPLE_MSIX != 0)
     }
 
-    /// Returns the functions that may master the bus now: none while the PF is in D3hot or has set GIO_MASTER_DISABLE,
-    /// which drivers do before a reset until STATUS.GIO_MASTER reads 0.
+    /// Returns the functions that may master the bus now: none while the PF is in D3hot or has set GIO_MASTER_DISABLE.
+    /// Drivers set that before a reset, until STATUS.GIO_MASTER reads 0.
     pub(crate) fn masters(&self) -> ResourceOwners {
         let stopped = self.spaces.sleep() || self.file.get(r::CTRL) & ctrl::GIO_MASTER_DISABLE != 0;
         ResourceOwners { masters: if stopped { 0 } else { self.owners.masters }, ..self.owners }

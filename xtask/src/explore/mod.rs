@@ -23,7 +23,7 @@ pub(crate) struct ExploreArgs {
     /// Begin with this seed and count up from it, to repeat a search. Without it the clock chooses.
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
-    /// Run only the property tests whose name contains this.
+    /// Run only the property tests whose name contains this text.
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
 }

@@ -195,7 +195,7 @@ fn test(command: &mut Command, show: OutputVisibility) -> Result<TestTally> {
         println!("no test of this stage ran");
         return Ok(TestTally::FAILED);
     }
-    // A build that failed and a test that took its whole process along are in nobody's count.
+    // A failed build, and a test that ended its whole process, appear in no count.
     Ok(if !success && tally.failed == 0 { TestTally { failed: 1, ..tally } } else { tally })
 }
 

@@ -1,4 +1,4 @@
-//! Tests random descriptors under random policies, without drivers: a card that sends frames in bursts leaves the same
+//! Tests random descriptors under random policies, without drivers. A card that sends frames in bursts leaves the same
 //! memory, frames, interrupts and counters as a card that sends each frame alone.
 
 use crate::built::tcp4;

@@ -1,5 +1,5 @@
-//! Longest frames with and without VLAN tags: at most 9,728 bytes, tags and check sequence included, are sent or received, and a
-//! queue's own limit counts the tags that its VF sees.
+//! Tests the longest frames with and without VLAN tags. At most 9,728 bytes are sent or received, tags and check
+//! sequence included. A queue's own limit counts the tags that its VF sees.
 
 use crate::leaving::SegmentingWire;
 use crate::offloads::{SUMS, all_of, away, cut, two};

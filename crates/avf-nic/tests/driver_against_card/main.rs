@@ -1,5 +1,6 @@
-//! Runs both drivers against the card in one process: the PF driver answers through its admin queues, the VF driver asks through
-//! its mailbox, and frames move from ring to ring. Other tests run the card against hostile guests without a driver.
+//! Runs a PF driver and VF drivers against the card in one process. The PF driver answers through its admin queues, the
+//! VF driver asks through its mailbox, and frames move from ring to ring. Other tests run the card against hostile
+//! guests without a driver.
 
 extern crate alloc;
 

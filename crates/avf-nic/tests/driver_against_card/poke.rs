@@ -31,7 +31,7 @@ impl Bus for CountingMemory {
 }
 
 /// Polls a card, moves its frames and accesses its VFs' registers, and asserts that memory requests are bounded and
-/// deadlines lie in the future: a past deadline would keep the port awake for ever.
+/// deadlines lie in the future. A past deadline would keep the port awake for ever.
 pub(crate) fn poke(card: &mut Nic, plane: &mut Plane<64>) {
     let now = Time::from_micros(3_000_000);
     let (mut bus, mut wire) = (CountingMemory { requests: 0 }, UnpluggedWire);

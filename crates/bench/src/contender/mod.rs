@@ -97,7 +97,7 @@ pub trait Contender {
     /// Returns the name of the contender.
     fn name(&self) -> &str;
 
-    /// Returns the contender's mode.
+    /// Returns the kind of the contender.
     fn mode(&self) -> ContenderKind;
 
     /// Runs the contender for a slice of `length` after a warm-up of the caches, measures the slice, and stops the

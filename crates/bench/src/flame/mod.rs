@@ -19,7 +19,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Samples a second, no multiple of any periodic activity.
+/// Sampling rate of `perf` in samples a second, no multiple of any periodic activity.
 const FREQUENCY: &str = "997";
 /// Time for which frames move, longer than `perf` records.
 const TRAFFIC: Duration = Duration::from_secs(4);

@@ -1,9 +1,9 @@
 //! Flight recorder of each VF: the last register accesses and events between the VF and its client. Commands read it,
 //! and a quarantine writes it to a file, so that an administrator can see later what the guest did before.
 //!
-//! The port's thread notes ([`FlightRecorder`]) into preallocated places, without an allocation and without a lock. It
-//! notes drops once a second by the counters, instead of single frames. Other threads name the notes ([`recording`])
-//! and write files ([`files`]).
+//! The port's thread records accesses and events ([`FlightRecorder`]) in preallocated memory, without an allocation and
+//! without a lock. It records dropped frames once a second by the counters, instead of one by one. Other threads name
+//! the registers and requests ([`recording`]) and write files ([`files`]).
 
 pub(crate) mod files;
 pub(crate) mod recording;

@@ -169,7 +169,7 @@ impl HostManager {
             let (order, new) = (order.clone(), prepared.vfs.remove(name).unwrap_or_default());
             let carried = self.ports.ask(name, |answer| PortThreadCommand::Carry(order, new, answer));
             if let Err(failure) = carried.and_then(|carried| carried.map_err(refused)) {
-                // The port may only be late and still carry the order out, so it must return as well.
+                // The port may only be late and still apply the policies, so it must return as well.
                 self.go_back(next, &changed[..=done]);
                 return Err(failure);
             }

@@ -94,7 +94,7 @@ impl OpenPort {
     /// get no answer meanwhile.
     fn pause(&mut self, inbox: &CommandInbox, time: Duration, answer: &Sender<bool>, clock: &dyn TimeSource) {
         let now = clock.now();
-        // Publishing a status notes the counters, which a successor continues.
+        // Publishing a status saves the counters, which a successor continues.
         let _ = self.status(now);
         let serving = self.phase == PortPhase::Serving;
         let noted = serving && self.note_all(now);
@@ -113,7 +113,7 @@ impl OpenPort {
             }
         }
         let now = clock.now();
-        // The port continues, so its notes at rest become void.
+        // The port continues, so the saved state of the whole port becomes invalid.
         self.succession.disturb();
         if ended {
             return self.end(now);

@@ -1,4 +1,4 @@
-//! Errors of starting, changing or resetting a port.
+//! Errors of starting, changing or resetting a port of the host.
 
 use super::clients::journal::JournalError;
 use super::clients::listening::SocketError;
@@ -12,19 +12,19 @@ use thiserror::Error;
 /// Reason why a port cannot start.
 #[derive(Debug, Error)]
 pub enum PortError {
-    /// Opening the socket of a function fails.
+    /// Opening the listening socket of a function fails.
     #[error(transparent)]
     Socket(#[from] SocketError),
-    /// Opening the uplink fails.
+    /// Opening the port's uplink fails.
     #[error(transparent)]
     Uplink(#[from] UplinkError),
-    /// `cpus` names a processor that the host may not run on.
+    /// The key `cpus` names a processor that the host may not run on.
     #[error("cpus: {0}")]
     Cpus(#[from] DisallowedCpu),
     /// The saved state that the previous process left in the journal cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// Creating an epoll instance, an eventfd or a thread fails.
+    /// Creating an epoll instance, an eventfd or a thread for the port fails.
     #[error("cannot wait for events: {0}")]
     System(#[from] std::io::Error),
     /// Confining a thread of the port fails.
@@ -43,7 +43,7 @@ pub enum RefusedChange {
     Setting {
         /// Name of the VF or port with the refused setting.
         name: String,
-        /// Refused setting and its error.
+        /// Name of the refused setting and the problem with its value.
         error: SettingError,
     },
     /// The card refuses the changed policy.
@@ -57,7 +57,7 @@ pub enum RefusedChange {
     Room {
         /// Name of the port with the refused change.
         name: String,
-        /// Error with the number of VFs that the journal has room for.
+        /// Error of the journal, with the number of VFs that the journal has room for.
         error: JournalError,
     },
     /// The poller does not accept a new VF's socket.
@@ -66,7 +66,7 @@ pub enum RefusedChange {
     /// The poller does not accept the new uplink, or the thread cannot be pinned to the processors.
     #[error("{name}.{key}: {source}")]
     Refit {
-        /// Name of the port with the refused change.
+        /// Name of the port whose uplink or processors stay unchanged.
         name: String,
         /// Setting that was to be changed.
         key: &'static str,

@@ -11,7 +11,7 @@
 //! | part | content |
 //! |---|---|
 //! | `engine` | the card by family, the bus, the uplink; no clock |
-//! | `clients` | sockets, sessions and notes of clients |
+//! | `clients` | sockets, sessions and saved state of clients |
 //! | `succession` | hand-over to a successor, inheritance from a predecessor |
 //!
 //! `run` has the loop and reads the clock, `open` creates a port, `commands` carries out commands.

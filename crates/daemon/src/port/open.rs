@@ -1,4 +1,4 @@
-//! Opens a port: a new one, or one that continues from the previous process's state.
+//! Opens a port: a new one, or one that continues from the saved state of the previous process.
 
 use super::clients::PortClients;
 use super::clients::errand::{BlockingCalls, CompletionSender};
@@ -27,15 +27,15 @@ use pcie::Function;
 #[derive(Debug, Clone)]
 pub(crate) struct SharedPortResources {
     pub(crate) wires: WireRegistry,
-    /// XDP programs that ports attach to interfaces. They are loaded before the process gives up its rights.
+    /// XDP programs for the ports' uplinks. They are loaded before the process gives up its rights.
     pub(crate) programs: XdpPrograms,
-    /// Folder for flight recordings of quarantined VFs.
+    /// Sender of flight recordings of quarantined VFs to the thread that writes them.
     pub(crate) flights: RecordingSender,
 }
 
 impl OpenPort {
-    /// Brings up the card, drivers, sockets and uplink, or resumes those that the previous process has left in the
-    /// vault. The port's threads give up the rights that `threads` names.
+    /// Opens a port: brings up card, drivers, sockets and uplink, or resumes those that the previous process has left
+    /// in the vault. The port's threads give up the rights that `threads` names.
     ///
     /// # Errors
     /// [`PortError`]. Everything that was opened is closed again.
@@ -95,7 +95,7 @@ impl OpenPort {
         Ok(port)
     }
 
-    /// Adds a function with its socket, and serves the client that the previous process served on this function.
+    /// Adds a function to the port, and resumes the client that the previous process served on the function.
     fn take_over(&mut self, slot: OfferedFunction, now: Time) -> Result<(), PortError> {
         let Self { engine, clients, succession, .. } = self;
         let (function, mut orphan) = (slot.function, None);
@@ -108,7 +108,7 @@ impl OpenPort {
         Ok(())
     }
 
-    /// Disconnects clients that cannot be served, starts the engine, and carries counters over.
+    /// Disconnects clients that cannot be resumed, starts the engine, and continues the previous process's counters.
     fn begin(&mut self, now: Time) {
         let lost: Vec<StreamSocket> = self.succession.forget_others(self.clients.slots());
         for orphan in lost {
@@ -124,7 +124,7 @@ impl OpenPort {
     }
 }
 
-/// Opens the socket of each function that the port offers.
+/// Opens the socket of each function that the port offers, and creates the function without a client.
 fn slots(
     config: &PortConfig,
     succession: &PortSuccession,

@@ -1,6 +1,6 @@
-//! Orders: decisions of the control thread for a running port. An order is checked first, and carried out whole or
-//! not at all. New VFs come with an order. VFs are withdrawn apart from it, because their clients cannot be brought
-//! back. `management` keeps the decisions and coordinates the ports.
+//! Policy updates: new policies of a running port and its VFs, as the control thread decides. A port checks an update
+//! first, and then applies it whole or not at all. New VFs come with an update. VFs are withdrawn apart from it,
+//! because their clients cannot be brought back. `management` keeps the decisions and coordinates the ports.
 
 use super::clients::listening::FunctionConfig;
 use super::engine::bus::FunctionResources;
@@ -12,7 +12,7 @@ use crate::vault::PortDescriptorVault;
 use host::socket::SocketListener;
 use policy::{PortPolicy, VfPolicy};
 
-/// Policies of a port and of the VFs that it offers, by index. VFs beyond the list are about to be withdrawn.
+/// New policies of a port and of the VFs that it offers, by index. VFs beyond the list are about to be withdrawn.
 #[derive(Debug, Clone)]
 pub struct PortPolicyUpdate {
     /// New policy of the port.
@@ -21,12 +21,12 @@ pub struct PortPolicyUpdate {
     pub vfs: Vec<VfPolicyUpdate>,
 }
 
-/// Policy of one VF, and the request to quarantine or release the VF.
+/// New policy of one VF, and the request to quarantine or release the VF.
 #[derive(Debug, Clone, Copy)]
 pub struct VfPolicyUpdate {
     /// New policy of the VF.
     pub policy: VfPolicy,
-    /// Quarantine the VF (`true`) or release it (`false`). `None` changes nothing.
+    /// Request to quarantine the VF (`true`) or to release it (`false`). `None` changes nothing.
     pub quarantine: Option<bool>,
 }
 
@@ -40,7 +40,7 @@ pub struct PreparedVf {
 }
 
 impl PreparedVf {
-    /// Opens the sockets of VFs, and takes the resources that their functions need.
+    /// Opens the sockets of new VFs, and takes the resources that their functions need.
     ///
     /// # Errors
     /// [`PortError::Socket`], [`PortError::Engine`].
@@ -59,8 +59,8 @@ impl PreparedVf {
 }
 
 impl PortPolicyUpdate {
-    /// Returns a policy for each VF, at least `offered` of them. VFs that the order does not name get the policy of
-    /// VFs that are not offered.
+    /// Returns a policy for each VF, at least `offered` of them. VFs that the update does not contain get the policy
+    /// of VFs that are not offered.
     pub(super) fn policies(&self, offered: usize) -> Vec<VfPolicy> {
         let mut policies: Vec<_> = self.vfs.iter().map(|vf| vf.policy).collect();
         policies.resize_with(offered.max(policies.len()), not_offered);

@@ -1,4 +1,4 @@
-//! Changes of a running port beside its policy: uplink, stages on the uplink, link, processors of its thread. The
+//! Changes of a running port beside its policy: uplink, impairment and recording, link, processors of its thread. The
 //! control thread opens and closes uplinks, since both may block.
 
 use super::engine::uplink::{PortUplink, UplinkStages};
@@ -9,11 +9,11 @@ use host::cpus::CpuList;
 /// Change of a port's uplink, link or processors, or the former values that undo the change.
 #[derive(Debug)]
 pub struct PortReconfiguration {
-    /// New uplink of the port. `None` keeps the present uplink.
+    /// New uplink of the port, or `None` to keep the present uplink.
     pub(crate) uplink: Option<PortUplink>,
-    /// New stages before the present uplink. `None` keeps the present stages.
+    /// New impairment and recording of the present uplink, or `None` to keep the present ones.
     pub(crate) stages: Option<UplinkStages>,
-    /// Policy for the port's link.
+    /// Rule for the port's link.
     pub(crate) link: PortLinkRule,
     /// Policy for link-local frames of guests.
     pub(crate) link_local: LinkLocalPolicy,
@@ -21,5 +21,6 @@ pub struct PortReconfiguration {
     pub(crate) cpus: CpuList,
 }
 
-/// Result of a change: the former values, which undo it; or the reason for the refusal, and the change itself.
+/// Result of a port's reconfiguration: the former values, which undo the change; or the reason for the refusal, and
+/// the change itself.
 pub type ReconfigurationResult = Result<Box<PortReconfiguration>, (RefusedChange, Box<PortReconfiguration>)>;

@@ -1,5 +1,5 @@
-//! The loop of a port's thread. It reads the clock and passes the time to everything that it calls. `waiting` decides
-//! how long it waits.
+//! Loop of a port's thread. It reads the clock and passes the time to everything that it calls. `waiting` decides how
+//! long the loop waits.
 
 #[cfg(test)]
 mod tests;
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Longest sleep while the PF driver has a deadline for a link notice or a refusal.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
-/// A port that is open and not running yet.
+/// Port that is open, with its card, clients and uplink, and whose thread does not run yet.
 #[derive(Debug)]
 pub struct OpenPort {
     pub(super) name: String,
@@ -29,17 +29,17 @@ pub struct OpenPort {
     pub(super) engine: PortEngine,
     pub(super) clients: PortClients,
     pub(super) succession: PortSuccession,
-    /// Receiver of the outcomes of new VFs' blocking calls.
+    /// Sender of the outcomes of blocking calls, for VFs that are added later.
     pub(super) desk: CompletionSender,
     /// Processors that the port's thread is pinned to. An empty set means any.
     pub(super) cpus: CpuList,
-    /// Processors that the host may run on.
+    /// Processors that the host may run on, for a thread that is not pinned.
     pub(super) anywhere: CpuList,
     pub(super) phase: PortPhase,
     pub(super) naps: NapBackoff,
 }
 
-/// Phase of a port between its beginning and its end.
+/// Phase of a port: serving clients, ending, or left to a successor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PortPhase {
     Serving,
@@ -49,7 +49,7 @@ pub(super) enum PortPhase {
     Left,
 }
 
-/// Outcome of running a port's thread.
+/// Reason why a port's thread has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortOutcome {
     /// The port ended and every client was disconnected.
@@ -61,8 +61,8 @@ pub enum PortOutcome {
 }
 
 impl OpenPort {
-    /// Runs until the stop command, and then until every client is disconnected; or until the next process takes over.
-    /// Pins the thread to `cpus`.
+    /// Runs the port's loop until the stop command, and then until every client is disconnected; or until the next
+    /// process takes over. Pins the thread to `cpus`.
     pub fn run(mut self, inbox: &CommandInbox, cpus: &CpuList) -> PortOutcome {
         let clock = HostClock;
         self.succession.note_software(self.engine.card_mut());
@@ -96,13 +96,13 @@ impl OpenPort {
         PortOutcome::Ended
     }
 
-    /// Returns whether the end has begun and every client is disconnected.
+    /// Returns true if the port is ending and every client is disconnected.
     fn is_over(&self) -> bool {
         self.phase == PortPhase::Ending && self.clients.are_gone()
     }
 
-    /// Runs one round of a port: clients, PF driver, card. Returns how long to sleep before the next round, or `None`
-    /// without a deadline.
+    /// Runs one round of the port: serves clients, visits the PF driver, polls the card. Returns how long to sleep
+    /// before the next round, or `None` without a deadline.
     fn round(&mut self, clock: &dyn TimeSource) -> Option<Duration> {
         let Self { engine, clients, succession, .. } = self;
         let began = clock.now();
@@ -146,7 +146,7 @@ impl OpenPort {
         let mut naps = self.naps;
         let passed = naps.pass(&mut WaitingPort { port: self, inbox, clock }, time);
         self.naps = naps;
-        // The round that follows changes the port, so the notes on the port at rest become void.
+        // The round that follows changes the port, so the saved state of the whole port becomes invalid.
         self.succession.disturb();
         passed
     }
@@ -158,14 +158,14 @@ impl OpenPort {
         succession.note_all(engine, states, now)
     }
 
-    /// Returns the parts of the port that its reports read.
+    /// Returns the parts of the port that its status report reads.
     pub(super) fn report(&mut self, now: Time) -> PortStatusSource<'_> {
         let Self { name, mac, cpus, clients, engine, .. } = self;
         PortStatusSource { name, mac: *mac, cpus, clients, engine, now }
     }
 }
 
-/// Lets the PF driver serve its VFs, if the host runs the driver. Records which VFs' requests wait for an answer.
+/// Lets the PF driver answer its VFs, if the host runs the driver. Records which VFs' requests wait for an answer.
 fn visit_pf(engine: &mut PortEngine, clients: &mut PortClients, now: Time) -> PfDriverRun {
     if !engine.card().is_hosted() {
         return PfDriverRun::default();
@@ -174,7 +174,7 @@ fn visit_pf(engine: &mut PortEngine, clients: &mut PortClients, now: Time) -> Pf
     engine.visit(now)
 }
 
-/// Port that waits for events.
+/// Port that waits for events between two rounds.
 struct WaitingPort<'a> {
     port: &'a mut OpenPort,
     inbox: &'a CommandInbox,
@@ -186,7 +186,7 @@ impl WaitEnvironment for WaitingPort<'_> {
         self.clock.now()
     }
 
-    /// Sleeps, and marks the sockets that woke the port.
+    /// Sleeps until an event or for `time`, and marks the sockets that woke the port.
     fn sleep(&mut self, time: Option<Duration>) -> io::Result<bool> {
         let asked = self.now();
         let ready = self.port.clients.wait(time)?;

@@ -1,4 +1,4 @@
-//! Reports of a port: its status, and its functions as PCI devices.
+//! Status report of a port, and the list of its functions as PCI devices.
 
 use super::clients::PortClients;
 use super::clients::connection::PartialMessage;
@@ -22,7 +22,7 @@ use vfio_user::wire::pci_region::CONFIG;
 pub(super) struct PortStatusSource<'a> {
     pub(super) name: &'a str,
     pub(super) mac: MacAddress,
-    /// Processors that the thread is configured to run on.
+    /// Processors that the port's thread is configured to run on.
     pub(super) cpus: &'a CpuList,
     pub(super) clients: &'a PortClients,
     pub(super) engine: &'a mut PortEngine,
@@ -54,7 +54,7 @@ impl PortStatusSource<'_> {
         }
     }
 
-    /// Returns the processors that the kernel holds the thread to. Empty if the thread is not pinned.
+    /// Returns the processors to which the kernel restricts the thread, or an empty list if the thread is not pinned.
     fn held_to(&self) -> Vec<u32> {
         let held = !self.cpus.is_empty();
         held.then(CpuList::allowed).and_then(Result::ok).map_or_else(Vec::new, |cpus| cpus.iter().collect())
@@ -104,7 +104,7 @@ impl PortStatusSource<'_> {
         }
     }
 
-    /// Returns a hint for the administrator about a function's client.
+    /// Returns a hint for the administrator about a problem of a function's client, if there is one.
     fn hint(&self, slot: &OfferedFunction, reach: &FunctionBus) -> Option<String> {
         let connection = slot.connection()?;
         if let Some(partial) = connection.partial_message(self.now).filter(PartialMessage::is_shown) {
@@ -113,7 +113,7 @@ impl PortStatusSource<'_> {
         lacks_memory(self.engine.card(), slot, reach).then(|| SHARE_HINT.to_owned())
     }
 
-    /// Returns the PF, if it is a PCI device, and each VF that has a socket.
+    /// Returns the port's PCI devices: the PF, if it has a configuration space, and each VF with a socket.
     pub(super) fn functions(&mut self) -> PortFunctions {
         let is_device = self.engine.card().region(Function::Pf, CONFIG) > 0;
         let pf = is_device.then(|| (Function::Pf, self.name.to_owned()));

@@ -20,25 +20,25 @@ pub enum SettingOrigin {
     Volatile,
 }
 
-/// Settings of one VF or port, by source.
+/// Settings of one VF or port, separated by their source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SettingLayers {
-    /// Settings of the configuration file.
+    /// Values that the configuration file sets.
     pub file: SettingValues,
-    /// Settings by command, kept.
+    /// Values that commands have set to outlive the host.
     pub kept: SettingValues,
-    /// Settings by command, until the host ends.
+    /// Values that commands have set until the host ends.
     pub volatile: SettingValues,
 }
 
 impl SettingLayers {
-    /// Creates layers from the file's settings.
+    /// Creates the layers of a VF or port from its settings in the configuration file.
     #[must_use]
     pub fn of_file(settings: &impl SettingsGroup) -> Self {
         Self { file: settings.leaves(), ..Self::default() }
     }
 
-    /// Returns the effective values. A setting without a value stays unset.
+    /// Returns the settings with the value of the highest source each. A setting without a value stays unset.
     ///
     /// # Errors
     /// A name is unknown, or a value has the wrong type.
@@ -49,7 +49,7 @@ impl SettingLayers {
         S::from_leaves(&all)
     }
 
-    /// Sets values by command. A kept value replaces a volatile one, which would hide it.
+    /// Sets values by command, kept or volatile. A kept value replaces a volatile one, which would hide it.
     pub fn change(&mut self, values: SettingValues, volatile: bool) {
         if volatile {
             self.volatile.extend(values);

@@ -107,7 +107,7 @@ impl SettingsGroup for PortSettings {
 }
 
 impl PortSettings {
-    /// Creates a policy from these settings for a port with this number of VFs. [`PortPolicy::check`] checks the
+    /// Creates the policy of a port from these settings, for this number of VFs. [`PortPolicy::check`] checks the
     /// result.
     ///
     /// # Errors
@@ -140,7 +140,7 @@ impl PortSettings {
         Ok(policy)
     }
 
-    /// Returns every setting of a policy of a port with this number of VFs. Unused mirror rules are left out.
+    /// Returns every setting that a policy of a port with this number of VFs has. Unused mirror rules are left out.
     #[must_use]
     pub fn of(policy: &PortPolicy, vfs: usize) -> Self {
         let limit = |limit: &OffenceThresholds| ConductThresholds {

@@ -10,31 +10,31 @@ use thiserror::Error;
 /// Values by setting name, such as `vlan` or `storm.broadcast`.
 pub type SettingValues = BTreeMap<String, Value>;
 
-/// Invalid value of a setting.
+/// Error of an invalid value of a setting.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{key}: {problem}")]
 pub struct SettingError {
-    /// Name of the setting.
+    /// Name of the setting with the invalid value.
     pub key: &'static str,
-    /// Problem and remedy.
+    /// Problem of the value, and its remedy.
     pub problem: String,
 }
 
-/// Names the setting whose policy is refused.
+/// Converts the error of a policy to that of the setting that causes it.
 impl From<PolicyError> for SettingError {
     fn from(error: PolicyError) -> Self {
         Self { key: error.setting(), problem: error.to_string() }
     }
 }
 
-/// Returns the error for the value of a setting.
+/// Returns the error for an invalid value of a setting.
 pub(super) fn refuse<T>(key: &'static str, problem: impl Into<String>) -> Result<T, SettingError> {
     Err(SettingError { key, problem: problem.into() })
 }
 
-/// Settings of one VF or port. An unset field changes nothing.
+/// Settings of one VF or port as a group of named values. An unset field changes nothing.
 pub trait SettingsGroup: Serialize + DeserializeOwned + Default {
-    /// Returns the levels of names below a field. 0: the field is a single value.
+    /// Returns the number of levels of names below a field. 0: the field is a single value.
     fn depth(field: &str) -> usize;
 
     /// Returns the values that are set, by name, such as `vlan` or `storm.broadcast`.

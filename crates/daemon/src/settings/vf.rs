@@ -128,13 +128,13 @@ impl SettingsGroup for VfSettings {
 }
 
 impl VfSettings {
-    /// Creates settings with the link alone.
+    /// Creates settings of a VF with only its link set.
     #[must_use]
     pub fn link(state: LinkState) -> Self {
         Self { state: Some(state), ..Self::default() }
     }
 
-    /// Returns the settings as a command means them: VLAN 0 clears the priority too, unless one is given.
+    /// Completes the settings of a command: VLAN 0 clears the priority too, unless one is given.
     #[must_use]
     pub fn as_command(mut self) -> Self {
         if self.vlan == Some(0) {
@@ -143,8 +143,8 @@ impl VfSettings {
         self
     }
 
-    /// Creates a policy from these settings; `own` is the VF's address if none is set. [`VfPolicy::check`] checks the
-    /// result.
+    /// Creates the policy of a VF from these settings; `own` is the VF's address if none is set. [`VfPolicy::check`]
+    /// checks the result.
     ///
     /// # Errors
     /// [`SettingError`].
@@ -177,7 +177,7 @@ impl VfSettings {
         })
     }
 
-    /// Returns every setting of a policy.
+    /// Returns every setting that a VF's policy has, and the administrator's `quarantine`.
     #[must_use]
     pub fn of(policy: &VfPolicy, quarantine: bool) -> Self {
         let fixed = policy.mac.filter(|_| policy.admin_mac);

@@ -1,5 +1,5 @@
-//! State of a port of family AVF: the configuration by guests and the policy, which outlive the card, and between two
-//! rounds also the card itself with its PF driver and plane.
+//! Saved state of a port of family AVF. PCI configurations and policies outlive the card. Between two rounds, the
+//! state of the card itself, its PF driver and its switch is saved, too.
 //!
 //! Clients with their sockets and memory are journaled separately, as they come and go.
 
@@ -17,31 +17,31 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "AvfState")]
 pub struct AvfPortState {
-    /// Configuration space and MSI-X table of each VF.
+    /// Saved configuration space and MSI-X table of each VF.
     pub functions: Vec<VirtualFunctionState>,
-    /// Policies in force of the VFs.
+    /// Policies of the VFs that are in force, by index.
     pub policies: Vec<VfPolicy>,
-    /// Conduct of each VF, and the cause of the VF's quarantine.
+    /// Conduct monitor of each VF, with the cause of the VF's quarantine.
     pub conduct: Vec<ConductMonitor>,
-    /// Policies of the port and its VFs by the configuration.
+    /// Policies of the port and its VFs in the configuration.
     pub configured: ConfiguredPolicies<PortPolicy>,
-    /// Policy in force of the port.
+    /// Policy of the port that is in force.
     pub policy: PortPolicy,
     /// State of the whole port, saved between two rounds. Without it a successor resets the card.
     pub rest: Option<PausedAvfPort>,
 }
 
-/// State that is valid only between two rounds of the port.
+/// State of an AVF port between two rounds, with the card.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "AvfRest")]
 pub struct PausedAvfPort {
-    /// Card of the port with its plane (switch).
+    /// State of the card with its switch.
     pub card: NicState,
     /// State of the PF driver.
     pub pf: AvfPfState,
-    /// VFs whose client was disconnected and that see no link.
+    /// VFs that see no link because their client is being disconnected.
     pub hidden: VfSet,
-    /// VFs with a message that the PF driver has not read yet.
+    /// VFs with a mailbox message that the PF driver has not read yet.
     pub asking: VfSet,
     /// True if the port has a link.
     pub link: bool,

@@ -1,4 +1,4 @@
-//! State of a port's card with the software of its PF. `port` adds the functions' clients.
+//! Saved state of an 82576 card with the software of its PF. `port` adds the state of the functions' clients.
 
 use crate::pf_config::{CardConfigSpace, PF_RID};
 use driver::Pf;
@@ -7,19 +7,19 @@ use iovm::{SrIovManager, SrIovManagerState};
 use nic::Nic;
 use serde::{Deserialize, Serialize};
 
-/// Card, and PF driver and SR-IOV manager if the host has the PF, between two rounds of the port. Times are those of
-/// CLOCK_MONOTONIC, which is the same for every process until the machine reboots.
+/// State of an 82576 card between two rounds of its port, with PF driver and SR-IOV manager if the host has the PF.
+/// Times are those of CLOCK_MONOTONIC, which is the same for every process until the machine reboots.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CardState {
     /// Saved state of the card.
     pub nic: nic::NicState,
-    /// PF driver; `None` if a guest has the PF.
+    /// State of the PF driver; `None` if a guest has the PF.
     pub pf: Option<PfState>,
-    /// SR-IOV manager; `None` if a guest has the PF.
+    /// State of the SR-IOV manager; `None` if a guest has the PF.
     pub manager: Option<SrIovManagerState>,
 }
 
-/// The state has the right type, but values that no card can have.
+/// Reason why a saved state is invalid: it has the right type, but values that no card can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CardStateError {
     /// The saved state of the card is invalid.
@@ -33,10 +33,10 @@ pub enum CardStateError {
     Manager(#[from] iovm::ManagerRestoreError),
 }
 
-/// Card and software that continue from a saved state.
+/// Card, PF driver and SR-IOV manager that continue from a saved state.
 #[derive(Debug)]
 pub struct RestoredCard {
-    /// Card restored from the saved state.
+    /// Restored card.
     pub nic: Nic,
     /// Restored PF driver, if the host has the PF.
     pub pf: Option<Pf>,
@@ -51,7 +51,7 @@ impl CardState {
         Self { nic: nic.save(), pf: pf.map(Pf::save), manager: manager.map(SrIovManager::save) }
     }
 
-    /// Restores the card and its software. They continue from the saved state, without a reset and without a notice to
+    /// Restores the card with its PF driver and SR-IOV manager. They continue without a reset and without a notice to
     /// guests.
     ///
     /// # Errors

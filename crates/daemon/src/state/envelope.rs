@@ -1,18 +1,18 @@
-//! Envelope of a saved state: its kind, version and length, with a checksum.
+//! Envelope of a saved state: kind, version and length of the state, and a checksum.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// First bytes of a saved state's envelope.
 const MAGIC: [u8; 8] = *b"SoftIOV\n";
-/// Bytes of a saved state's envelope before the body.
+/// Bytes of the envelope before the body of a saved state.
 const HEADER: usize = 28;
-/// Bytes of the header that the checksum covers.
+/// Bytes of the envelope's header that the checksum covers.
 const CHECKED: usize = 24;
 /// Maximum length of a saved state in bytes. A longer state is refused.
 const MOST: usize = 64 << 20;
 
-/// Value that can be saved in an envelope.
+/// Type of state that can be saved in an envelope.
 pub trait SavedState: Serialize + DeserializeOwned {
     /// Kind of the saved state, four letters.
     const KIND: [u8; 4];
@@ -29,7 +29,7 @@ pub trait SavedState: Serialize + DeserializeOwned {
     }
 }
 
-/// Reason to refuse a saved state.
+/// Reason to refuse the bytes of a saved state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SavedStateError {
     /// The bytes have no envelope of a saved state.
@@ -57,9 +57,9 @@ pub enum SavedStateError {
     /// The state is truncated, or has bytes after its end.
     #[error("the saved state is damaged: {there} bytes instead of {said}; restart the port")]
     Length {
-        /// Length of the body that the envelope states, bytes.
+        /// Length of the body that the envelope states, in bytes.
         said: u64,
-        /// Number of bytes after the envelope's header.
+        /// Number of bytes that follow the envelope's header.
         there: u64,
     },
     /// The checksum of the saved state is wrong.
@@ -73,7 +73,7 @@ pub enum SavedStateError {
     Unwritable,
 }
 
-/// Returns the letters of a kind, with question marks for other characters.
+/// Returns the letters of a state's kind, with question marks for other characters.
 fn letters(kind: &[u8; 4]) -> String {
     kind.iter().map(|byte| if byte.is_ascii_alphanumeric() { char::from(*byte) } else { '?' }).collect()
 }
@@ -129,7 +129,7 @@ pub fn read<T: SavedState>(bytes: &[u8]) -> Result<T, SavedStateError> {
     }
 }
 
-/// Decodes a body, which must have no further bytes. For [`SavedState::from_earlier`].
+/// Decodes the body of a saved state, which must have no further bytes. For [`SavedState::from_earlier`].
 ///
 /// # Errors
 /// [`SavedStateError::Body`].
@@ -146,7 +146,7 @@ pub fn is_kind<T: SavedState>(bytes: &[u8]) -> bool {
     bytes.get(..MAGIC.len()) == Some(&MAGIC) && bytes.get(MAGIC.len()..MAGIC.len() + 4) == Some(&T::KIND)
 }
 
-/// Returns the CRC-32 (IEEE 802.3) of header and body.
+/// Returns the CRC-32 (IEEE 802.3) of an envelope's header and body.
 fn checksum(header: &[u8], body: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(header);
@@ -159,7 +159,7 @@ mod tests {
     use super::{HEADER, SavedState, SavedStateError, decode, read, write};
     use serde::{Deserialize, Serialize};
 
-    /// State whose version 1 had no name.
+    /// State of the test whose version 1 had no name.
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct NamedState {
         count: u32,
@@ -178,7 +178,7 @@ mod tests {
         }
     }
 
-    /// State of any kind and version, with a number as its body.
+    /// State of the test, of any kind and version, with a number as its body.
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct NumberState<const KIND: u8, const VERSION: u32>(u32);
 

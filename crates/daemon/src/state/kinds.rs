@@ -1,4 +1,4 @@
-//! Kinds of states with their versions, and the types that decode the bodies of earlier versions.
+//! Kinds of saved states with their versions, and the types that decode the bodies of earlier versions.
 
 use super::avf::AvfPortState;
 use super::card::CardState;
@@ -39,7 +39,7 @@ impl SavedState for I82576PortState {
     }
 }
 
-/// Configuration of one VF, of either family, that its guest has changed since the software was saved.
+/// Saved configuration of one VF, of either family, that its guest has changed since the driver state was saved.
 impl SavedState for VirtualFunctionState {
     const KIND: [u8; 4] = *b"func";
     const VERSION: u32 = 1;

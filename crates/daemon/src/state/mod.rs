@@ -1,5 +1,5 @@
-//! Format of a state that one process leaves for the next: an envelope with kind, version, length and checksum, around
-//! a body in postcard's encoding.
+//! Format of the state that one process saves for the next: an envelope with kind, version, length and checksum,
+//! around a body in postcard's encoding.
 //!
 //! ```text
 //! offset  bytes

@@ -1,5 +1,5 @@
-//! State of a port: its card with the PF's software, and the state of each function's client. The clients' sockets and
-//! memory are journaled separately, as they come and go.
+//! Saved state of an 82576 port: its card with the PF's software, and the state of each function's client. The
+//! clients' sockets and memory are journaled separately, as they come and go.
 
 use super::card::CardState;
 use crate::control::status::VmmInterventions;
@@ -14,11 +14,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "PortState")]
 pub struct I82576PortState {
-    /// State of the card, with the software of its PF.
+    /// State of the card, with its PF driver and SR-IOV manager.
     pub card: CardState,
-    /// MSI-X table of a PF that a guest drives.
+    /// MSI-X table of the PF, if a guest drives it.
     pub table: Option<MsiXTableState>,
-    /// Configured policies of the PF driver.
+    /// Policies in the configuration, if the host runs the PF driver.
     pub configured: Option<ConfiguredPolicies>,
     /// Time of the last check of the VFs' conduct.
     pub watched: Time,
@@ -26,31 +26,31 @@ pub struct I82576PortState {
     pub functions: Vec<ClientState>,
 }
 
-/// Counters and state of a function's client.
+/// State of a function's client that the journal does not hold.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct ClientState {
-    /// Messages and interrupts between card and VMM.
+    /// Numbers of messages and interrupts between card and VMM.
     pub interventions: VmmInterventions,
-    /// Level of the function's interrupt pin: raised, and masked.
+    /// Flags of the function's interrupt pin: raised, and masked.
     pub pin: (bool, bool),
-    /// Guest memory: checked, and found to be private.
+    /// Flags of the guest's memory: checked, and found to be private.
     pub judged: (bool, bool),
-    /// The log has a warning that the client shares no memory.
+    /// True if the log has a warning that the client shares no memory.
     pub warned: bool,
 }
 
-/// Software of a port: the policy, and the configuration by guests. It outlives the card: if the card's state is lost,
-/// the card is set up again from it.
+/// Driver state of an 82576 port: policies, and PCI configurations by guests. It outlives the card: if the card's
+/// state is lost, a new card is set up from it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "SoftwareState")]
 pub struct PortSoftwareState {
-    /// PF driver and SR-IOV manager; `None` if a guest has the PF.
+    /// State of PF driver and SR-IOV manager; `None` if a guest has the PF.
     pub hosted: Option<HostPfState>,
-    /// Configuration by a guest that has the PF.
+    /// State of the PF by its guest's driver; `None` if the host has the PF.
     pub guest: Option<GuestPfState>,
 }
 
-/// State of the PF driver and the SR-IOV manager, and their configuration.
+/// State of the PF driver and the SR-IOV manager, and the configured policies.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "HostedState")]
 pub struct HostPfState {
@@ -58,23 +58,23 @@ pub struct HostPfState {
     pub pf: PfState,
     /// State of the SR-IOV manager.
     pub manager: SrIovManagerState,
-    /// Policies of the port and its VFs by the configuration.
+    /// Policies of the port and its VFs in the configuration.
     pub configured: ConfiguredPolicies,
 }
 
-/// Policies of a port by its configuration. If a successor's configuration has the same, the effective policies stay;
-/// if not, the administrator has changed the file since, and the successor's configuration applies. The port's own
-/// policy has the form of its family's software.
+/// Policies of a port and its VFs in the configuration. If a successor's configuration has the same, the policies in
+/// force stay; if not, the administrator has changed the file since, and the successor's configuration applies. The
+/// port's own policy has the form of its family's software.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "Configured")]
 pub struct ConfiguredPolicies<P = SavedPortPolicy> {
-    /// Policy of the port by the configuration.
+    /// Policy of the port in the configuration.
     pub port: P,
-    /// Policies of the VFs by the configuration, by index.
+    /// Policies of the VFs in the configuration, by index.
     pub vfs: Vec<VfPolicy>,
 }
 
-/// State of the PF as its guest has configured it.
+/// State of a PF that a guest drives, as its guest has configured it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "GuestState")]
 pub struct GuestPfState {

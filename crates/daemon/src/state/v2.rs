@@ -10,7 +10,7 @@ use iovm::SrIovManagerState;
 use pcie::msix::MsiXTableState;
 use serde::Deserialize;
 
-/// Card, with the version's type of the chip's state.
+/// State of a card up to version 2, with the version's type of the chip's state.
 #[derive(Deserialize)]
 pub(super) struct OldCardState<N> {
     nic: N,
@@ -25,7 +25,7 @@ impl<N: Into<nic::NicState>> From<OldCardState<N>> for CardState {
     }
 }
 
-/// Policies of a port by its configuration.
+/// Policies of a port in the configuration, up to version 2.
 #[derive(Deserialize)]
 pub(super) struct OldConfiguredPolicies<P = SavedPortPolicy> {
     pub(super) port: P,
@@ -39,7 +39,7 @@ impl<P, Q: From<P>> From<OldConfiguredPolicies<P>> for ConfiguredPolicies<Q> {
     }
 }
 
-/// Port, with the version's type of the chip's state.
+/// State of an 82576 port up to version 2, with the version's type of the chip's state.
 #[derive(Deserialize)]
 pub(super) struct OldPortState<N> {
     card: OldCardState<N>,
@@ -56,14 +56,14 @@ impl<N: Into<nic::NicState>> From<OldPortState<N>> for I82576PortState {
     }
 }
 
-/// Software of a port in the saved state up to version 2.
+/// Driver state of an 82576 port, as earlier versions saved it.
 #[derive(Deserialize)]
 pub(super) struct OldPortSoftwareState {
     hosted: Option<OldHostPfState>,
     guest: Option<GuestPfState>,
 }
 
-/// PF driver and SR-IOV manager of a PF that the host owns.
+/// State of PF driver and SR-IOV manager of a PF that the host owns, as earlier versions saved it.
 #[derive(Deserialize)]
 struct OldHostPfState {
     pf: EarlierPfState,

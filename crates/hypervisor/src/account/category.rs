@@ -12,7 +12,7 @@ pub enum CycleCategory {
     Kernel,
     /// Cycles of a network driver: VF driver, front end, or the service domain's driver of its cards.
     Driver,
-    /// Cycles of a program, including its system calls.
+    /// Cycles of programs in user space, including their system calls.
     User,
     /// Cycles of the device model, which handles a guest's device accesses in the service domain.
     DeviceModel,
@@ -26,11 +26,11 @@ pub enum CycleCategory {
     ExternalInterrupt,
     /// Cycles of exits for a guest's end-of-interrupt writes to the APIC page.
     ApicEoi,
-    /// Cycles of VM exits for any other access to the APIC page.
+    /// Cycles of VM exits for accesses to the APIC page other than end-of-interrupt writes.
     ApicOther,
     /// Cycles of VM exits for accesses to a guest's MSI-X table.
     MsixMmio,
-    /// Cycles of exits for accesses to other emulated device memory.
+    /// Cycles of exits for accesses to emulated device memory other than the APIC page and MSI-X tables.
     OtherMmio,
     /// Cycles of hypercalls without a category of their own.
     Hypercall,
@@ -40,7 +40,7 @@ pub enum CycleCategory {
     InterruptWindow,
     /// Cycles of exits for accesses to model-specific registers, including x2APIC registers.
     Msr,
-    /// Cycles of VM exits of any other kind.
+    /// Cycles of VM exits without a category of their own.
     OtherExit,
     /// Cycles to request an interrupt in a virtual APIC and to inject it at entry.
     Injection,

@@ -154,7 +154,7 @@ pub enum CostConstant {
     EoiFast,
     /// Cost of fetching and decoding the EOI instruction, in addition to [`CostConstant::EoiFast`].
     EoiFetch,
-    /// Cost of any other access to the APIC page, with the instruction fetched, decoded and emulated.
+    /// Cost of an access to the APIC page other than an EOI write, with the instruction fetched, decoded and emulated.
     ExitApicOther,
     /// Cost of a write to an MSI-X table that the hypervisor handles.
     ExitMsixMmio,
@@ -166,11 +166,11 @@ pub enum CostConstant {
     HypercallHvm,
     /// Cost of a guest's going idle, and of its return when woken.
     ExitHlt,
-    /// Cost of an exit to inject an interrupt that had to wait.
+    /// Cost of an exit to inject an interrupt that the guest could not take before.
     ExitInterruptWindow,
     /// Cost of an access to an intercepted model-specific register.
     ExitMsr,
-    /// Cost of a VM exit of any other kind.
+    /// Cost of a VM exit without a constant of its own.
     ExitOther,
     /// Cost of requesting an interrupt in a virtual APIC and injecting it at entry.
     Injection,

@@ -55,7 +55,7 @@ impl VcpuStep {
         self.domain
     }
 
-    /// Returns the work charged so far, before contention.
+    /// Returns the cycles charged to the step so far, before contention.
     pub fn charges(&self) -> &ChargedCycles {
         &self.charges
     }

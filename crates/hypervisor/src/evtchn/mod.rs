@@ -58,7 +58,7 @@ pub enum EventChannelError {
     /// The domain does not have this vCPU.
     #[error("the virtual CPU of the event channel does not exist")]
     Vcpu,
-    /// The remote port is not unbound for this domain.
+    /// The remote port does not wait for this domain to bind to it.
     #[error("the remote event-channel port is not reserved for this domain")]
     NotWaiting,
     /// The port is not bound to another port or to an IPI, so it cannot send.

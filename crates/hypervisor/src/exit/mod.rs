@@ -14,11 +14,11 @@ pub enum VmExitReason {
     ExternalInterrupt,
     /// Exit for a write to the EOI register of the APIC page.
     ApicEoi,
-    /// VM exit for any other access to the APIC page.
+    /// VM exit for an access to the APIC page other than an EOI write.
     ApicOther,
     /// VM exit for an access to an MSI-X table.
     MsixMmio,
-    /// VM exit for an access to other emulated device memory.
+    /// VM exit for an access to emulated device memory other than the APIC page and MSI-X tables.
     OtherMmio,
     /// VM exit for a hypercall.
     Hypercall,
@@ -28,7 +28,7 @@ pub enum VmExitReason {
     InterruptWindow,
     /// Exit for an access to a model-specific register, including x2APIC registers.
     Msr,
-    /// VM exit for any other reason.
+    /// VM exit for a reason without a variant of its own.
     Other,
 }
 
@@ -76,7 +76,7 @@ impl VmExitReason {
 pub enum EoiPath {
     /// The hypervisor fetches, decodes and emulates the writing instruction.
     Emulated,
-    /// EOI path: the hypervisor trusts the VM exit's qualification.
+    /// The hypervisor trusts the VM exit's qualification, and does not look at the writing instruction.
     Fast,
     /// The hypervisor fetches and decodes the instruction, then trusts the exit qualification.
     FastChecked,
@@ -115,8 +115,8 @@ impl VirtualizationFeatures {
         }
     }
 
-    /// Returns the reason of the VM exit that a write to any other APIC register takes, such as timer or
-    /// interrupt command.
+    /// Returns the reason of the VM exit that a write to an APIC register other than EOI takes, such as timer
+    /// or interrupt command.
     pub const fn on_apic_write(self) -> VmExitReason {
         if self.x2apic { VmExitReason::Msr } else { VmExitReason::ApicOther }
     }

@@ -40,7 +40,7 @@ pub enum IommuAccess {
 pub struct DmaTranslation {
     /// Host physical address that the device address is translated to.
     pub address: u64,
-    /// Bytes from the address to the end of the page.
+    /// Bytes from the translated address to the end of its page.
     pub room: u64,
     /// Page-table entries loaded for the translation; 0 on an IOTLB hit.
     pub loads: u8,

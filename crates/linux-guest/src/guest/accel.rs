@@ -16,7 +16,7 @@ const TRIAL: Duration = Duration::from_secs(20);
 pub enum Accelerator {
     /// Execution by the host's CPU, through /dev/kvm.
     Kvm,
-    /// Execution by QEMU's translator.
+    /// Execution by QEMU, which translates the guest's instructions.
     Tcg,
 }
 

@@ -1,5 +1,5 @@
 //! Register accesses of each function's BAR0. The register file handles plain registers. This module handles registers
-//! with side effects, and calls the stop of the frame that owns the effect.
+//! with side effects, and calls the module that owns the effect.
 
 pub mod access;
 mod board;

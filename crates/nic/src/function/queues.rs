@@ -13,8 +13,8 @@ const RX_BLOCKS: u32 = 0xc000;
 const TX_BLOCKS: u32 = 0xe000;
 
 impl Nic {
-    /// Applies the effect of a write to a register of a queue: a doorbell makes a transmit queue ready, and a queue whose
-    /// ring changes discards its fetched descriptors.
+    /// Applies the effect of a write to a register of a queue. A doorbell makes a transmit queue ready, and a queue
+    /// whose ring changes discards its fetched descriptors.
     pub(crate) fn queue_written(&mut self, offset: u32) {
         let queue = usize::from((offset >> 6) as u8 & 0xf);
         match (offset & !0x3ff, offset & 0x3f) {

@@ -34,8 +34,8 @@ impl Nic {
         }
     }
 
-    /// Carries out a conventional reset (PERST#, hot reset): a function-level reset of the PF, and a reset of the fields in
-    /// configuration space that a function-level reset keeps. The NVM keeps its words.
+    /// Carries out a conventional reset (PERST#, hot reset): a function-level reset of the PF. It also resets the
+    /// fields in configuration space that a function-level reset keeps. The NVM keeps its words.
     pub fn conventional_reset(&mut self) {
         self.reset_function(Function::Pf);
         self.state.spaces.reset();

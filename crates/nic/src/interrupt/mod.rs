@@ -1,4 +1,4 @@
-//! Interrupt causes and vectors: events set bits of EICR, and the card sends an MSI-X message for a bit in the name of
+//! Interrupt causes and vectors. Events set bits of EICR, and the card sends an MSI-X message for a bit in the name of
 //! the function that owns the vector.
 //!
 //! A PF that does not use several MSI-X vectors has a single interrupt ([`single`]). `moderation` throttles vectors. The

@@ -1,6 +1,6 @@
-//! Describes a frame for its receive descriptor: the headers found, and which checksums were looked at and are
-//! wrong (datasheet 7.1.10 and 7.1.5: packet type, extended status and errors). Without RXCSUM.PCSD it also sums
-//! up the packet, or the payload of a UDP fragment, in the place of the RSS hash.
+//! Describes a frame for its receive descriptor: the headers found, the verified checksums, and the wrong ones.
+//! Datasheet 7.1.10 and 7.1.5 have packet type, extended status and errors. Without RXCSUM.PCSD it also sums up the
+//! packet, or the payload of a UDP fragment, in the place of the RSS hash.
 //!
 //! LinkSec is not implemented.
 

@@ -69,7 +69,7 @@ impl Rss {
         FrameHash { value, rss_type }
     }
 
-    /// Returns the redirection table's entry for a hash: the low four bits name a queue, or within a pool the lowest
+    /// Returns the redirection table's entry for a hash. Its low four bits name a queue, or within a pool the lowest
     /// bit chooses between its two queues.
     #[must_use]
     pub fn redirect(&self, hash: u32) -> u8 {

@@ -1,5 +1,5 @@
-//! Layout of a frame in the buffers of a receive queue: their sizes and the descriptor format (SRRCTL, RCTL), and the bytes
-//! for the header buffer (82576 datasheet 7.1.5, table of header splitting).
+//! Layout of a frame in the buffers of a receive queue: buffer sizes, descriptor format (SRRCTL, RCTL), and the bytes
+//! for the header buffer. The rules are in the 82576 datasheet, 7.1.5, table of header splitting.
 //!
 //! The replication formats (types 3 and 4) are not implemented, since no driver uses them. Such a queue uses packet
 //! buffers only and leaves SPH clear.

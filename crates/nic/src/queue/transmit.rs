@@ -64,8 +64,8 @@ enum PacketScan {
 pub struct TransmitQueue {
     queue: QueueIndex,
     contexts: [AdvancedContextDescriptor; 2],
-    /// Descriptors fetched ahead: `fetched` of them from ring index `fetched_at` on. They are never a whole ring, so
-    /// that the head meets a descriptor that has to be fetched before it meets one of the last round.
+    /// Descriptors fetched ahead: `fetched` of them from ring index `fetched_at` on. They are never a whole ring. So
+    /// the head meets a descriptor that has to be fetched before it meets one of the ring's previous turn.
     burst: [[u8; SIZE]; BURST],
     fetched_at: u32,
     fetched: u32,

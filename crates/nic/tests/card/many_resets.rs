@@ -18,8 +18,8 @@ fn level_reset(bench: &mut CardFixture, function: Function) {
     bench.config(function, at, u32::from(express::DEVICE_CONTROL_FLR));
 }
 
-/// Returns the offsets of the port's and a VF's registers, without counters, without the semaphore, which a read takes, and
-/// without the heads and tails of queues, which depend on the neighbours' traffic.
+/// Returns the offsets of the port's and a VF's registers, without counters, semaphore, and heads and tails of queues.
+/// A read takes the semaphore, and heads and tails depend on the neighbours' traffic.
 fn offsets() -> (Vec<u32>, Vec<u32>) {
     let statistics = table::CHAPTERS.iter().find(|(chapter, _)| *chapter == "statistics").unwrap().1;
     let counts: HashSet<u32> = statistics.iter().flat_map(|row| row.offsets()).collect();

@@ -1,5 +1,5 @@
-//! Time stamps of packets (IEEE 1588), as igb's `hwtstamp` sets them up: the packets that are stamped, the time of a stamp,
-//! and how long it stays. `board` tests the clock.
+//! Tests the time stamps of packets (IEEE 1588), as igb's `hwtstamp` sets them up: the packets that are stamped, the
+//! time of a stamp, and how long it stays. `board` tests the clock.
 
 use crate::common::{CardFixture, PORT, TestFunction, mac, packet, plain};
 use etherparse::PacketBuilder;

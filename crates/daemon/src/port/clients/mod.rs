@@ -6,13 +6,13 @@
 //! | `slot` | a function's socket and client, and counters over all clients |
 //! | `listening` | the listening socket |
 //! | `connection` | a client's connection, and its session |
-//! | `holdings` | the host's resources for a client: `pages`, `errand`s, its `successor` |
+//! | `holdings` | the host's resources for a client: `pages`, blocking calls (`errand`), its `successor` |
 //! | `device` | a function as a vfio-user device: messages become accesses to the card |
 //! | `service` | accepts, serves and disconnects clients |
 //! | `ending`, `parting` | the end of a connection that leaves the client's VMM alive |
-//! | `journal` | notes on clients in shared memory |
-//! | `answers` | how long requests wait for the PF driver |
-//! | `changes`, `calls` | events of VFs, and calls to drivers that have to restart |
+//! | `journal` | saved state of clients in shared memory |
+//! | `answers` | delays of the PF driver's answers to requests |
+//! | `changes`, `calls` | events of VFs, and interrupts to drivers that have to restart |
 //!
 //! Clients reach the card through [`PortEngine`], and a successor through the trait [`successor::ClientSaver`]. Time is
 //! an argument. Only [`PortClients::serve`] takes a clock, which bounds each visit. `run` calls all this.

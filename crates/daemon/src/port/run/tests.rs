@@ -1,6 +1,6 @@
-//! Rounds of a port whose clock a test moves by hand. The test moves the clock past deadlines instead of sleeping.
-//! Errands run on threads of their own, so a round that needs one is repeated, at the same time, until the errand
-//! is done.
+//! Tests of the rounds of a port whose clock the test moves by hand. The test moves the clock past deadlines instead
+//! of sleeping. Blocking calls run on other threads, so a round that needs one is repeated, at the same time, until
+//! the call has ended.
 
 mod deaths;
 
@@ -15,11 +15,11 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use tempfile::TempDir;
 
-/// Clock of a test that stands still between the test's moves.
+/// Clock that stands still until the test moves it.
 #[derive(Debug, Default)]
 struct ManualClock {
     now: Cell<Time>,
-    /// Time by which each reading moves the test's clock.
+    /// Time by which each reading moves the clock.
     tick: Cell<Duration>,
     readings: Cell<usize>,
 }
@@ -32,7 +32,7 @@ impl TimeSource for ManualClock {
     }
 }
 
-/// A port of two VFs without an uplink, and its surroundings.
+/// Port of two VFs without an uplink, whose rounds the test runs, and the resources that it needs.
 struct PortFixture {
     port: OpenPort,
     inbox: CommandInbox,
@@ -62,13 +62,13 @@ impl PortFixture {
         clock.now.set(HostClock.now());
         let (host, config) = ((threads, common), config.ports[0].clone());
         let mut world = Self { port, inbox, handle, clock, vault, host, config, _folder: folder };
-        // `OpenPort::run` begins with this note too.
+        // `OpenPort::run` begins with this save too.
         world.port.succession.note_software(world.port.engine.card_mut());
         world.round();
         world
     }
 
-    /// Replaces the test's port by that of the next process. The old port ends without a pause, as in a crash.
+    /// Replaces the port by that of the next process. The old port ends without a pause, as in a crash.
     fn succeed(&mut self) {
         let (threads, common) = &self.host;
         let successor = OpenPort::open(&self.config, &self.vault, &self.inbox, threads, common).unwrap();
@@ -76,20 +76,20 @@ impl PortFixture {
         self.port = successor;
     }
 
-    /// Polls the kernel, and runs one round of the port. Returns how long the port would sleep.
+    /// Polls the kernel, and runs one round of the port. Returns the time that the port would sleep.
     fn round(&mut self) -> Option<Duration> {
         self.port.wait(&self.inbox, Some(Duration::ZERO), &self.clock).unwrap();
         self.port.carry_out_commands(&self.inbox, &self.clock);
         self.port.round(&self.clock)
     }
 
-    /// Moves the clock, and runs one round of the port.
+    /// Moves the clock by a time, and runs one round of the port.
     fn round_after(&mut self, time: Duration) -> Option<Duration> {
         self.clock.now.set(self.clock.now.get() + time);
         self.round()
     }
 
-    /// Runs rounds until the worker threads have made `done` true. The clock stands still.
+    /// Runs rounds of the port until the worker threads have made `done` true. The clock stands still.
     fn round_until(&mut self, done: impl Fn(&Self) -> bool) {
         for _ in 0..5_000 {
             self.round();
@@ -101,7 +101,7 @@ impl PortFixture {
         panic!("the condition was not met within 5,000 rounds");
     }
 
-    /// Connects a client to VF 0, and waits until it is kept for a successor.
+    /// Connects a client to VF 0, and waits until the client is saved for the next process.
     fn connect(&mut self) -> UnixStream {
         let client = UnixStream::connect(&self.config.vfs[0].socket).unwrap();
         client.set_nonblocking(true).unwrap();

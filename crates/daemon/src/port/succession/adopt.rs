@@ -1,4 +1,4 @@
-//! Resumes clients of the previous process: position in the stream, memory and interrupts.
+//! Resumes clients of the previous process: their position in the message stream, their memory and their interrupts.
 //!
 //! After a crash in the middle of a round the card is a new one, and drivers have to restart (`calls`).
 //! `inheritance` creates the card.
@@ -21,10 +21,10 @@ use vfio_user::outbox::MessageOutbox;
 use vfio_user::server::{NegotiatedVersion, ServerSession};
 use vfio_user::wire::{MAX_DMA_MAPS, VersionCapabilities};
 
-/// Reason why a client of the previous process cannot be served.
+/// Reason why a client of the previous process cannot be resumed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ClientAdoptError {
-    /// A descriptor was not kept, or is of the wrong kind.
+    /// A descriptor of the client was not kept, or is of the wrong kind.
     #[error("the previous process did not save the {0}")]
     Lost(&'static str),
     /// An earlier version of softiov has consumed part of a message without keeping it.
@@ -32,7 +32,7 @@ pub(super) enum ClientAdoptError {
         "part of a message is lost: the previous process, an earlier version of softiov, did not save it"
     )]
     Torn,
-    /// The held bytes are not the beginning of a message.
+    /// The saved bytes are not the beginning of a message.
     #[error("the saved part of a message is invalid: {0}")]
     Held(#[from] ProtocolError),
     /// A system call for the client fails.
@@ -40,7 +40,7 @@ pub(super) enum ClientAdoptError {
     System(#[from] io::Error),
 }
 
-/// Resources to continue serving a client of the previous process.
+/// Resources for resuming a client of the previous process.
 pub(super) struct ClientAdopter<'a> {
     pub(super) poller: &'a Poller,
     pub(super) reach: &'a mut FunctionBus,
@@ -48,8 +48,8 @@ pub(super) struct ClientAdopter<'a> {
 }
 
 impl ClientAdopter<'_> {
-    /// Continues to serve a function's client, if the previous process had one. Returns the socket of a client that
-    /// cannot be resumed.
+    /// Resumes a function's client, if the previous process had one. Returns the socket of a client that cannot be
+    /// resumed.
     pub(super) fn adopt(&mut self, token: u64, slot: &mut OfferedFunction) -> Option<StreamSocket> {
         let successor = &mut *slot.own.successor;
         let progress = successor.progress();
@@ -128,8 +128,8 @@ impl ClientAdopter<'_> {
     }
 }
 
-/// Maps a DMA window of the previous process again. If the client has shrunk its memory since, records the window as
-/// unreachable and returns the error.
+/// Maps a DMA window of the previous process's client again. If the client has shrunk its memory since, records the
+/// window as unreachable and returns the error.
 fn map(
     reach: &mut FunctionBus,
     window: &SavedDmaWindow,
@@ -168,8 +168,8 @@ fn connect(
     Ok(())
 }
 
-/// Consumes the rest of the bytes that the previous process was consuming. For each consumed byte the kernel moves the
-/// peek offset back by one, which tells how many are left.
+/// Consumes the rest of the bytes that the previous process was consuming from the client's socket. For each consumed
+/// byte the kernel moves the peek offset back by one, which tells how many are left.
 fn finish_consuming(stream: &StreamSocket, successor: &mut dyn ClientSaver) -> Result<(), ClientAdoptError> {
     let progress = successor.progress();
     if progress.consuming == 0 {

@@ -4,7 +4,7 @@
 use host::shared::SharedMemory;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Bytes for one copy of the saved counters: 64 VFs with every reason to refuse a request take half of it.
+/// Maximum bytes of one copy of the saved counters: 64 VFs with every reason to refuse a request take half of it.
 const ROOM: u64 = 256 << 10;
 /// Offsets of the two copies of the saved counters, after a word that says which copy is valid. A process that is
 /// killed while it writes leaves the other copy whole.
@@ -12,18 +12,18 @@ const PLACES: [u64; 2] = [4096, 4096 + ROOM];
 /// Bytes of the length field before a copy of the counters.
 const LENGTH: u64 = 8;
 
-/// Published counters of a port, saved in shared memory for the next process.
+/// Published counters of a port, in shared memory that the next process reads.
 #[derive(Debug)]
 pub(super) struct SavedCounters(SharedMemory);
 
 impl SavedCounters {
-    /// Opens the counters that the previous process saved, or creates new memory if there are none.
+    /// Opens the memory of counters that the previous process left, or creates new memory.
     pub(super) fn open(left: Option<OwnedFd>) -> Option<Self> {
         let left = left.and_then(|fd| SharedMemory::adopt(fd).ok());
         left.or_else(|| SharedMemory::new(PLACES[1] + ROOM).ok()).map(Self)
     }
 
-    /// Returns the last counters that were completely saved.
+    /// Returns the counters that were completely saved last.
     pub(super) fn read(&self) -> Option<Vec<u8>> {
         let place = PLACES[usize::try_from(self.word(0).checked_sub(1)?).ok()?.min(1)];
         let length = self.word(place).min(ROOM - LENGTH);
@@ -38,7 +38,7 @@ impl SavedCounters {
         if length > ROOM - LENGTH {
             return;
         }
-        // The header word is 1 or 2 for the valid place, and 0 before the first note.
+        // The header word is 1 or 2 for the valid place, and 0 before the first save.
         let next = if self.word(0) == 1 { 2 } else { 1 };
         let (place, memory) = (PLACES[next - 1], self.0.memory());
         let written =
@@ -57,7 +57,7 @@ impl SavedCounters {
 }
 
 impl AsFd for SavedCounters {
-    /// Returns the memory of the counters, to be kept for the next process.
+    /// Returns the descriptor of the counters' memory, to be kept for the next process.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

@@ -1,6 +1,6 @@
-//! Counters of a port that continue from process to process. A port notes the counters that it publishes, and its
-//! successor adds what its own counters lack. After a hand-over no count is missing. After a crash, counts since the
-//! last status are missing.
+//! Counters of a port that continue from process to process. A port saves the counters that it publishes, and its
+//! successor adds the counts that its own counters lack. After a hand-over no count is missing. After a crash, counts
+//! since the last status are missing.
 
 use super::carried::SavedCounters;
 use crate::control::status::PortStatus;
@@ -9,20 +9,20 @@ use crate::totals::PortTotals;
 use crate::vault::PortDescriptorVault;
 use std::os::fd::AsFd;
 
-/// Name of the saved counters' memory among the kept descriptors.
+/// Name of the memory of saved counters among the kept descriptors.
 const NAME: &str = "counters";
 
-/// Counters of earlier processes, and memory for the next process's.
+/// Counts of a port's earlier processes, and the memory in which the sums are saved for the next process.
 #[derive(Debug, Default)]
 pub(super) struct PredecessorCounters {
-    /// Counts of earlier processes that this process does not continue itself.
+    /// Counts of earlier processes that this process's own counters do not include.
     predecessors: PortTotals,
     /// Memory in which the counters are saved for the next process. Without it the successor counts from 0.
     notes: Option<SavedCounters>,
 }
 
 impl PredecessorCounters {
-    /// Opens the memory for counters of the next process. Returns the counters that a predecessor saved there.
+    /// Opens the memory of saved counters. Returns the counters that a predecessor saved there.
     pub(super) fn open(&mut self, port: &str, vault: &PortDescriptorVault) -> Option<PortTotals> {
         let left = vault.copy_named(NAME);
         let is_new = left.is_none();
@@ -45,7 +45,7 @@ impl PredecessorCounters {
             .ok()
     }
 
-    /// Continues the previous process's counters. `own` holds those of this process.
+    /// Continues the counters `noted` that the previous process saved. `own` holds those of this process.
     pub(super) fn carry_over(&mut self, noted: PortTotals, own: &PortTotals) {
         self.predecessors = noted.beyond(own);
     }

@@ -1,6 +1,6 @@
-//! Creates a port's card from the saved state of the previous process. If the notes on a port at rest are valid, the
-//! card is exactly as the predecessor left it. Else a new card is set up by the software that was in force, which
-//! guests see as a reset of the port. Without notes the card is new.
+//! Creates a port's card from the saved state of the previous process. If the saved state of the whole port is valid,
+//! the card is exactly as the predecessor left it. Else a new card is set up from the predecessor's driver state,
+//! which guests see as a reset of the port. Without saved state the card is new.
 
 #[cfg(test)]
 mod tests;
@@ -19,8 +19,8 @@ use i82576::Time;
 use iovm::VirtualFunctionState;
 use pcie::VfIndex;
 
-/// Creates the card with as much of the previous process's saved state as is trusted. The result is `true` if the
-/// card is exactly the predecessor's.
+/// Creates the card with as much of the previous process's saved state as is trusted. The second value is `true` if
+/// the card is exactly as the predecessor left it.
 pub(super) fn card(
     config: &PortConfig,
     link: bool,
@@ -57,7 +57,7 @@ pub(super) fn card(
     Ok((anew(config, link, bus, now)?, false))
 }
 
-/// Creates a card without any state of the previous process.
+/// Creates a port's card without any state of the previous process.
 fn anew(
     config: &PortConfig,
     link: bool,
@@ -70,7 +70,7 @@ fn anew(
     })
 }
 
-/// Restores the card from the previous process's saved state of the whole port.
+/// Restores a port's card from the previous process's saved state of the whole port.
 fn at_rest(
     config: &PortConfig,
     bytes: &[u8],
@@ -83,8 +83,8 @@ fn at_rest(
     }
 }
 
-/// Creates a new card, set up by the software that was in force. `functions` hold configuration that guests have
-/// changed since.
+/// Creates a new card, set up from the predecessor's driver state. `functions` holds the PCI configurations that
+/// guests have changed after that state was saved.
 fn by_software(
     config: &PortConfig,
     link: bool,

@@ -1,8 +1,7 @@
-//! Descriptors and notes of one function's client, kept for a successor: descriptors in the vault, their purpose in
-//! the journal.
+//! Saver of one function's client for a successor: descriptors go to the vault, their purpose to the journal.
 //!
-//! A descriptor is kept before its purpose is noted, and released after the note of its removal is valid. So a
-//! successor finds each descriptor that a note names. It may also find a few that no note names, and releases them.
+//! A descriptor is kept before its purpose is saved, and released after its removal is saved and valid. So a successor
+//! finds each descriptor that the saved state names. It may also find a few others, and releases them.
 
 use super::notes::note_function;
 use crate::port::clients::journal::{
@@ -19,7 +18,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// File of guest memory that the keeper holds.
+/// File of guest memory that the keeper holds for the next process.
 #[derive(Debug)]
 struct GuestMemoryFile {
     identity: FileIdentity,
@@ -28,7 +27,7 @@ struct GuestMemoryFile {
     windows: usize,
 }
 
-/// Keeps the client of one function for the next process.
+/// Saver of one function's client for the next process, in journal and vault.
 #[derive(Debug)]
 pub(in crate::port) struct JournalClientSaver {
     journal: FunctionJournal,
@@ -36,25 +35,24 @@ pub(in crate::port) struct JournalClientSaver {
     numbers: Arc<PortJournal>,
     vault: PortDescriptorVault,
     files: Vec<GuestMemoryFile>,
-    /// Descriptor numbers to release once the next step is valid.
+    /// Numbers of the descriptors to release once the next journal step is valid.
     stale: Vec<u64>,
     /// Worker that releases descriptors to the keeper, which may block.
     worker: BlockingWorker,
-    /// Numbers of a new client's socket, reply file and pages, until they are kept.
+    /// Numbers for a new client's socket, reply file and pages, until these are kept.
     coming: Option<[u64; 3]>,
-    /// Numbers of descriptors of an incomplete message, kept and not noted yet.
+    /// Numbers of an incomplete message's descriptors that are kept and that no journal step has saved.
     partial: Vec<u64>,
 }
 
-/// Returns the number of a client's pages, given that of its socket. [`ClientSaver::begin`] takes three numbers in a
-/// row, and the journal notes only two of them.
+/// Returns the number of the kept pages of a client, given that of its socket. [`ClientSaver::begin`] takes three
+/// numbers in a row, and the journal has only two of them.
 fn pages_of(stream: u64) -> u64 {
     if stream == 0 { 0 } else { stream + 2 }
 }
 
 impl JournalClientSaver {
-    /// Opens the part of the journal for a function's client. `worker` releases descriptors, since the keeper may
-    /// block.
+    /// Opens the saver of a function's client. `worker` releases descriptors, since the keeper may block.
     pub(in crate::port) fn new(
         numbers: &Arc<PortJournal>,
         function: Function,

@@ -1,14 +1,14 @@
-//! Succession of a port: state that this process leaves for a successor, and state that its predecessor has left.
+//! Succession of a port: state that this process leaves for its successor, and state that its predecessor has left.
 //!
 //! | module | content |
 //! |---|---|
-//! | `keeping` | each function's client, as [`ClientSaver`]: descriptors in the vault, and notes on them |
-//! | `notes` | the software of the port, and one function's configuration |
-//! | `trust`, `inheritance` | how much of a predecessor's notes is used; the card made of them |
+//! | `keeping` | each function's client, as [`ClientSaver`]: descriptors in the vault, their purpose in the journal |
+//! | `notes` | saved driver state of the port, and one function's configuration |
+//! | `trust`, `inheritance` | how much of a predecessor's saved state is used; the card made from it |
 //! | `adopt` | a predecessor's clients, resumed |
 //! | `counters`, `carried` | counters that never fall |
 //!
-//! `journal` and `state` define the format of the notes; `vault` leads to the keeper outside of this process.
+//! `journal` and `state` define the format of saved state; `vault` leads to the keeper outside of this process.
 
 mod adopt;
 mod carried;
@@ -42,7 +42,7 @@ use keeping::JournalClientSaver;
 use pcie::Function;
 use std::sync::Arc;
 
-/// State that this port saves for the next process, and trust in the state that the previous process saved.
+/// Saved state of this port for the next process, and trust in the state that the previous process saved.
 #[derive(Debug)]
 pub(in crate::port) struct PortSuccession {
     journal: Arc<PortJournal>,
@@ -50,14 +50,14 @@ pub(in crate::port) struct PortSuccession {
     vault: PortDescriptorVault,
     counters: PredecessorCounters,
     trust: SavedStateTrust,
-    /// The card is exactly as the previous process left it, and drivers need not restart.
+    /// True if the card is exactly as the previous process left it, so that drivers need not restart.
     exact: bool,
-    /// The port continues from a previous process and has not completed a round yet.
+    /// True while the port continues from a previous process and has not completed a round yet.
     unproven: bool,
 }
 
 impl PortSuccession {
-    /// Opens the journal that the previous process left, or a new one.
+    /// Opens the journal that the previous process left, or creates a new one.
     pub(in crate::port) fn open(
         config: &PortConfig,
         vault: PortDescriptorVault,
@@ -74,12 +74,12 @@ impl PortSuccession {
         })
     }
 
-    /// Returns the port's kept descriptors.
+    /// Returns the vault of the port's kept descriptors.
     pub(in crate::port) fn vault(&self) -> &PortDescriptorVault {
         &self.vault
     }
 
-    /// Creates the port's card, with as much of the previous process's saved state as is trusted.
+    /// Creates the port's card, from as much of the previous process's saved state as is trusted.
     pub(in crate::port) fn card(
         &mut self,
         config: &PortConfig,
@@ -92,8 +92,7 @@ impl PortSuccession {
         Ok(card)
     }
 
-    /// Returns the saved state of a function's client for the next process. `worker` releases descriptors, since the
-    /// keeper may block.
+    /// Returns the saver of a function's client. `worker` releases descriptors, since the keeper may block.
     pub(in crate::port) fn of_client(
         &self,
         function: Function,
@@ -138,21 +137,21 @@ impl PortSuccession {
         self.journal.check_room(vfs)
     }
 
-    /// Saves the state of the port's drivers and its policy.
+    /// Saves the port's driver state, which includes the policies, for the next process.
     pub(in crate::port) fn note_software(&self, card: &mut dyn PortCard) {
         notes::note_software(&self.journal, card);
     }
 
-    /// Saves the whole port for a successor. [`Self::disturb`] must precede the port's next change. Returns `false` if
-    /// the state cannot be saved.
+    /// Saves the state of the whole port for a successor. [`Self::disturb`] must precede the port's next change.
+    /// Returns `false` if the state cannot be saved.
     pub(in crate::port) fn note_all(
         &mut self,
         engine: &mut PortEngine,
         (watched, functions): (Time, Vec<ClientState>),
         now: Time,
     ) -> bool {
-        // A successor of an earlier version does not read the notes of single functions, so the software is noted
-        // whole.
+        // A successor of an earlier version does not read the saved states of single functions, so the whole driver
+        // state is saved.
         self.note_software(engine.card_mut());
         match engine.save_all(watched, functions, now) {
             Ok(bytes) => self.rest.note(&bytes),
@@ -167,12 +166,12 @@ impl PortSuccession {
         }
     }
 
-    /// Returns whether the saved state of the whole port is valid.
+    /// Returns true if the saved state of the whole port is valid.
     pub(in crate::port) fn is_at_rest(&self) -> bool {
         self.rest.is_valid()
     }
 
-    /// Makes the saved state of the whole port void, before a change of the port.
+    /// Makes the saved state of the whole port invalid, before a change of the port.
     pub(in crate::port) fn disturb(&mut self) {
         self.rest.disturb();
     }
@@ -190,12 +189,13 @@ impl PortSuccession {
         }
     }
 
-    /// Opens the counters that the previous process has saved. Returns the counters that a predecessor saved.
+    /// Opens the memory of saved counters. Returns the counters that the previous process saved.
     pub(in crate::port) fn open_counters(&mut self) -> Option<PortTotals> {
         self.counters.open(self.vault.port(), &self.vault)
     }
 
-    /// Continues the previous process's counters. `status` and `answers` hold those of this process.
+    /// Continues the counters `noted` that the previous process saved. `status` and `answers` hold those of this
+    /// process.
     pub(in crate::port) fn carry_counters_over(
         &mut self,
         noted: PortTotals,
@@ -206,7 +206,7 @@ impl PortSuccession {
         self.counters.carry_over(noted, &PortTotals::of(status, uplink, answers));
     }
 
-    /// Adds the counters of earlier processes to a status, and saves the sums for the next process.
+    /// Adds the counters of earlier processes to a port's status, and saves the sums for the next process.
     pub(in crate::port) fn publish(
         &self,
         status: &mut PortStatus,

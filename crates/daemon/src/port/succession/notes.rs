@@ -1,5 +1,5 @@
-//! Saved state of a port's software (drivers and policies), which outlives the card. One function's configuration is
-//! saved apart from the other state. `journal` has the memory.
+//! Saved driver state of a port (drivers and policies), which outlives the card. One function's configuration is saved
+//! apart from the other state. `journal` has the memory.
 
 use crate::config::PortConfig;
 use crate::port::clients::journal::{FunctionJournal, PortJournal};
@@ -8,7 +8,7 @@ use crate::state::{self, SavedStateError};
 use iovm::VirtualFunctionState;
 use pcie::{Function, VfIndex};
 
-/// Saves the configuration of one function for the next process. Saves all of the port's software if this part cannot
+/// Saves the PCI configuration of one function for the next process. Saves the whole driver state if this part cannot
 /// be saved alone.
 pub(super) fn note_function(
     journal: &PortJournal,
@@ -22,8 +22,8 @@ pub(super) fn note_function(
     }
 }
 
-/// Reads the configuration of each function that was noted after the port's software. If such a note cannot be
-/// read, the software's applies.
+/// Reads the PCI configuration of each VF that was saved after the driver state. If one cannot be read, that in the
+/// driver state applies.
 pub(super) fn configurations(
     config: &PortConfig,
     journal: &PortJournal,
@@ -43,7 +43,7 @@ pub(super) fn configurations(
     VfIndex::first(config.vfs.len()).filter_map(noted).collect()
 }
 
-/// Saves the state of a port's software for the next process.
+/// Saves the driver state of a port for the next process.
 pub(super) fn note_software(journal: &PortJournal, card: &mut dyn PortCard) {
     let noted = card.save_drivers().is_ok_and(|bytes| journal.note_software(&bytes));
     if !noted {

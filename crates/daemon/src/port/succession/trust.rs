@@ -1,5 +1,5 @@
-//! Decides which saved state of the previous process is used. A successor that fails because of bad notes must not be
-//! followed by others without end, so each failed attempt reduces the trust.
+//! Decides which saved state of the previous process is used. A successor that fails because of bad saved state must
+//! not be followed by others without end, so each failed attempt reduces the trust.
 
 use crate::config::PortConfig;
 use crate::config::file::CardFamily;
@@ -10,30 +10,30 @@ use std::os::fd::AsFd;
 
 /// Name of the journal among the kept descriptors.
 const JOURNAL: &str = "journal";
-/// Attempts that may use the notes on a port at rest, and attempts that may use the notes at all, before one
-/// completes a round. If they fail, the next attempt does without.
+/// Number of attempts that may use the saved state of the whole port, and that may use saved state at all. If these
+/// fail before a completed round, the next attempt does without.
 const TRUST_REST: u64 = 2;
 const TRUST_NOTES: u64 = 4;
 
-/// Part of the previous process's saved state that this process uses.
+/// Part of the previous process's saved state that this process trusts and uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) enum SavedStateTrust {
     /// No previous process has left saved state.
     Nothing,
     Everything,
     Notes,
-    /// Only the sockets of the previous process's clients are used, to disconnect the clients.
+    /// The sockets of the previous process's clients are used only to disconnect the clients.
     Clients,
 }
 
 impl SavedStateTrust {
-    /// Returns whether the previous process's clients are resumed.
+    /// Returns true if the previous process's clients are resumed.
     pub(in crate::port) fn has_clients(self) -> bool {
         matches!(self, Self::Everything | Self::Notes)
     }
 }
 
-/// Opens the journal that the previous process left, or a new one.
+/// Opens the journal that the previous process left, or creates a new one. Decides how far the saved state is trusted.
 pub(super) fn open(
     config: &PortConfig,
     vault: &PortDescriptorVault,
@@ -80,7 +80,7 @@ pub(super) fn open(
     Ok((journal, trust))
 }
 
-/// Returns true unless the previous process's saved state is that of another device family.
+/// Returns true unless the previous process's driver state is that of another card family.
 fn is_of_family(config: &PortConfig, software: &[u8]) -> bool {
     software.is_empty()
         || match config.family {

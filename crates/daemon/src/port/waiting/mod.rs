@@ -1,4 +1,4 @@
-//! Waits between two rounds of a port.
+//! Waiting of a port's thread between two rounds.
 //!
 //! Sockets, the uplink, commands and deadlines wake a sleeping port. A store into a page that a guest has mapped
 //! does not. While a client has such pages ([`WaitEnvironment::must_poll_pages`]), the port polls them. It polls
@@ -20,14 +20,14 @@ use i82576::Time;
 use std::io;
 use std::time::Duration;
 
-/// Consecutive rounds with work in which the kernel is not polled.
+/// Maximum number of consecutive rounds with work in which the kernel is not polled.
 const UNPOLLED_ROUNDS: u8 = 8;
 
-/// Time of polling without a pause after the last work. A nap and the wake-up from it take about as long, so
-/// polling costs at most the time that it may save.
+/// Time for which mapped pages are polled without a pause after the last work. A nap and the wake-up from it take
+/// about as long, so polling costs at most the time that it may save.
 const SPIN: Duration = Duration::from_micros(20);
 
-/// Shortest and longest nap of a polling port. The first nap after work is the shortest.
+/// Shortest and longest nap between two polls of mapped pages. The first nap after work is the shortest.
 const SHORTEST: Duration = Duration::from_micros(16);
 const LONGEST: Duration = Duration::from_micros(160);
 
@@ -35,7 +35,7 @@ const LONGEST: Duration = Duration::from_micros(160);
 /// for the saving.
 const REST: Duration = Duration::from_millis(50);
 
-/// Events and clock that a port waits with.
+/// Actions of a port while it waits: clock, sleep, polls and saves.
 pub(super) trait WaitEnvironment {
     fn now(&self) -> Time;
 
@@ -43,32 +43,32 @@ pub(super) trait WaitEnvironment {
     /// woke the port.
     fn sleep(&mut self, time: Option<Duration>) -> io::Result<bool>;
 
-    /// Returns whether the port has to poll pages that a guest has mapped.
+    /// Returns true if the port has to poll pages that a guest has mapped.
     fn must_poll_pages(&self) -> bool;
 
     /// Returns true if a client sends doorbells by message. Then every round polls the kernel.
     fn must_receive(&self) -> bool;
 
-    /// Polls these pages until a guest has stored a doorbell since the last round, for `time` at most. Returns
-    /// whether one has.
+    /// Polls the mapped pages until a guest has stored a doorbell since the last round, for `time` at most. Returns
+    /// true if a guest has.
     fn poll_pages(&mut self, time: Duration) -> bool;
 
-    /// Returns whether the port can be saved for the next process and is not saved yet.
+    /// Returns true if the port can be saved for the next process and is not saved yet.
     fn may_note(&self) -> bool;
 
     /// Saves the whole port for the next process.
     fn note(&mut self);
 
-    /// Logs events of guests' drivers. It runs before the first sleep, so that a port with work does not pay for
-    /// it in each round.
+    /// Logs events of guests' drivers. Called before the first sleep, so that a port with work does not pay for it in
+    /// each round.
     fn log_changes(&mut self);
 }
 
-/// Lengths of naps (short sleeps between two polls of pages).
+/// Backoff of naps: short sleeps of growing length between two polls of mapped pages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NapBackoff {
     wait: DoorbellMode,
-    /// Last nap since the last work, zero if there was none.
+    /// Length of the last nap since the last work, zero if there was none.
     last: Duration,
     /// Number of rounds since the kernel was last polled.
     unpolled: u8,
@@ -92,7 +92,7 @@ impl NapBackoff {
         self.last
     }
 
-    /// Waits until the port has work, or `time` is over.
+    /// Waits until the port has work, or `time` is over: polls mapped pages, naps and sleeps.
     pub(super) fn pass<W: WaitEnvironment>(
         &mut self,
         wake: &mut W,
@@ -133,8 +133,8 @@ impl NapBackoff {
         }
     }
 
-    /// Polls the kernel without waiting, since the port has work. Polls the kernel after [`UNPOLLED_ROUNDS`] rounds,
-    /// or if a client rings by message.
+    /// Polls the kernel without waiting, since the port has work. Skips the poll for [`UNPOLLED_ROUNDS`] rounds while
+    /// pages are polled, unless a client sends doorbells by message.
     fn check_kernel(&mut self, wake: &mut impl WaitEnvironment, must_poll_pages: bool) -> io::Result<()> {
         self.restart();
         self.unpolled = (self.unpolled + 1) % (UNPOLLED_ROUNDS + 1);

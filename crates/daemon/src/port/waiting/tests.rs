@@ -1,5 +1,5 @@
-//! The step from polling to sleeping, in every order of the guest's and the port's actions. The port's rounds are
-//! simulated: they take what was stored and sent, and know from then on whether pages must be polled.
+//! Tests of the change from polling to sleeping, in every order of the guest's and the port's actions. The port's
+//! rounds are simulated: they handle stored doorbells and sent messages, which start or end the polling of pages.
 
 use super::{LONGEST, NapBackoff, SHORTEST, SPIN, UNPOLLED_ROUNDS, WaitEnvironment};
 use crate::config::file::DoorbellMode;
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
-/// Action of the guest in the model.
+/// Action of the modelled guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum GuestAction {
     /// Stores a doorbell into a mapped page.
@@ -22,13 +22,14 @@ use GuestAction::{Send, Store};
 const START: GuestAction = Send { must_poll_pages: true };
 const STOP: GuestAction = Send { must_poll_pages: false };
 
-/// Duration of polling the kernel.
+/// Duration of one poll of the kernel in the model.
 const KERNEL_CALL: Duration = Duration::from_micros(1);
 
-/// Number of moments at which the guest may act. Afterwards it does the rest of its script at once.
+/// Maximum number of moments between the port's steps at which the guest may act. Afterwards the guest does the rest
+/// of its script at once.
 const MOMENTS: usize = 16;
 
-/// Moments at which the guest acts. Each set of moments comes once.
+/// Choice of the moments at which the guest acts. The test runs the model once for each choice.
 #[derive(Default)]
 struct GuestActionTimes {
     taken: Vec<bool>,
@@ -47,7 +48,7 @@ impl GuestActionTimes {
         self.taken[self.next - 1]
     }
 
-    /// Moves to the next set of moments. Returns `false` if it was the last.
+    /// Changes to the next choice of moments. Returns `false` after the last choice.
     fn advance(&mut self) -> bool {
         self.taken.truncate(self.next);
         self.next = 0;
@@ -59,26 +60,26 @@ impl GuestActionTimes {
     }
 }
 
-/// Model of a guest and the waiting port.
+/// Model of a guest that follows a script, and of the port that waits for it.
 struct WaitingModel<'a> {
     choices: &'a mut GuestActionTimes,
     script: VecDeque<GuestAction>,
     now: Time,
-    /// Result of the last round, and the time of the round.
+    /// Result of the last round (pages must be polled), and the time of the round.
     must_poll_pages: bool,
     since: Time,
-    /// True if another guest sends doorbells by message.
+    /// True if another client sends doorbells by message.
     must_receive: bool,
     stored: Vec<Time>,
     sent: Vec<(Time, bool)>,
-    /// True once the port has received a message.
+    /// True if the port has received a message since the last round.
     received: bool,
-    /// Rounds since a message was sent that the port has not received.
+    /// Number of rounds for which a sent message has not been received.
     unreceived: u8,
     /// Number of the port's calls to the kernel.
     kernel_calls: usize,
     noted: bool,
-    /// Changes of drivers were logged in this round.
+    /// True if the port has logged changes of drivers since the last round.
     logged: bool,
 }
 
@@ -101,7 +102,7 @@ impl<'a> WaitingModel<'a> {
         }
     }
 
-    /// Lets the guest act between two steps of the port.
+    /// Lets the guest act, or not, at a moment between two steps of the port.
     fn moment(&mut self) {
         while !self.script.is_empty() && self.choices.take() {
             self.act();
@@ -206,7 +207,7 @@ impl WaitEnvironment for WaitingModel<'_> {
     }
 }
 
-/// Runs a script of the guest in every order of steps. Returns the number of orders.
+/// Runs the model with a script of the guest, for every choice of moments. Returns the number of choices.
 fn play(wait: DoorbellMode, script: &[GuestAction], time: Option<Duration>) -> usize {
     let (mut choices, mut orders) = (GuestActionTimes::default(), 0);
     loop {

@@ -1,5 +1,5 @@
-//! Case 1: RSTI was not a level until CTRL_EXT.PFRSTD, RSTD could be read twice, and an active VF did not recover after a
-//! reset of the PF.
+//! Bug 1 of another 82576 model: RSTI was not a level until CTRL_EXT.PFRSTD, and RSTD could be read twice. An active VF
+//! did not recover after a reset of the PF.
 
 use crate::common::{CardFixture, mac, plain};
 use i82576::bits::{ctrl, ctrl_ext, v2p};

@@ -1,5 +1,5 @@
-//! Case 2: VFRE and VFTE did not gate traffic, a VF's reset left them open, and a function-level reset of a VF raised no
-//! event.
+//! Bug 2 of another 82576 model: VFRE and VFTE did not gate traffic, and a VF's reset left them open. A
+//! function-level reset of a VF raised no event.
 
 use crate::common::{CardFixture, index, mac, plain};
 use i82576::bits::{ctrl, icr};

@@ -1,5 +1,5 @@
-//! Case 3: in MSI and INTx mode the write-back of a descriptor raised no RXDW or TXDW, so a driver without MSI-X was never
-//! notified of frames.
+//! Bug 3 of another 82576 model: in MSI and INTx mode the write-back of a descriptor raised no RXDW or TXDW. So a
+//! driver without MSI-X was never notified of frames.
 
 use crate::common::{CardFixture, PORT, mac, plain};
 use i82576::bits::{icr, rctl, tctl};

@@ -1,4 +1,5 @@
-//! Case 4: the length limit applied to the port and not to each pool, and a jumbo frame had to fit one buffer.
+//! Bug 4 of another 82576 model: the length limit applied to the port and not to each pool, and a jumbo frame
+//! had to fit one buffer.
 
 use crate::common::{CardFixture, POOL, mac, plain};
 use i82576::MacAddress;

@@ -1,4 +1,5 @@
-//! Case 5: RSS within a pool (VMOLR.RSSE under MRQC mode 5) did not use the pool's two queues.
+//! Bug 5 of another 82576 model: RSS within a pool (VMOLR.RSSE under MRQC mode 5) did not use the pool's two
+//! queues.
 
 use crate::common::{CardFixture, POOL, mac, tcp};
 use i82576::PoolIndex;

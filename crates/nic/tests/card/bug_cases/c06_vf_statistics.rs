@@ -1,4 +1,5 @@
-//! Case 6: some of a VF's statistics never counted, and multicast had only one of the two offsets that drivers use.
+//! Bug 6 of another 82576 model: some of a VF's statistics never counted, and multicast had only one of the two offsets
+//! that drivers use.
 
 use crate::common::{CardFixture, POOL, index, mac, plain};
 use i82576::MacAddress;

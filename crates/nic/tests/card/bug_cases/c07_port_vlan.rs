@@ -1,4 +1,5 @@
-//! Case 7: a pool's port VLAN was not inserted into frames that it sent, and not stripped from frames that it got.
+//! Bug 7 of another 82576 model: a pool's port VLAN was not inserted into frames that it sent, and not stripped from
+//! frames that it got.
 
 use crate::common::{CardFixture, POOL, mac, packet, plain, tagged};
 use i82576::PoolIndex;

@@ -1,4 +1,5 @@
-//! Case 9: packet types were encoded wrongly, and UDP, SCTP and IPv6 with extensions had none.
+//! Bug 9 of another 82576 model: packet types were encoded wrongly, and UDP, SCTP and IPv6 with extensions
+//! had none.
 
 use crate::common::{BASE, CardFixture, mac, tcp, tcp6, udp};
 

@@ -1,5 +1,5 @@
-//! Case 11: an access to ICR did not mask by IAM, a read did not clear an interrupting cause, and a cause that was already
-//! set interrupted again.
+//! Bug 11 of another 82576 model: an access to ICR did not mask by IAM, and a read did not clear an interrupting cause.
+//! A cause that was already set interrupted again.
 
 use crate::common::CardFixture;
 use i82576::bits::{gpie, icr};

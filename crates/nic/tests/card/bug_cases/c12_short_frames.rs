@@ -1,4 +1,5 @@
-//! Case 12: a frame shorter than its headers was read beyond its end, and short frames were not padded.
+//! Bug 12 of another 82576 model: a frame shorter than its headers was read beyond its end, and short frames
+//! were not padded.
 
 use crate::common::{CardFixture, data, mac, packet, plain};
 use i82576::bits::rfctl;

@@ -1,4 +1,5 @@
-//! Case 13: a delayed message left its cause in EICR, and EIAC cleared causes that it does not name.
+//! Bug 13 of another 82576 model: a delayed message left its cause in EICR, and EIAC cleared causes that it
+//! does not name.
 
 use crate::common::{CardFixture, PORT, mac, plain};
 use i82576::VectorIndex;

@@ -1,4 +1,5 @@
-//! Case 13: broadcast and multicast frames were not counted, or in each other's counter.
+//! Bug 13 of another 82576 model: broadcast and multicast frames were not counted, or in each other's
+//! counter.
 
 use crate::common::{CardFixture, POOL, mac, plain};
 use i82576::MacAddress;

@@ -1,4 +1,5 @@
-//! Case 15: UDP had no RSS types, and SCTP's checksum was not inserted and not verified.
+//! Bug 15 of another 82576 model: UDP had no RSS types, and SCTP's checksum was not inserted and not
+//! verified.
 
 use crate::common::{CardFixture, mac, packet, udp};
 use etherparse::PacketBuilder;

@@ -1,5 +1,5 @@
-//! Case 16: with two tags the outer one was stripped and filtered. The card strips, inserts and filters the inner tag; the
-//! outer one stays in the frame.
+//! Bug 16 of another 82576 model: with two tags the outer one was stripped and filtered. The card strips, inserts and
+//! filters the inner tag; the outer one stays in the frame.
 
 use crate::common::{CardFixture, POOL, mac, packet, plain, tagged, tcp};
 use i82576::PoolIndex;

@@ -1,5 +1,5 @@
-//! Case 17: NumVFs beyond TotalVFs was accepted (CVE-2024-26327), NumVFs changed while VFs existed, the capability survived
-//! resets, and toggling VFE repeatedly failed.
+//! Bug 17 of another 82576 model: NumVFs beyond TotalVFs was accepted (CVE-2024-26327), and NumVFs changed while VFs
+//! existed. The SR-IOV capability survived resets, and toggling VFE repeatedly failed.
 
 use crate::common::CardFixture;
 use i82576::config::{EXPRESS, pf::SRIOV};

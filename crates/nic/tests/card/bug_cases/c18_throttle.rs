@@ -1,5 +1,5 @@
-//! Case 18: EITR's interval was scaled wrongly, its counter did not read back, CNT_IGNR had no effect, and throttled
-//! interrupts were sent without a cause or lost.
+//! Bug 18 of another 82576 model: EITR's interval was scaled wrongly, and its counter did not read back. CNT_IGNR had
+//! no effect, and throttled interrupts were sent without a cause or lost.
 
 use crate::common::CardFixture;
 use i82576::Time;

@@ -1,7 +1,7 @@
-//! Case 19: a card that was saved and restored had lost its link, and a transmit context that the driver had set before.
-//! Here a card is a value, and a clone must behave as the original. State that is kept elsewhere, or shared with the
-//! clone, would show: card and clone both continue, each with its own surroundings, the clone after the card or in turn
-//! with it. `set_aside` tests the state as bytes.
+//! Bug 19 of another 82576 model: a card that was saved and restored had lost its link, and a transmit context that the
+//! driver had set before. Here a card is a value, and a clone must behave as the original. State that is kept
+//! elsewhere, or shared with the clone, would show: card and clone both continue, each with its own surroundings, the
+//! clone after the card or in turn with it. `set_aside` tests the state as bytes.
 
 use crate::common::{CardFixture, MemoryRequest, data, mac, packet, plain, tagged};
 use i82576::Time;

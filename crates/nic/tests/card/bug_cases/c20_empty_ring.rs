@@ -1,4 +1,5 @@
-//! Case 20: a ring without descriptors, or with its tail beyond its end, made the model loop for ever.
+//! Bug 20 of another 82576 model: a ring without descriptors, or with its tail beyond its end, made the model
+//! loop for ever.
 
 use crate::common::{CardFixture, mac, packet, plain};
 use i82576::register::{tx, vf};

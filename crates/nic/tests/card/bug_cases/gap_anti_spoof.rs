@@ -1,4 +1,4 @@
-//! Gap: there is no anti-spoofing, and WVBR stays empty.
+//! Gap in another 82576 model: there is no anti-spoofing, and WVBR stays empty.
 
 use crate::common::{CardFixture, mac, plain, tagged};
 use i82576::bits::{dtxswc, icr, rctl, vlvf};

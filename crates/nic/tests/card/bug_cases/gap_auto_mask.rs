@@ -1,4 +1,4 @@
-//! Gap: EIAM stores the inverse of the written value, and bits once set stay.
+//! Gap in another 82576 model: EIAM stores the inverse of the written value, and bits once set stay.
 
 use crate::common::{CardFixture, index};
 use i82576::register::{self as r, vf};

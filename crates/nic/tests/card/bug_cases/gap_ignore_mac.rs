@@ -1,4 +1,4 @@
-//! Gap: VT_CTL.IGNORE_MAC is ignored.
+//! Gap in another 82576 model: VT_CTL.IGNORE_MAC is ignored.
 
 use crate::common::{CardFixture, mac, plain, tagged};
 use i82576::bits::{rctl, vlvf, vt_ctl};

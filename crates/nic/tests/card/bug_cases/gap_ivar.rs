@@ -1,4 +1,5 @@
-//! Gap: EIAC and VTIVAR only gain bits, and VTIVAR does not serve the second queue pair.
+//! Gap in another 82576 model: EIAC and VTIVAR only gain bits, and VTIVAR does not serve the second queue
+//! pair.
 
 use crate::common::{CardFixture, index, mac, plain};
 use i82576::PoolIndex;

@@ -1,4 +1,5 @@
-//! Gap: legacy descriptors are unsupported. Small drivers such as iPXE's use no others.
+//! Gap in another 82576 model: legacy descriptors are unsupported. Small drivers such as iPXE's use no
+//! others.
 
 use crate::common::{BASE, CardFixture, PORT, TX_RING, buffer, mac, plain};
 use i82576::bits::{rctl, tctl};

@@ -1,4 +1,4 @@
-//! Gap: VLVF.LVLAN is ignored, so a local VLAN leaks to the wire.
+//! Gap in another 82576 model: VLVF.LVLAN is ignored, so a local VLAN leaks to the wire.
 
 use crate::common::{CardFixture, mac, plain, tagged};
 use i82576::MacAddress;

@@ -1,4 +1,4 @@
-//! Gap: DTXSWC.LLE is ignored.
+//! Gap in another 82576 model: DTXSWC.LLE is ignored.
 
 use crate::common::{CardFixture, mac, plain};
 use i82576::MacAddress;

@@ -1,4 +1,4 @@
-//! Gap: VMRCTL, VMRVLAN and VMRVM have no effect.
+//! Gap in another 82576 model: VMRCTL, VMRVLAN and VMRVM have no effect.
 
 use crate::common::{CardFixture, mac, plain};
 use i82576::bits::vmrctl;

@@ -1,4 +1,4 @@
-//! Gap: a pool gets its own broadcasts and multicasts back.
+//! Gap in another 82576 model: a pool gets its own broadcasts and multicasts back.
 
 use crate::common::{CardFixture, POOL, mac, plain};
 use i82576::MacAddress;

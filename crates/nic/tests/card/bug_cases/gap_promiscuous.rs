@@ -1,4 +1,4 @@
-//! Gap: VMOLR.MPME and VMOLR.ROPE are ignored; ROMPE applies to both hash tables.
+//! Gap in another 82576 model: VMOLR.MPME and VMOLR.ROPE are ignored; ROMPE applies to both hash tables.
 
 use crate::common::{CardFixture, POOL, mac, plain};
 use i82576::MacAddress;

@@ -1,4 +1,4 @@
-//! Gap: there is no storm control.
+//! Gap in another 82576 model: there is no storm control.
 
 use crate::common::{CardFixture, mac, plain};
 use i82576::MacAddress;

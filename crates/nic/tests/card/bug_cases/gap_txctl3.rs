@@ -1,4 +1,4 @@
-//! Gap: the legacy alias of queue 3's TXCTL leads to another register.
+//! Gap in another 82576 model: the legacy alias of queue 3's TXCTL leads to another register.
 
 use crate::common::CardFixture;
 use i82576::QueueIndex;

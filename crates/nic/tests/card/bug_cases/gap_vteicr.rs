@@ -1,4 +1,5 @@
-//! Gap: VTEIMS reads the last written value, and VTEICR is separate from the port's EICR.
+//! Gap in another 82576 model: VTEIMS reads the last written value, and VTEICR is separate from the port's
+//! EICR.
 
 use crate::common::{CardFixture, index};
 use i82576::VfIndex;

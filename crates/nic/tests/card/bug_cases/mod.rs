@@ -1,5 +1,5 @@
-//! Bugs of a well-known software model of this card, each as a named test: 20 that were reported and fixed there, and gaps
-//! that are still open. Each file is a case of the table.
+//! Bugs of a well-known software model of this card, each as a named test. 20 were reported and fixed there; the gaps
+//! are still open. Each file is a case of the table.
 //!
 //! A case repeats the accesses under which that model went wrong. The rules themselves have tests beside this folder.
 

@@ -1,5 +1,5 @@
-//! The card's surroundings: a block of memory for each function with nothing mapped around it, a log of memory requests
-//! and messages, and a wire of two lists of frames.
+//! The card's surroundings in the tests: a block of memory for each function, a log of memory requests and messages,
+//! and a wire of two lists of frames. No memory is mapped around the blocks.
 
 use i82576::ids::{FCS, MAX_FRAME};
 use nic::{UnsegmentedLayout, UplinkWire};

@@ -1,7 +1,7 @@
 //! Connection of a client to one function: the socket, its session, and replies that are not sent yet.
 //!
 //! A successor can resume the client at any moment. Messages stay in the socket until they are handled, replies are
-//! written to a file before they are sent, and one step notes the progress of both ([`ClientProgress`],
+//! written to a file before they are sent, and one step saves the progress of both ([`ClientProgress`],
 //! [`journal`](super::journal)). Only the first part of an incomplete message leaves the socket early (`partial`).
 //!
 //! `device` carries out the messages.
@@ -194,7 +194,7 @@ impl ClientConnection {
             budget.count();
             let step = self.session.step(device, &mut self.outbox);
             let step = step.map_err(DisconnectReason::failed)?;
-            // The journal must note the removal of a window before it can note another one over it.
+            // The journal must hold the removal of a window before it can hold another window over it.
             if step != SessionProgress::Handled || device.own.successor.is_touched() {
                 self.settle(device, buffer)?;
             }

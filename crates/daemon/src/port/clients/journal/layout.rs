@@ -128,7 +128,7 @@ const _: () = {
         many.software[1] + many.software_room <= many.rest && many.rest + many.rest_room <= size(MAX_VFS)
     );
 };
-// All notes while a client is served are in the function's first page.
+// Everything that is saved while a client is served is in the function's first page.
 const _: () = assert!(1024 + 2 * NOTE <= 4096);
 const _: () = assert!(IRQ * IRQS_A_TYPE * IRQ_TYPES <= 4096);
 const _: () = assert!(16_384 + WINDOW * MOST_WINDOWS <= STRIDE);

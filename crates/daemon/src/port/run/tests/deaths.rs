@@ -1,5 +1,6 @@
-//! A process may die at any moment while it handles a request. Its successor sends the request's one reply. Each
-//! test kills the port before and after each of its notes, and a part of the tests while it sends.
+//! Tests of crashes while a port handles a request. A process may die at any moment, and its successor sends the
+//! request's one reply. Tests kill the port before and after each save of the client's state, and while it sends a
+//! reply.
 
 use super::*;
 use crate::port::clients::journal::{ClientProgress, SavedClient, SavedDmaWindow, SavedEventfd};
@@ -16,17 +17,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use vfio_user::wire::Command;
 
-/// Region numbers: the MSI-X table of a VF, and the configuration space.
+/// Numbers of a VF's regions: the MSI-X table, and the configuration space.
 const TABLE: u32 = 3;
 const CONFIG: u32 = 7;
 const MEMORY: u64 = 1 << 20;
 const NEVER: usize = usize::MAX;
 
-/// Saved state of a client whose port ends before or after a save.
+/// Saver of a client's state that makes the port crash before or after a chosen save.
 #[derive(Debug)]
 struct CrashingSaver {
     inner: Box<dyn ClientSaver>,
-    /// Moments before and after saves that remain until the port ends.
+    /// Number of moments before and after saves that the port still passes until it crashes.
     left: Arc<AtomicUsize>,
 }
 
@@ -116,19 +117,19 @@ impl ClientSaver for CrashingSaver {
     }
 }
 
-/// A port with a client on its last VF, whose port can be killed.
+/// Port with a client on its last VF, which the test can make crash while it handles the client's request.
 struct CrashFixture {
     world: PortFixture,
     left: Arc<AtomicUsize>,
     client: UnixStream,
     memory: OwnedFd,
     eventfd: EventFd,
-    /// Received bytes of the client's next reply.
+    /// Bytes that the client has received of its next reply.
     received: Vec<u8>,
 }
 
 impl CrashFixture {
-    /// Connects a client that has negotiated the version.
+    /// Opens the port, and connects a client that has negotiated the version.
     fn open() -> Self {
         let mut world = PortFixture::open();
         let left = Arc::new(AtomicUsize::new(NEVER));
@@ -162,8 +163,8 @@ impl CrashFixture {
         copy.send(&message(id, command as u16, body), &fds).unwrap();
     }
 
-    /// Runs rounds until the next reply is there, and returns the id and body of the reply; or `None` if the port
-    /// dies before.
+    /// Runs rounds until the client has its next reply, and returns the reply's id and body; or `None` if the port
+    /// crashes before.
     fn reply(&mut self) -> Option<(u16, Vec<u8>)> {
         for _ in 0..5_000 {
             catch_unwind(AssertUnwindSafe(|| self.world.round())).ok()?;
@@ -185,7 +186,7 @@ impl CrashFixture {
         panic!("no reply");
     }
 
-    /// Sends a request and returns the body of the reply.
+    /// Sends a request as the client, and returns the body of the reply.
     fn ask(&mut self, id: u16, command: Command, body: &[u8]) -> Vec<u8> {
         self.send(id, command, body);
         let (answered, body) = self.reply().expect("the port lives");
@@ -193,7 +194,7 @@ impl CrashFixture {
         body
     }
 
-    /// Has the next reply of 16 bytes or more begin on another page of the reply file.
+    /// Fills a page of the reply file, so that the next reply of 16 bytes or more begins on another page.
     fn fill_page(&mut self) {
         let after = 16 + 16;
         let used = self.progress().extent.end % 4096;
@@ -202,7 +203,8 @@ impl CrashFixture {
         assert_eq!(self.progress().extent.end % 4096, 4090);
     }
 
-    /// Checks that the successor sends the one reply to the request, and that the client is in step.
+    /// Replaces the crashed port by its successor. Checks that the successor sends the one reply to the request, and
+    /// that the client can continue.
     fn check_successor(&mut self, id: u16, what: &str) {
         self.world.succeed();
         assert_eq!(self.reply().expect("the successor lives").0, id, "{what}");
@@ -224,7 +226,8 @@ fn window(sizes: [u32; 2], rest: &[u64]) -> Vec<u8> {
     words(&sizes).into_iter().chain(rest).collect()
 }
 
-/// Ends the port at each moment before and after a save while it handles a request. Returns the number of deaths.
+/// Handles a request in a port that crashes, at each moment before and after a save in turn. Returns the number of
+/// crashes.
 fn kill_at_each_moment(command: Command, body: &[u8], prepare: impl Fn(&mut CrashFixture)) -> usize {
     for moment in 0.. {
         let mut scene = CrashFixture::open();
@@ -264,7 +267,7 @@ fn request_is_answered_once_at_any_crash_of_its_port() {
                     scene.fill_page();
                 }
             });
-            // Before and after three notes: the request is handled, it is consumed, the reply is sent.
+            // Before and after three saves: the request is handled, it is consumed, the reply is sent.
             assert!(deaths >= 6, "{command:?}, next page {fills}: {deaths} deaths");
         }
     }

@@ -1,5 +1,5 @@
 //! Tests of the saved PCI configuration on 82576 and AVF ports. A guest's write to configuration space or MSI-X table
-//! is noted for its function alone.
+//! is saved for its function alone.
 
 use super::super::notes::{note_function, note_software};
 use super::*;
@@ -15,7 +15,7 @@ use vfio_user::wire::pci_region::{BAR3, CONFIG};
 const VFS: usize = 7;
 const NOW: Time = Time::from_nanos(1_000_000_000);
 const VF: VfIndex = VfIndex::of_field(5);
-/// Memory and bus master enable of the command register.
+/// Value of the PCI command register with memory and bus master enabled.
 const ENABLED: [u8; 2] = [6, 0];
 
 fn config(family: CardFamily, settings: &str) -> HostConfig {
