@@ -65,7 +65,7 @@ static RUN: LazyLock<u64> = LazyLock::new(|| {
 });
 
 impl EventPosition {
-    /// Returns the position after this process's event with a number.
+    /// Returns the position after the event of this process with this number.
     #[must_use]
     pub fn behind(number: u64) -> Self {
         Self { run: *RUN, number }

@@ -121,7 +121,7 @@ impl CaptureWriter {
 pub(crate) struct CaptureReader {
     receiver: Consumer<u8>,
     missing: Arc<AtomicU64>,
-    /// Number of missing frames that was written to the capture file last.
+    /// Number of missing frames that the capture file has reported so far.
     told: u64,
     /// pcapng interface index of each interface number in the ring.
     interfaces: Vec<(u8, u32)>,

@@ -31,9 +31,9 @@ pub struct ImpairmentConfig {
     pub delay: Duration,
     /// Maximum deviation from the frame delay in either direction.
     pub jitter: Duration,
-    /// Number of frames that are dropped of a million.
+    /// Number of frames of a million that are dropped.
     pub loss: u32,
-    /// Number of frames that skip the delay, of a million.
+    /// Number of frames of a million that skip the delay.
     pub reorder: u32,
     /// Seed of the random generator that decides about loss, jitter and reordering.
     pub seed: u64,

@@ -30,7 +30,7 @@ pub enum ControlClientError {
     /// No host serves the control socket.
     #[error("no softiov host at {path} ({source}); start one with `softiov serve`")]
     Unreachable {
-        /// Path of the control socket without a host.
+        /// Path of the control socket that no host serves.
         path: PathBuf,
         /// Error from the kernel when connecting to the control socket.
         source: io::Error,

@@ -34,7 +34,7 @@ pub enum ProblemKind {
 }
 
 impl ProblemKind {
-    /// All kinds of problems, for tables and tests.
+    /// All kinds of problems of control requests.
     pub const ALL: [Self; 13] = [
         Self::Malformed,
         Self::Unauthorized,

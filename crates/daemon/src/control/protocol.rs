@@ -47,7 +47,7 @@ pub enum ControlRequest {
     PortSet {
         /// Name of the port, such as pf0.
         port: String,
-        /// New settings of the port.
+        /// Changes of the port's settings.
         change: SettingsCommand<PortSettings>,
     },
     /// Reset a port and its VFs. The policy stays.
@@ -64,7 +64,7 @@ pub enum ControlRequest {
     VfSet {
         /// Name of the VF, such as pf0vf3.
         vf: String,
-        /// New settings of the VF.
+        /// Changes of the VF's settings.
         change: SettingsCommand<VfSettings>,
     },
     /// Disconnect a VF's client. The client's virtual machine survives without the VF.

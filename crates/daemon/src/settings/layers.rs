@@ -38,7 +38,7 @@ impl SettingLayers {
         Self { file: settings.leaves(), ..Self::default() }
     }
 
-    /// Returns the settings with the value of the highest source each. A setting without a value stays unset.
+    /// Returns the settings in force: each has the value of its highest source. A setting without a value stays unset.
     ///
     /// # Errors
     /// A name is unknown, or a value has the wrong type.

@@ -35,10 +35,10 @@ const SERVICES: &str = "/etc/services";
 const PROTOCOLS: &str = "/etc/protocols";
 /// Maximum captured bytes of a frame, unless the client sets another number.
 const SNAPLEN: usize = LONGEST;
-/// Minimum value of the captured bytes of a frame: the Ethernet header.
+/// Minimum number of captured bytes of a frame: the Ethernet header.
 const SHORTEST: usize = 14;
 
-/// Function that passes the port's end of a new capture to the port of a name.
+/// Function that passes the port's end of a new capture to the named port.
 pub(crate) type CaptureStarter = Arc<dyn Fn(&str, CaptureWriter) -> Result<(), RequestFailure> + Send + Sync>;
 
 /// Starts packet captures, and limits their number.

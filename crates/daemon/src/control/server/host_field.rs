@@ -36,7 +36,7 @@ fn fault(version: Version, headers: &HeaderMap) -> Option<&'static str> {
     }
 }
 
-/// Returns true if a `Host` header is valid: a host with or without a port, or empty, as clients send it if their URI
+/// Returns true if a `Host` header is a host with or without a port, or empty. Clients send an empty one if their URI
 /// has no host.
 fn is_valid(host: &HeaderValue) -> bool {
     let Ok(text) = host.to_str() else { return false };

@@ -139,7 +139,7 @@ impl PortClients {
         }
     }
 
-    /// Creates the poller of a port, to which its waker belongs.
+    /// Creates the poller of a port, which reports events of `waker`.
     pub(in crate::port) fn poller_of(waker: &host::poll::ThreadWaker) -> io::Result<Poller> {
         let poller = Poller::new()?;
         poller.add(waker, WAKER, PollInterest::READ)?;

@@ -36,7 +36,7 @@ pub(in crate::port) fn lacks_memory(
     (unreachable || slot.private_memory) && card.is_bus_master(slot.function)
 }
 
-/// Returns true if a new bus master writes to private copies of the memory that its VMM shares, as with QEMU's
+/// Returns true if a new bus master writes to private copies of the memory that its VMM shares. QEMU does so with
 /// `share=off` on a memory backend with a file. The card would read only zeros.
 fn is_private(memory: &DmaTable) -> bool {
     memory.mapped_bytes() >= JUDGED && memory.is_blank()

@@ -22,7 +22,7 @@ pub(in crate::port) enum SavedStateTrust {
     Nothing,
     Everything,
     Notes,
-    /// The sockets of the previous process's clients are used only to disconnect the clients.
+    /// Only the sockets of the previous process's clients are used, and only to disconnect these clients.
     Clients,
 }
 

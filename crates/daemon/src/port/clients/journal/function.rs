@@ -257,7 +257,7 @@ impl FunctionJournal {
         }
     }
 
-    /// Returns the DMA window in an entry of the journal, if it is valid. An entry without a step has the number 0.
+    /// Returns the DMA window in an entry of the journal, if it is valid. Step 0 in an entry means no step.
     fn window(&self, place: u64) -> Option<SavedDmaWindow> {
         let [added, removed, iova, size, offset, file, permissions] =
             words(&self.memory, self.window_at(place));

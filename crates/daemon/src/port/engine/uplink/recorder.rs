@@ -24,7 +24,7 @@ use std::time::Duration;
 const RING: usize = 4 << 20;
 /// Maximum bytes of a recorded packet, which may be one before segmentation.
 const LONGEST: usize = 1 << 17;
-/// Bytes of blocks after which the recording thread writes to the file.
+/// Bytes of blocks that the recording thread collects before it writes them to the file.
 const BATCH: usize = 1 << 18;
 /// Longest sleep of the recording thread without a wake-up.
 const NAP: Duration = Duration::from_millis(500);

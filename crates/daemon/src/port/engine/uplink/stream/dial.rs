@@ -172,7 +172,7 @@ struct StreamDialer {
     since: Option<Time>,
     /// Time of the next attempt to connect to the peer.
     due: Time,
-    /// Pause after that attempt, if it fails.
+    /// Pause after the next attempt to connect, if that fails.
     pause: Duration,
     /// Last logged reason why the stream has no peer.
     complaint: Option<String>,
