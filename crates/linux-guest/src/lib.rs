@@ -7,9 +7,9 @@
 //!
 //! ```no_run
 //! # use std::time::Duration;
-//! # use linux_guest::{Assets, KernelSeries, LinuxGuest};
+//! # use linux_guest::{BootFiles, KernelSeries, LinuxGuest};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let assets = Assets::prepare(KernelSeries::Bookworm61)?;
+//! let assets = BootFiles::prepare(KernelSeries::Bookworm61)?;
 //! let guest = LinuxGuest::builder("alice").vf_socket("/run/softiov/pf0vf0/vf.sock").spawn(&assets)?;
 //! guest.wait_ready(Duration::from_secs(60))?;
 //! let addresses = guest.run("ip -j addr", Duration::from_secs(10))?;

@@ -158,6 +158,9 @@ impl Deref for VfStatus {
 
 /// Requests of a VF to the PF, since the host started.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+// Saved states keep the names of `#[serde(rename)]`; the schema of the API has those of `#[schemars(rename)]`.
+#[serde(rename = "Mailbox")]
+#[schemars(rename = "VfMailboxStatus")]
 pub struct VfMailboxStatus {
     /// Requests by subject; subjects without requests are left out.
     pub requests: BTreeMap<String, u64>,
@@ -216,6 +219,8 @@ pub struct ConnectedVmm {
 
 /// Frames of one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename = "Traffic")]
+#[schemars(rename = "TrafficCounts")]
 pub struct TrafficCounts {
     /// Frames.
     pub packets: u64,
@@ -240,6 +245,8 @@ pub struct PacketBufferStatus {
 
 /// Dropped frames, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename = "Drops")]
+#[schemars(rename = "DropCounts")]
 pub struct DropCounts {
     /// The guest had posted too few receive descriptors.
     pub rx_no_descriptors: u64,
@@ -264,6 +271,8 @@ pub struct DropCounts {
 /// Messages and interrupts between card and VMM for this VF, since the host started. Each may cost the guest an exit,
 /// and SR-IOV exists to avoid them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename = "Interventions")]
+#[schemars(rename = "VmmInterventions")]
 pub struct VmmInterventions {
     /// Register reads: the guest waits for each.
     pub reads: u64,
