@@ -2,13 +2,14 @@
 //! memory, frames, interrupts and counters as a card that sends each frame alone.
 
 use crate::built::tcp4;
+use crate::offloads::{segments, with_checksums};
 use crate::world::{CardFixture, mac};
 use avf::control::{
     CardControl, CardOrder, QueueInterruptCause, RssHashFunction, RxQueueContext, TxQueueContext,
     VlanTagHandling,
 };
 use avf::descriptor::rx::{self, RxDescriptorFormat};
-use avf::descriptor::tx::{TxContextDescriptor, TxDataDescriptor, TxIpHeader, TxL4Checksum};
+use avf::descriptor::tx::{TxDataDescriptor, TxIpHeader, TxL4Checksum};
 use avf::ids::{HASH_KEY, LOOKUP_TABLE};
 use avf::register as r;
 use pcie::Function;
@@ -208,14 +209,7 @@ impl DriverlessFixture {
         let place = SENT + 0x2000 * u64::from(flags % 16);
         self.store(vf, place, bytes);
         let length = bytes.len() as u16;
-        let sums = TxDataDescriptor {
-            ip: TxIpHeader::V4Checksum,
-            l4: TxL4Checksum::Tcp,
-            mac_length: 14,
-            ip_length: 20,
-            l4_length: 20,
-            ..TxDataDescriptor::default()
-        };
+        let sums = with_checksums(TxL4Checksum::Tcp, TxDataDescriptor::default());
         let asked = if flags & 0x30 == 0x30 { sums } else { TxDataDescriptor::default() };
         let tag = (flags & 0xc0 == 0xc0).then_some(7);
         let data = TxDataDescriptor { address: place, length, end_of_packet: true, tag, ..asked };
@@ -256,9 +250,7 @@ impl DriverlessFixture {
     /// bytes.
     fn send_large(&mut self, (vf, queue): (u8, u8), whole: TxDataDescriptor, piece: u16) {
         let payload = u32::from(whole.length) - 54;
-        let context =
-            TxContextDescriptor { segment: true, mss: 600, payload, ..TxContextDescriptor::default() };
-        self.put(vf, queue, &context.emit());
+        self.put(vf, queue, &segments(payload, 600).emit());
         let mut left = whole.length;
         while left > 0 {
             let (at, length) = (whole.length - left, left.min(piece));

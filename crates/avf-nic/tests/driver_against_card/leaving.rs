@@ -1,10 +1,10 @@
 //! Packets that a VF sends: their cost in a visit's frame budget, segmented or not, and the VF's transmit rate.
 
 use crate::built::{pseudo, tcp4, tcp6, udp6};
-use crate::offloads::{SUMS, all_of, away, cut, ring_of, two};
+use crate::offloads::{SUMS, all_of, away, cut, ring_of, segments, two, with_checksums};
 use crate::world::CardFixture;
 use avf::control::CardControl;
-use avf::descriptor::tx::{TxContextDescriptor, TxDataDescriptor, TxIpHeader, TxL4Checksum};
+use avf::descriptor::tx::TxL4Checksum;
 use core::time::Duration;
 use offload::uncut;
 use plane::UplinkWire;
@@ -114,16 +114,8 @@ fn packet_without_pseudo_header_sum_is_segmented_by_the_card() {
     let (mut packet, data) = away(tcp4(&[7; 3_000]));
     let seed = pseudo(&packet, false, 6, 1).to_be_bytes();
     packet[50..52].copy_from_slice(&seed);
-    let data = TxDataDescriptor {
-        ip: TxIpHeader::V4Checksum,
-        l4: TxL4Checksum::Tcp,
-        mac_length: 14,
-        ip_length: 20,
-        l4_length: 20,
-        ..data
-    };
-    let context =
-        TxContextDescriptor { segment: true, payload: 3_000, mss: 1_000, ..TxContextDescriptor::default() };
+    let data = with_checksums(TxL4Checksum::Tcp, data);
+    let context = segments(3_000, 1_000);
     let (_, left) = ring_of(&[context.emit(), data.emit()], &packet);
     assert_eq!(left.len(), 3, "the card segments it");
 }

@@ -243,6 +243,17 @@ pub(crate) fn away(mut packet: Vec<u8>) -> (Vec<u8>, TxDataDescriptor) {
     (packet, data)
 }
 
+/// Requests the checksums of IPv4 and of a transport protocol, and describes headers without options.
+pub(crate) fn with_checksums(l4: TxL4Checksum, data: TxDataDescriptor) -> TxDataDescriptor {
+    let l4_length = if l4 == TxL4Checksum::Udp { 8 } else { 20 };
+    TxDataDescriptor { ip: TxIpHeader::V4Checksum, l4, mac_length: 14, ip_length: 20, l4_length, ..data }
+}
+
+/// Requests segments of `mss` bytes of a packet's `payload` bytes.
+pub(crate) fn segments(payload: u32, mss: u16) -> TxContextDescriptor {
+    TxContextDescriptor { segment: true, payload, mss, ..TxContextDescriptor::default() }
+}
+
 #[test]
 fn vlan_tag_in_context_and_data_descriptor_is_malformed() {
     let (packet, data) = away(udp4(&[1; 30]));
@@ -277,16 +288,8 @@ fn udp_packet_is_segmented_into_datagrams() {
     let (mut packet, data) = away(udp4(&[7; 2_500]));
     let seed = pseudo(&packet, false, 17, 0).to_be_bytes();
     packet[40..42].copy_from_slice(&seed);
-    let data = TxDataDescriptor {
-        ip: TxIpHeader::V4Checksum,
-        l4: TxL4Checksum::Udp,
-        mac_length: 14,
-        ip_length: 20,
-        l4_length: 8,
-        ..data
-    };
-    let context =
-        TxContextDescriptor { segment: true, payload: 2_500, mss: 1_000, ..TxContextDescriptor::default() };
+    let data = with_checksums(TxL4Checksum::Udp, data);
+    let context = segments(2_500, 1_000);
     let (_, left) = ring_of(&[context.emit(), data.emit()], &packet);
     for (datagram, payload) in left.iter().zip([1_000, 1_000, 500]) {
         let headers = FrameHeaders::parse(datagram);
@@ -302,16 +305,8 @@ fn udp_packet_is_segmented_into_datagrams() {
 #[test]
 fn malformed_offload_requests_are_dropped_and_counted() {
     let (packet, data) = away(tcp4(&[7; 3_000]));
-    let data = TxDataDescriptor {
-        ip: TxIpHeader::V4Checksum,
-        l4: TxL4Checksum::Tcp,
-        mac_length: 14,
-        ip_length: 20,
-        l4_length: 20,
-        ..data
-    };
-    let context =
-        TxContextDescriptor { segment: true, payload: 3_000, mss: 1_000, ..TxContextDescriptor::default() };
+    let data = with_checksums(TxL4Checksum::Tcp, data);
+    let context = segments(3_000, 1_000);
     let good = TxDataDescriptor { length: 60, ip: TxIpHeader::None, l4: TxL4Checksum::None, ..data };
     let cases = [
         ("an MSS below 64", TxContextDescriptor { mss: 63, ..context }, data),
