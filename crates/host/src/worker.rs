@@ -45,7 +45,7 @@ impl BlockingWorker {
     /// Starts a worker thread as [`BlockingWorker::start`] does; the thread gives up the rights in `prepared` first.
     ///
     /// # Errors
-    /// As [`PreparedSandbox::spawn`].
+    /// Returns the errors of [`PreparedSandbox::spawn`].
     pub fn start_confined(name: &str, prepared: &PreparedSandbox) -> Result<Self, SandboxError> {
         let (worker, body) = Self::new();
         prepared.spawn(cut(name), body)?;
@@ -56,7 +56,7 @@ impl BlockingWorker {
     /// a guest may be waiting for all of them.
     ///
     /// # Errors
-    /// As [`PreparedSandbox::spawn`].
+    /// Returns the errors of [`PreparedSandbox::spawn`].
     pub fn start_all_confined(
         names: &[String],
         prepared: &PreparedSandbox,

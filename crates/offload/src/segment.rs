@@ -165,7 +165,7 @@ impl SegmentationState {
     /// the number of bytes behind them.
     ///
     /// # Errors
-    /// As for [`Segmenter::new`].
+    /// Returns the errors of [`Segmenter::new`].
     pub fn new(
         packet: &[u8],
         payload: usize,

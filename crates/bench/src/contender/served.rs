@@ -42,7 +42,7 @@ impl ServedHost {
     /// Starts a host and `guests` guests, 2 to 7, and stops the host until its slice.
     ///
     /// # Errors
-    /// Those of [`ServedHost::start`].
+    /// Returns the errors of [`ServedHost::start`].
     pub fn with_guests(
         options: &BenchmarkOptions,
         card: CardVariant,

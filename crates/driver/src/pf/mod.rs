@@ -187,7 +187,7 @@ impl Pf {
     /// for its acknowledgement, which makes it reset.
     ///
     /// # Errors
-    /// As [`Pf::probe`].
+    /// Returns the errors of [`Pf::probe`].
     pub fn reset<H: Hal>(&mut self, hal: &mut H) -> Result<(), PfError> {
         for state in &mut self.vfs {
             // The notice must not have CTS: VFs would treat the link as up.

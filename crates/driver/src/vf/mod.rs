@@ -201,7 +201,7 @@ impl Vf {
     /// serves both, since a PF driver may still be handling it.
     ///
     /// # Errors
-    /// As [`Vf::probe`] and [`Vf::start`].
+    /// Returns the errors of [`Vf::probe`] and [`Vf::start`].
     pub fn restart<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), VfError> {
         self.stop(hal);
         self.introduce(hal)?;

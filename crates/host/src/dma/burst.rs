@@ -131,7 +131,7 @@ impl DmaTable {
     /// Writes descriptors of a ring as [`DmaTable::write_descriptors`] does, by the ring's hint.
     ///
     /// # Errors
-    /// As for [`DmaTable::write_descriptors`].
+    /// Returns the errors of [`DmaTable::write_descriptors`].
     pub fn write_descriptors_by(
         &self,
         hint: &mut u32,

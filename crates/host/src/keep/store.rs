@@ -81,7 +81,7 @@ impl KeeperConnection {
     /// Asks the keeper to close the descriptor stored under a name.
     ///
     /// # Errors
-    /// As [`KeeperConnection::keep`].
+    /// Returns the errors of [`KeeperConnection::keep`].
     pub fn forget(&self, name: &str) -> io::Result<()> {
         message::send(&self.socket, &format!("FDSTOREREMOVE=1\nFDNAME={name}"), None)
     }
@@ -89,7 +89,7 @@ impl KeeperConnection {
     /// Asks the keeper to start the replacement of this process. Returns the channel to the successor.
     ///
     /// # Errors
-    /// As [`KeeperConnection::keep`].
+    /// Returns the errors of [`KeeperConnection::keep`].
     pub fn succeed(&self) -> io::Result<HandOverChannel> {
         let (ours, theirs) = heritage::pair()?;
         message::send(&self.socket, SUCCEED, Some(theirs.as_fd()))?;
@@ -99,7 +99,7 @@ impl KeeperConnection {
     /// Asks the keeper to end the replacement that it started last.
     ///
     /// # Errors
-    /// As [`KeeperConnection::keep`].
+    /// Returns the errors of [`KeeperConnection::keep`].
     pub fn abandon(&self) -> io::Result<()> {
         message::send(&self.socket, ABANDON, None)
     }
@@ -107,7 +107,7 @@ impl KeeperConnection {
     /// Reports the state of this process to the keeper: `READY=1`, `STOPPING=1`, `MAINPID=`, `STATUS=`.
     ///
     /// # Errors
-    /// As [`KeeperConnection::keep`].
+    /// Returns the errors of [`KeeperConnection::keep`].
     pub fn say(&self, text: &str) -> io::Result<()> {
         message::send(&self.socket, text, None)
     }

@@ -41,7 +41,7 @@ pub(super) unsafe fn out_of_guest(source: *const u8, buffer: &mut [u8]) {
 /// saves no registers.
 ///
 /// # Safety
-/// As for [`out_of_guest`].
+/// The conditions of [`out_of_guest`] apply.
 #[inline(never)]
 unsafe fn any_out_of_guest(source: *const u8, buffer: &mut [u8]) {
     let (length, target) = (buffer.len(), buffer.as_mut_ptr());
@@ -82,7 +82,7 @@ pub(super) unsafe fn into_guest(bytes: &[u8], target: *mut u8) {
 /// Copies any number of bytes into guest memory. A separate function, as [`any_out_of_guest`].
 ///
 /// # Safety
-/// As for [`into_guest`].
+/// The conditions of [`into_guest`] apply.
 #[inline(never)]
 unsafe fn any_into_guest(bytes: &[u8], target: *mut u8) {
     let words = bytes.len() <= ORDERED_LIMIT && bytes.len().is_multiple_of(WORD);

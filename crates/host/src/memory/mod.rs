@@ -155,7 +155,7 @@ impl MappedFile {
     /// mapped byte as well.
     ///
     /// # Errors
-    /// As for [`Self::map`]: the range must be inside the file.
+    /// Returns the errors of [`Self::map`]: the range must be inside the file.
     pub(crate) fn map_around(
         fd: BorrowedFd<'_>,
         (offset, len): (u64, u64),
@@ -279,7 +279,7 @@ impl MappedFile {
     /// Loads consecutive dwords of the mapping, each as [`Self::load_dword`] does, the last first.
     ///
     /// # Errors
-    /// As for [`Self::load_dword`]; then no dword is loaded.
+    /// Returns the errors of [`Self::load_dword`]; then no dword is loaded.
     #[inline]
     pub fn load_dwords(&self, offset: u64, into: &mut [u32]) -> Result<(), MemoryAccessError> {
         let first = self.view.at(offset, size_of_val(into))?.cast::<AtomicU32>();
@@ -297,7 +297,7 @@ impl MappedFile {
     /// Stores a dword into the mapping in one access. A reader that sees the dword also sees all earlier stores.
     ///
     /// # Errors
-    /// As for [`Self::load_dword`], and [`MemoryAccessError::ReadOnly`].
+    /// Returns the errors of [`Self::load_dword`], and [`MemoryAccessError::ReadOnly`].
     #[inline]
     pub fn store_dword(&self, offset: u64, value: u32) -> Result<(), MemoryAccessError> {
         self.writable_dword(offset)?.store(value, Ordering::Release);
@@ -307,7 +307,7 @@ impl MappedFile {
     /// Replaces a dword of the mapping if it is `old`. Returns true if it was replaced.
     ///
     /// # Errors
-    /// As for [`Self::store_dword`].
+    /// Returns the errors of [`Self::store_dword`].
     #[inline]
     pub fn replace_dword(&self, offset: u64, old: u32, new: u32) -> Result<bool, MemoryAccessError> {
         let dword = self.writable_dword(offset)?;

@@ -232,7 +232,7 @@ impl ReplyLog {
     /// bytes again.
     ///
     /// # Errors
-    /// As for [`Self::send`].
+    /// Returns the errors of [`Self::send`].
     pub fn send_with(
         &mut self,
         stream: &StreamSocket,

@@ -120,7 +120,7 @@ impl StreamSocket {
     /// peek holds such a part whole.
     ///
     /// # Errors
-    /// As [`StreamSocket::recv`].
+    /// Returns the errors of [`StreamSocket::recv`].
     pub fn peek(&self, buffer: &mut [u8], fds: &mut ReceivedFds) -> io::Result<SocketReceived> {
         let received = self.receive(buffer, fds, RecvFlags::PEEK)?;
         let room = buffer.len();

@@ -299,7 +299,7 @@ impl Tap {
     /// it.
     ///
     /// # Errors
-    /// As [`Tap::send`]; `InvalidInput` too if the header contradicts the frame.
+    /// Returns the errors of [`Tap::send`]; `InvalidInput` too if the header contradicts the frame.
     pub fn send_with(&self, header: &VnetHeader, frame: &[u8]) -> io::Result<TapSent> {
         let header = header.emit();
         let header = if self.headers { &header[..] } else { &[] };

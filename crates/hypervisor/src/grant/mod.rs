@@ -195,7 +195,7 @@ impl GrantTables {
     /// Copies bytes of a granted page into memory of `by`.
     ///
     /// # Errors
-    /// As for [`GrantTables::copy_to`], without [`GrantError::ReadOnly`].
+    /// Returns the errors of [`GrantTables::copy_to`], without [`GrantError::ReadOnly`].
     pub fn copy_from(&self, by: DomainId, from: GrantAddress, into: &mut [u8]) -> Result<(), GrantError> {
         let range = range(from.offset, into.len())?;
         let table = self.table(from.owner)?;
@@ -207,7 +207,7 @@ impl GrantTables {
     /// Copies from one granted page to another, both granted to `by`.
     ///
     /// # Errors
-    /// As for [`GrantTables::copy_to`].
+    /// Returns the errors of [`GrantTables::copy_to`].
     pub fn copy(
         &mut self,
         by: DomainId,

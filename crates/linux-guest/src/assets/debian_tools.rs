@@ -22,7 +22,7 @@ const APPARMOR: DebianTool = DebianTool { package: "apparmor", program: "sbin/ap
 ///
 /// # Errors
 ///
-/// Those of [`BootFiles::prepare`](super::BootFiles::prepare).
+/// Returns the errors of [`BootFiles::prepare`](super::BootFiles::prepare).
 pub fn tshark() -> Result<Command> {
     let part = unpacked(&TSHARK)?;
     let mut command = libraries::command(&part, TSHARK.program);
@@ -35,7 +35,7 @@ pub fn tshark() -> Result<Command> {
 ///
 /// # Errors
 ///
-/// Those of [`BootFiles::prepare`](super::BootFiles::prepare).
+/// Returns the errors of [`BootFiles::prepare`](super::BootFiles::prepare).
 pub fn apparmor_parser() -> Result<Command> {
     let part = unpacked(&APPARMOR)?;
     let mut command = libraries::command(&part, APPARMOR.program);

@@ -38,7 +38,7 @@ impl HostDpdk {
     ///
     /// # Errors
     ///
-    /// Those of [`BootFiles::prepare`](super::BootFiles::prepare).
+    /// Returns the errors of [`BootFiles::prepare`](super::BootFiles::prepare).
     pub fn prepare() -> Result<Self> {
         let mut builder = AssetBuilder::open()?;
         let libraries = [&DRIVER_PACKAGES[..], &open_vswitch::LIBRARY_PACKAGES].concat();

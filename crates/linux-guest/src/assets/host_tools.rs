@@ -18,7 +18,7 @@ impl HostTools {
     ///
     /// # Errors
     ///
-    /// Those of [`BootFiles::prepare`](super::BootFiles::prepare).
+    /// Returns the errors of [`BootFiles::prepare`](super::BootFiles::prepare).
     pub fn prepare() -> Result<Self> {
         let mut builder = AssetBuilder::open()?;
         let tools = tools::prepare(&mut builder)?;

@@ -140,7 +140,7 @@ impl BootFiles {
     ///
     /// # Errors
     ///
-    /// Those of [`prepare`](Self::prepare).
+    /// Returns the errors of [`prepare`](Self::prepare).
     pub fn with_dpdk(mut self, series: DpdkSeries) -> Result<Self> {
         let mut builder = AssetBuilder::open()?;
         self.initramfs = dpdk::prepare(&mut builder, series, &self.initramfs)?;
@@ -166,7 +166,7 @@ impl BootFiles {
     ///
     /// # Errors
     ///
-    /// Those of [`prepare`](Self::prepare).
+    /// Returns the errors of [`prepare`](Self::prepare).
     pub fn ipxe(&self) -> Result<PathBuf> {
         let mut builder = AssetBuilder::open()?;
         let image = ipxe::prepare(&mut builder)?;

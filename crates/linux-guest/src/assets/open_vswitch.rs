@@ -28,7 +28,7 @@ impl OpenVSwitch {
     ///
     /// # Errors
     ///
-    /// Those of [`BootFiles::prepare`](super::BootFiles::prepare).
+    /// Returns the errors of [`BootFiles::prepare`](super::BootFiles::prepare).
     pub fn prepare() -> Result<Self> {
         let mut builder = AssetBuilder::open()?;
         let recipe = format!("1 bookworm {PACKAGES:?} {LIBRARY_PACKAGES:?}");

@@ -22,7 +22,7 @@ pub struct Prometheus {
 ///
 /// # Errors
 ///
-/// Those of [`BootFiles::prepare`](super::BootFiles::prepare).
+/// Returns the errors of [`BootFiles::prepare`](super::BootFiles::prepare).
 pub fn prometheus() -> Result<Prometheus> {
     let mut builder = AssetBuilder::open()?;
     let part = builder.cache.part("prometheus", &format!("1 bookworm {PACKAGE} {FOLDER}"));

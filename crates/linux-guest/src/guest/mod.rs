@@ -188,7 +188,7 @@ impl LinuxGuest {
     ///
     /// # Errors
     ///
-    /// Those of [`run`](Self::run), and a status other than zero.
+    /// Returns the errors of [`run`](Self::run), and a status other than zero.
     pub fn check(&self, script: &str, timeout: Duration) -> Result<String> {
         let output = self.run(script, timeout)?;
         if output.success() {
@@ -214,7 +214,7 @@ impl LinuxGuest {
     ///
     /// # Errors
     ///
-    /// Those of [`run`](Self::run).
+    /// Returns the errors of [`run`](Self::run).
     pub fn wait(&self, running: &BackgroundScript, timeout: Duration) -> Result<GuestCommandOutput> {
         let output = self.channel.wait(running.job, timeout);
         output.map_err(|lost| self.lost(lost, "a command in the background", timeout))

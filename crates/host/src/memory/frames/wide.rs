@@ -54,7 +54,7 @@ pub(super) unsafe fn copy_and_sum(from: *const u8, to: *mut u8, length: usize) -
 /// Copies whole blocks of a payload by portable code, and returns their sum.
 ///
 /// # Safety
-/// As for [`copy_and_sum`], of `blocks` blocks.
+/// The conditions of [`copy_and_sum`] apply, of `blocks` blocks.
 unsafe fn copy_blocks(from: *const u8, to: *mut u8, blocks: usize) -> u64 {
     let mut sum = 0;
     for at in (0..blocks).map(|block| block * BLOCK) {
@@ -91,7 +91,7 @@ mod avx2 {
     /// Copies the first `N` bytes of frames by AVX2 registers.
     ///
     /// # Safety
-    /// As for [`super::copy_heads`]; the processor must have AVX2.
+    /// The conditions of [`super::copy_heads`] apply; the processor must have AVX2.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn copy_heads<const N: usize>(pairs: impl Iterator<Item = (*const u8, *mut u8)>) {
         for (from, to) in pairs {
@@ -103,7 +103,7 @@ mod avx2 {
     /// Copies whole blocks of a payload by AVX2 registers, and returns their sum.
     ///
     /// # Safety
-    /// As for [`super::copy_blocks`]; the processor must have AVX2.
+    /// The conditions of [`super::copy_blocks`] apply; the processor must have AVX2.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn copy_blocks(from: *const u8, to: *mut u8, blocks: usize) -> u64 {
         let mut sums = [_mm256_setzero_si256(); 2];
