@@ -24,8 +24,9 @@ const DRAIN: Duration = Duration::from_secs(1);
 const DRAINED: Duration = Duration::from_millis(200);
 /// Number of pending closes of a client's descriptors at which the port stops reading from the client.
 const MOST_CLOSING: usize = 256;
-/// Interval at which half-closed sockets are drained, and the maximum number of receives per socket each time.
+/// Interval at which half-closed sockets are drained.
 const DRAIN_EVERY: Duration = Duration::from_millis(10);
+/// Maximum number of receives that drain a half-closed socket at one time.
 const DRAIN_RECEIVES: usize = 64;
 
 /// Deadlines of a client that is being disconnected and still served.
