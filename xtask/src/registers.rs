@@ -1,4 +1,5 @@
-//! Generates `docs/REGISTERS.md`, the register table of the 82576 for people who write drivers, from the table that the card runs on.
+//! Generates `docs/REGISTERS.md`, the register table of the 82576 for people who write drivers, from the table that the
+//! card runs on.
 
 use std::fmt::Write as _;
 use std::fs;

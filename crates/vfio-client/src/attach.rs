@@ -31,8 +31,8 @@ const MAX_CAPABILITIES: usize = 48;
 const REGION_INFO: u32 = 256;
 
 impl VfioUserHal {
-    /// Attaches to the VF behind `socket`: shares `memory` bytes (a multiple of 4,096) with the card, resets and enables the
-    /// VF, and assigns an eventfd to each vector.
+    /// Attaches to the VF behind `socket`: shares `memory` bytes (a multiple of 4,096) with the card, resets and
+    /// enables the VF, and assigns an eventfd to each vector.
     ///
     /// # Errors
     /// [`VfioUserHalError`].

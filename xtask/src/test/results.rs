@@ -105,7 +105,8 @@ fn count(counts: &str, of: &str) -> usize {
     number.unwrap_or(0)
 }
 
-/// Returns the text after `SKIPPED:` at the beginning of a line, or after the name of a test whose output is not captured.
+/// Returns the text after `SKIPPED:` at the beginning of a line, or after the name of a test whose output is not
+/// captured.
 fn skipped(line: &str) -> Option<&str> {
     let (before, skipped) = line.split_once("SKIPPED: ")?;
     (before.is_empty() || before.starts_with("test ") && before.ends_with("... ")).then_some(skipped.trim())

@@ -1,5 +1,5 @@
-//! Checks the pages that lead through the code: ARCHITECTURE.md lists every crate, and the source files that it and CONTRIBUTING.md
-//! name exist. Readers judge the rest.
+//! Checks the pages that lead through the code: ARCHITECTURE.md lists every crate, and the source files that it and
+//! CONTRIBUTING.md name exist. Readers judge the rest.
 
 use super::finding::TidyFinding;
 use super::source::TrackedFile;

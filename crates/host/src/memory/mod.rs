@@ -188,8 +188,8 @@ impl MappedFile {
         };
         // SAFETY: `lead` is smaller than the span (`source::check`), which is mapped and not null.
         let base = unsafe { NonNull::new_unchecked(start.cast::<u8>().add(extent.lead)) };
-        // SAFETY: `visible` bytes behind `lead` are inside the span, which stays mapped until `drop`, and is mapped for writing if
-        // that is asked for.
+        // SAFETY: `visible` bytes behind `lead` are inside the span, which stays mapped until `drop`, and is mapped for
+        // writing if that is asked for.
         let view =
             unsafe { MemoryView::new(base, extent.visible, protection == MemoryProtection::ReadWrite) };
         Ok(Self { view, span, registration, page: extent.page })
@@ -287,8 +287,8 @@ impl MappedFile {
             return Err(MemoryAccessError::OutOfRange { offset, len: size_of_val(into) });
         }
         for (at, value) in into.iter_mut().enumerate().rev() {
-            // SAFETY: `at` checked that as many bytes as `into` has are mapped there, for as long as `self` lives, and they are
-            // aligned. The rest is as in `dword`.
+            // SAFETY: `at` checked that as many bytes as `into` has are mapped there, for as long as `self` lives, and
+            // they are aligned. The rest is as in `dword`.
             *value = unsafe { first.add(at).as_ref() }.load(Ordering::Acquire);
         }
         Ok(())

@@ -19,8 +19,8 @@ pub(crate) struct MemoryView {
     writable: bool,
 }
 
-// SAFETY: a mapping belongs to the process, not to a thread; `base` is only used for the copies below, which tolerate any
-// concurrent writer, since the guest is one.
+// SAFETY: a mapping belongs to the process, not to a thread; `base` is only used for the copies below, which tolerate
+// any concurrent writer, since the guest is one.
 unsafe impl Send for MemoryView {}
 // SAFETY: as above; every access through `&self` tolerates concurrent access.
 unsafe impl Sync for MemoryView {}
@@ -79,7 +79,8 @@ impl MemoryView {
         if !source.cast::<u64>().is_aligned() || !matches!(size, copy::SHORT | copy::LONG) {
             return Err(MemoryAccessError::OutOfRange { offset, len });
         }
-        // SAFETY: `at_writable` checked that as many descriptors of `size` bytes as `into` has elements are mapped for writing; they are aligned.
+        // SAFETY: `at_writable` checked that as many descriptors of `size` bytes as `into` has elements are mapped for
+        // writing; they are aligned.
         Ok(unsafe { copy::completed_out_of_guest(source.as_ptr(), size, into) })
     }
 

@@ -51,7 +51,8 @@ fn of(pid: i32) -> Result<ProcessResources> {
     })
 }
 
-/// Returns the kind of a descriptor's target, without the number that makes it unique: `socket:`, `anon_inode:[eventfd]`.
+/// Returns the kind of a descriptor's target, without the number that makes it unique: `socket:`,
+/// `anon_inode:[eventfd]`.
 fn kind(target: &Path) -> String {
     let text = target.to_string_lossy();
     text.split_once(":[")

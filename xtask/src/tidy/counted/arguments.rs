@@ -40,7 +40,8 @@ fn function(tokens: &[TokenTree]) -> Option<(String, usize)> {
     None
 }
 
-/// Counts arguments by the colons behind their names. Colons of paths come in pairs, and `self` has none or is not counted.
+/// Counts arguments by the colons behind their names. Colons of paths come in pairs, and `self` has none or is not
+/// counted.
 fn arguments(list: &[TokenTree]) -> usize {
     let colon = |at: usize| is_punct(list.get(at), ':');
     let pairs = |at: usize| colon(at + 1) || (at > 0 && colon(at - 1));

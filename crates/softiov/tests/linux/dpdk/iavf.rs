@@ -79,8 +79,8 @@ fn exchange(world: &LinuxTestbed, guest: &ScenarioGuest, slot: PciSlot) -> Resul
     let [.., spread, gathered] = testpmd::stops(&said)[..] else { bail!("it was not stopped: {said}") };
     let [spread, gathered] = [spread, gathered].map(received);
     ensure!(spread.iter().all(|packets| *packets > 0), "the queues received {spread:?}: {said}");
-    // ARP has no hash and stays in queue 0. The kernel probes its neighbours five seconds after the last ping, so how many probes
-    // there are depends on the machine's speed.
+    // ARP has no hash and stays in queue 0. The kernel probes its neighbours five seconds after the last ping, so how
+    // many probes there are depends on the machine's speed.
     ensure!(
         gathered[1] >= PINGS,
         "a table of queue 1, and of {PINGS} pings they received {gathered:?}: {said}"
