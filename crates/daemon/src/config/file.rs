@@ -1,5 +1,5 @@
-//! Keys of the configuration file as they are parsed, before checks. The settings of ports and VFs are declared once
-//! for all their uses (`settings`).
+//! Keys of the configuration file, as the parser reads them and before checks. The settings of ports and VFs are
+//! declared once for all their uses (`settings`).
 
 use super::access::{AccessConfigKeys, ControlConfigKeys};
 use super::confine::SandboxConfigKeys;
@@ -60,7 +60,8 @@ pub struct PortConfigKeys {
     pub impair: Option<ImpairmentConfigKeys>,
     /// File to record the uplink's frames to, as pcapng. Default: none.
     pub record: Option<PathBuf>,
-    /// Link of the port: "uplink", the uplink's, or "up" always. Default: uplink. A port without an uplink is up.
+    /// Rule for the port's link: "uplink" for the link of the uplink, or "up" for a link that is always up. Default:
+    /// uplink. A port without an uplink always has a link.
     #[serde(default)]
     pub link: PortLinkRule,
     /// Policy for frames that a guest sends to 01:80:c2:00:00:00 to 0f (LLDP, LACP, EAPOL, spanning tree): "drop", or
@@ -100,20 +101,20 @@ pub struct PortConfigKeys {
     pub vf: Vec<VfConfigKeys>,
 }
 
-/// Card family of a port.
+/// Card family of a port, which decides the guests' driver.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum CardFamily {
-    /// Intel 82576 Gigabit Ethernet controller.
+    /// Intel 82576 Gigabit Ethernet controller, with 8 VFs; guests use the driver igbvf.
     #[default]
     #[serde(rename = "82576")]
     I82576,
-    /// Intel Adaptive Virtual Function.
+    /// Intel Adaptive Virtual Function (AVF), with 64 VFs; guests use the driver iavf.
     #[serde(rename = "avf")]
     Avf,
 }
 
 impl CardFamily {
-    /// Returns the name in the configuration.
+    /// Returns the family's name in the configuration.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -122,7 +123,7 @@ impl CardFamily {
         }
     }
 
-    /// Returns the family's limits.
+    /// Returns the limits that the family sets for policies of its ports and VFs.
     #[must_use]
     pub const fn limits(self) -> &'static FamilyLimits {
         match self {
@@ -131,7 +132,7 @@ impl CardFamily {
         }
     }
 
-    /// Returns the name of Linux's VF driver.
+    /// Returns the name of Linux's driver for VFs of this family.
     #[must_use]
     pub const fn vf_driver(self) -> &'static str {
         match self {
@@ -140,7 +141,7 @@ impl CardFamily {
         }
     }
 
-    /// Returns the name of Linux's PF driver.
+    /// Returns the name of Linux's driver for PFs of this family.
     #[must_use]
     pub const fn pf_driver(self) -> &'static str {
         match self {
@@ -149,7 +150,7 @@ impl CardFamily {
         }
     }
 
-    /// Returns the number of a VF's interrupt vectors.
+    /// Returns the number of interrupt vectors of a VF of this family.
     #[must_use]
     pub const fn vf_vectors(self) -> usize {
         match self {
@@ -240,7 +241,7 @@ impl<'de> Deserialize<'de> for VfConfigKeys {
     }
 }
 
-/// Reads a [`VfConfigKeys`] from a table.
+/// Visitor that reads [`VfConfigKeys`] from a TOML table.
 struct VfKeysVisitor;
 
 impl<'de> Visitor<'de> for VfKeysVisitor {
@@ -286,10 +287,10 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for VfSettingsMap<'_, A> {
     }
 }
 
-/// Deserializes a key of a VF's table. The seed deserializes the first key of a setting.
+/// Deserializer of a key in a VF's table. It passes the first key that is a setting to the contained seed.
 struct VfKeySeed<'a, K>(&'a mut Option<K>);
 
-/// Key in a VF's table: of [`FixedVfKeys`], or of a setting.
+/// Key in a VF's table: of [`FixedVfKeys`] (`Place`), or of a setting.
 enum VfKey<T> {
     Place(String),
     Setting(T),
@@ -307,7 +308,7 @@ impl<'de, K: DeserializeSeed<'de>> Visitor<'de> for VfKeySeed<'_, K> {
     type Value = VfKey<K::Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
+        f.write_str("a key of [[port.vf]]")
     }
 
     fn visit_str<E: Error>(self, key: &str) -> Result<Self::Value, E> {
