@@ -114,7 +114,7 @@ pub enum MemoryAccessError {
 /// Part of a guest's memory file, mapped shared. Dropping a large one may block: leave it to a
 /// [`BlockingWorker`](crate::worker::BlockingWorker).
 pub struct MappedFile {
-    /// Bytes that were requested, inside the mapping `span`: with huge pages the kernel maps more.
+    /// Requested bytes inside the mapping `span`: with huge pages the kernel maps more.
     view: MemoryView,
     span: sigbus::MappingSpan,
     registration: sigbus::MappingRegistration,

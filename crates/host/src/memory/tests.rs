@@ -114,7 +114,7 @@ fn mapping_of_a_range_outside_the_file_is_refused() {
 }
 
 #[test]
-fn descriptor_of_no_memory_is_not_mapped() {
+fn descriptor_other_than_memory_is_not_mapped() {
     let refused = |fd: OwnedFd| MappedFile::map(fd, 0, PAGE, MemoryProtection::ReadOnly).unwrap_err();
     let (pipe, _) = rustix::pipe::pipe().unwrap();
     let (socket, _) =
@@ -151,7 +151,7 @@ fn write_sealed_memfd_is_not_writable() {
 }
 
 #[test]
-fn truncated_memfd_reads_as_zeros_other_memfds_stay_intact() {
+fn truncated_memfd_reads_as_zeros_and_others_stay_intact() {
     let (hostile, honest) = (memfd(64), memfd(1));
     let (victim, neighbour) = (mapped(&hostile, 64), mapped(&honest, 1));
     victim.write(40 * PAGE, &[0xaa; 16]).unwrap();
@@ -216,7 +216,7 @@ fn large_memory_mappings_are_unmapped_whole() {
 }
 
 #[test]
-fn memory_truncated_during_copies_on_many_threads_no_crash() {
+fn truncating_memory_during_copies_does_not_crash() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {

@@ -26,6 +26,8 @@ unsafe impl Send for MemoryView {}
 unsafe impl Sync for MemoryView {}
 
 impl MemoryView {
+    /// Creates a view of `len` mapped bytes from `base` on.
+    ///
     /// # Safety
     /// `len` bytes from `base` on must be mapped for as long as the value lives, for writing too if `writable`.
     pub(super) unsafe fn new(base: NonNull<u8>, len: usize, writable: bool) -> Self {
@@ -149,6 +151,8 @@ pub fn prefetch(bytes: &[u8], writes: bool) {
     unsafe { prefetch_lines(NonNull::from(bytes).cast(), bytes.len().min(PREFETCHED), writes) };
 }
 
+/// Prefetches the cache lines of `length` bytes from `first` on, for writing if `writes`.
+///
 /// # Safety
 /// `length` bytes from `first` on must be mapped.
 #[inline(always)]

@@ -52,7 +52,7 @@ fn private_socket_file_is_removed_with_its_listener() {
 }
 
 #[test]
-fn socket_file_of_a_dead_host_is_replaced_a_used_one_refused() {
+fn socket_file_is_replaced_only_if_its_host_is_dead() {
     let folder = folder();
     let path = folder.path().join("vf0.sock");
     // Like a killed process, the standard library leaves the file.

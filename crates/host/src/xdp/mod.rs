@@ -116,7 +116,7 @@ struct XdpModeFailure {
 /// Interface that AF_XDP sockets and a program are attached to.
 #[derive(Debug)]
 pub struct XdpInterface {
-    /// Dropped before the sockets, so that no frame goes to a closed one.
+    /// BPF program attached to the interface. Dropped before the sockets, so that no frame goes to a closed one.
     _program: XdpProgramLink,
     mode: XdpTransferMode,
     poller: Poller,

@@ -199,7 +199,7 @@ fn each_queue_of_an_interface_has_an_xdp_socket() {
 }
 
 #[test]
-fn unread_xdp_frames_are_counted_too_long_ones_refused() {
+fn unread_xdp_frames_are_counted_and_long_ones_refused() {
     with_a_pair("xdp limits", 1, |program| {
         let left = open(program, &[XdpTransferMode::Native]);
         let mut frames = left.take_frames().unwrap();
