@@ -1,5 +1,5 @@
-//! Tests Cloud Hypervisor's message sequence, byte for byte as its client (the `vfio_user` crate) sends it, and its
-//! limitations. `peer` uses the crate itself.
+//! Tests Cloud Hypervisor's message sequence, byte for byte as its client (the `vfio_user` crate) sends it, and the
+//! client's limitations. `peer` uses the crate itself.
 
 use crate::script::{
     REPLY, ScriptedSession, access, dma_map, dma_unmap, fds, set_irqs, u32_at, version_body, words,
@@ -74,7 +74,7 @@ fn mappable_region_reply_has_a_descriptor() {
 }
 
 #[test]
-fn intx_reports_no_vectors_to_cloud_hypervisor() {
+fn interrupt_pin_is_reported_without_vectors() {
     let mut script = connect();
     assert_eq!(script.ask(7, &words(&[16, 0, 0, 0])), words(&[16, 0, 0, 0]), "INTx 0");
 }

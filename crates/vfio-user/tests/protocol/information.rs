@@ -65,7 +65,7 @@ fn region_request_unknown_or_with_little_room_is_refused() {
 }
 
 #[test]
-fn only_msix_reports_vectors() {
+fn only_the_msix_interrupt_type_has_vectors() {
     let mut script = ScriptedSession::agreed();
     for (index, count) in [(0, 0), (1, 0), (2, 3), (3, 0), (4, 0)] {
         let reply = script.ask(IRQ, &words(&[16, 0, index, 0]));
