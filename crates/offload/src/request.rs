@@ -13,7 +13,7 @@ pub struct OffloadRequest {
     pub mac_length: usize,
     /// Number of bytes of the IP header, options or extensions included.
     pub ip_length: usize,
-    /// Number of bytes of the transport header, options included. It counts only for a packet that is cut.
+    /// Number of bytes of the transport header, options included. It counts only for a packet that is segmented.
     pub l4_length: usize,
     /// True for an IPv4 header, false for IPv6.
     pub ipv4: bool,

@@ -197,7 +197,7 @@ impl<const N: usize> Pacing<N> {
         Time::from_nanos(rate.max(port.debt.crossed))
     }
 
-    /// Begins a visit to a port: lateness beyond the limit is lost.
+    /// Begins a visit to a port's transmit queue: lateness beyond the limit is lost.
     #[inline]
     pub fn visit(&mut self, port: PortIndex, now: Time) {
         let lateness = self.lateness;
@@ -216,7 +216,7 @@ impl<const N: usize> Pacing<N> {
         port.set_waiting(queue, left);
     }
 
-    /// Records that a queue may not send for a reason other than its rate.
+    /// Records that a transmit queue may not send for a reason other than its rate.
     pub fn rest(&mut self, port: PortIndex, queue: u8) {
         self.port_mut(port).set_waiting(queue, false);
     }

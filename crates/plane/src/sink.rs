@@ -1,4 +1,5 @@
-//! The receiving side of a device's ports, and the fate of a frame there. `switch` chooses the ports.
+//! Receiving side of a device's ports: the trait by which the plane delivers a frame, and the frame's fate there.
+//! `switch` chooses the ports.
 
 use crate::PortIndex;
 use crate::frame::Frame;

@@ -1,5 +1,5 @@
-//! The sending side of a device's ports, and the plane's visit to a transmit queue. The queue hands over frames until
-//! its budget is spent or its port's rate stops it. The device chooses the next queue, since it knows which queues are
+//! Sending side of a device's ports, and the plane's visit to a transmit queue. The queue hands over frames until its
+//! budget is spent or its port's rate stops it. The device chooses the next queue, since it knows which queues are
 //! ready.
 
 use crate::PortIndex;
@@ -36,7 +36,7 @@ pub trait FrameSource: FrameSink + Sized {
     fn has_more(&self, sender: TransmitQueueId) -> bool;
 }
 
-/// The plane during a visit to one queue, as its [`FrameSource`] sees it.
+/// Interface to the plane for a [`FrameSource`] while one of its transmit queues is visited.
 pub trait FrameForwarder {
     /// Forwards a finished frame to its receivers. `own` is the device with the sending port.
     fn send<S: FrameSink>(&mut self, own: &mut S, frame: &mut Frame<'_>) -> ForwardResult;
@@ -52,7 +52,7 @@ pub trait FrameForwarder {
         BurstVerdict::ALONE
     }
 
-    /// Returns the number of bytes in the longest frame of a burst that a port takes.
+    /// Returns the length in bytes of the longest frame of a burst that a port accepts.
     fn longest_taken(&self, to: PortIndex, terms: BurstTerms) -> usize {
         let _ = (to, terms);
         0
@@ -82,7 +82,7 @@ pub trait FrameForwarder {
         complete: impl FnOnce(&mut [u8]),
     ) -> Option<bool>;
 
-    /// Returns `true` if the port's rate lets the next frame leave now.
+    /// Returns `true` if the port's transmit rate lets the next frame leave now.
     fn is_due(&self) -> bool;
 
     /// Returns the VLAN tag of a frame that the port sends, given the tag that its descriptor requests.

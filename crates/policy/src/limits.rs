@@ -3,7 +3,7 @@
 
 use core::ops::RangeInclusive;
 
-/// Valid windows of storm control, in milliseconds.
+/// Valid lengths of storm control's counting window, in milliseconds.
 pub const WINDOWS_MS: RangeInclusive<u16> = 1..=1_000;
 
 /// Abilities of a family of cards.

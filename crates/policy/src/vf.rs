@@ -131,7 +131,7 @@ impl VfPolicy {
     }
 }
 
-/// Bounds of a VF's interrupts.
+/// Lowest and highest rate of a VF's interrupts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct InterruptBounds {
     /// Fewest interrupts per second while events are pending, so that a guest does not wait longer; 0 leaves it to the
@@ -178,7 +178,7 @@ mod tests {
     use crate::limits::{FamilyLimits, TOY};
     use crate::{PolicyError, PortVlan, VlanSet};
 
-    /// Abilities of a family for tests that supports neither interrupt bounds nor a switch for RSS.
+    /// Abilities of an imaginary family for tests: it supports neither interrupt bounds nor a switch for RSS.
     const FEW: FamilyLimits = FamilyLimits {
         mtu: 1_496..=9_706,
         frame_overhead: 26,

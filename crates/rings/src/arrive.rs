@@ -1,5 +1,5 @@
-//! Puts frames into receive queues: plain ones after one look at their heads (`deliver`), others after a close look.
-//! Frames from the uplink pass the MAC first. The plane decides who gets a frame; the card has its buffers.
+//! Receives frames: `deliver` takes the fast path for frames whose heads are simple, and has all others parsed as a
+//! whole. Frames from the uplink pass the MAC first. The plane decides who gets a frame; the card has its buffers.
 
 use crate::deliver::deliver_plain;
 use crate::frames::{LONGEST_FRAME, pad};
@@ -12,7 +12,7 @@ use plane::{DeliveryError, DeliveryFlags, FrameOrigin, Plane, PortIndex, UplinkW
 use units::FCS;
 
 /// Puts a frame into a receive queue of a port. Returns the number of bytes put there, check sequence excluded.
-/// `findings` are the results for the port before, if other ports get the frame too.
+/// `findings` are the results of parsing the frame for an earlier port that gets it too.
 ///
 /// # Errors
 /// [`DeliveryError`]: the port's owner sees nothing of the frame.

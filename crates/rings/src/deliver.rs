@@ -1,5 +1,5 @@
-//! Puts plain frames into a receive ring: a run of a burst, straight from the sender's buffers, or one frame in private
-//! memory. The caller delivers a frame that does not fit in another way.
+//! Puts plain frames into a receive ring: several frames of a burst, straight from the sender's buffers, or one frame
+//! in private memory. If a frame does not fit, the caller delivers it in another way.
 
 use crate::card::{BurstCard, PlainReceiver, RunProperties, RxFormat};
 use crate::frames::BurstMemory;
@@ -10,7 +10,7 @@ use pcie::{AnnouncedAccess, Bus, Function, HintedMemory, MemoryHint};
 use plane::frame::Frame;
 use plane::{DeliveryFlags, PortIndex};
 
-/// Number of frames by which a buffer is prefetched before its own frame is copied.
+/// Prefetch distance in frames: the buffer of a frame is prefetched while the frame this much earlier is copied.
 pub(crate) const AHEAD: usize = 4;
 
 /// Puts a plain frame into one buffer of the one port that gets it. Returns the number of bytes there, check sequence

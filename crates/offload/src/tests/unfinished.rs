@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use proptest::prelude::*;
 
-/// Returns the offset of the transport header in a frame, and the offset of the checksum in that header.
+/// Returns the offsets of a frame's transport header in the frame, and of the checksum in that header.
 fn places(six: bool, udp: bool) -> (usize, usize) {
     (if six { 54 } else { 34 }, if udp { 6 } else { 16 })
 }

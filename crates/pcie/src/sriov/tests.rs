@@ -130,7 +130,7 @@ fn fixed(space: &ConfigSpace) -> [u32; 5] {
 }
 
 proptest::proptest! {
-    /// The capability keeps its rules after any writes of any width and alignment.
+    /// Writes of any width and alignment leave the capability within its rules.
     #[test]
     fn sriov_capability_keeps_its_rules_after_any_writes(
         writes in proptest::collection::vec(
