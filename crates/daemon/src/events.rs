@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_from_another_process_event_number_lists_all_events() {
+    fn event_position_of_another_process_has_number_zero() {
         let mark = EventPosition::behind(7);
         assert_eq!(mark.to_string().parse(), Ok(mark));
         assert_eq!((mark.number(), "7".parse::<EventPosition>().unwrap().number()), (7, 7));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn client_reads_events_after_its_number_and_count_of_lost() {
+    fn reading_returns_later_events_and_the_number_of_lost_ones() {
         let mut kept = EventHistory::new();
         assert_eq!(numbers(&kept, 0), (None, None, 0, false));
         for _ in 0..3 {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn events_longer_than_the_bounds_are_cut() {
+    fn events_beyond_the_size_limit_are_shortened() {
         let mut kept = EventHistory::new();
         let mut long = event(&"ä".repeat(LONGEST));
         long.fields.insert("why".to_owned(), Value::from("y".repeat(LONGEST)));

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn capture_omits_unselected_ports_and_delivered_frames() {
+    fn drop_capture_omits_other_ports_and_delivered_frames() {
         let wanted = CaptureSelection { ports: PortSet::new(1 << 2), uplink: false, drops: true, ..ALL };
         let (capture, mut frames) = begin(wanted);
         let mut captures = PortCaptures(vec![capture]);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn capture_filter_sees_whole_frames_and_the_file_cut_ones() {
+    fn capture_filter_reads_whole_frames_before_they_are_truncated() {
         let (mut capture, mut frames) = begin(CaptureSelection { snaplen: 96, is_filtered: true, ..ALL });
         for length in [60, 1500] {
             capture.note(0, seen(1, PlaneWay::In, None), &vec![length as u8; length]);
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn capture_read_without_selected_frames_is_not_the_end() {
+    fn capture_read_that_selects_no_frame_does_not_end_the_capture() {
         let (mut capture, mut frames) = begin(ALL);
         for _ in 0..2 {
             capture.note(0, seen(1, PlaneWay::In, None), &[1; 60]);

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn socket_access_of_a_vf_overrides_its_ports_and_the_hosts() {
+    fn vf_socket_access_overrides_access_of_port_and_host() {
         let text = r#"
             access = { group = 10, owner = "root" }
             [[port]]

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn each_refusal_names_its_key() {
+    fn refused_setting_is_named_in_the_error() {
         assert_eq!(refused(&mirror(4, Some(RULE))), "mirror");
         assert_eq!(refused(&mirror(0, Some(MirrorRule { to: 4, ..RULE }))), "mirror.to");
         assert_eq!(refused(&mirror(0, Some(MirrorRule { vfs: vec![9], ..RULE }))), "mirror.vfs");

@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn each_refusal_names_its_key() {
+    fn refused_setting_is_named_in_the_error() {
         let none = VfSettings::default;
         assert_eq!(refused(&VfSettings { mac: Some("x".into()), ..none() }), "mac");
         assert_eq!(refused(&VfSettings { qos: Some(1), ..none() }), "qos");

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn state_of_earlier_versions_is_read_and_of_later_refused() {
+    fn earlier_saved_states_are_read_and_later_ones_refused() {
         let earlier = write(&NumberState::<b't', 1>(5)).unwrap();
         assert_eq!(read(&earlier), Ok(NamedState { count: 5, name: "default".into() }));
         for (bytes, found) in [(write(&NumberState::<b't', 3>(5)), 3), (write(&NumberState::<b't', 0>(5)), 0)]

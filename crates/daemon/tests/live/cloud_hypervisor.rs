@@ -19,7 +19,7 @@ fn two_guests_exchange_frames_by_interrupt() {
 }
 
 #[test]
-fn guests_of_both_vmms_exchange_frames() {
+fn guests_under_qemu_and_cloud_hypervisor_exchange_frames() {
     let live = LiveHost::start();
     let (mut a, mut b) = (VfGuest::under_cloud_hypervisor(&live, 5), VfGuest::under_qemu(&live, 6));
     exchange(&mut a, &mut b, 20);

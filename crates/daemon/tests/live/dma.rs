@@ -120,7 +120,7 @@ fn dma_unmap_is_answered_after_the_card_lost_access() {
 }
 
 #[test]
-fn dma_unmap_covers_whole_windows_or_all() {
+fn dma_unmap_removes_whole_windows_or_all_windows() {
     let live = LiveHost::start();
     let mut machine = qemu::boot(&live.socket(0));
     let qemu = &mut machine.vmm;

@@ -21,7 +21,7 @@ fn copy(eventfd: &EventFd) -> OwnedFd {
 }
 
 #[test]
-fn message_with_a_non_eventfd_changes_no_vector() {
+fn message_with_a_non_eventfd_changes_no_interrupt_vector() {
     let live = LiveHost::start();
     let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     let (stranger, _) = rustix::pipe::pipe().unwrap();
@@ -50,7 +50,7 @@ fn disabling_another_interrupt_type_keeps_msix_enabled() {
 }
 
 #[test]
-fn vector_gets_a_new_eventfd_without_losing_an_interrupt() {
+fn changing_a_vectors_eventfd_loses_no_interrupt() {
     let live = LiveHost::start();
     let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     let vector = usize::from(RECEIVE_VECTOR);
@@ -68,7 +68,7 @@ fn vector_gets_a_new_eventfd_without_losing_an_interrupt() {
 }
 
 #[test]
-fn full_eventfd_of_a_vector_blocks_no_other_vector() {
+fn full_eventfd_of_an_interrupt_vector_blocks_no_other() {
     let live = LiveHost::start();
     let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     let mut c = VfGuest::under_qemu(&live, 2);
@@ -82,7 +82,7 @@ fn full_eventfd_of_a_vector_blocks_no_other_vector() {
 }
 
 #[test]
-fn vector_without_an_eventfd_notifies_no_client() {
+fn interrupt_vector_without_an_eventfd_notifies_no_client() {
     let live = LiveHost::start();
     let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     a.machine.vmm.done(|client, out| client.deassign_irqs(out, 2, RECEIVE_VECTOR.into(), 1)).unwrap();

@@ -70,7 +70,7 @@ fn mappable_avf_pages_alias_the_registers() {
 }
 
 #[test]
-fn port_without_map_doorbells_offers_no_pages() {
+fn port_without_mapped_doorbells_offers_no_pages_to_map() {
     let live = LiveHost::start();
     let mut qemu = QemuClient::greet(&live.socket(0));
     let (layout, fds) = bar0(&mut qemu, 64);

@@ -228,7 +228,7 @@ fn pipe_sent_with_a_message_piece_is_refused_after_hand_over() {
 }
 
 #[test]
-fn descriptors_of_a_finished_message_join_no_later_one() {
+fn descriptors_of_a_finished_message_join_no_later_message() {
     let mut live = LiveHost::with(FAMILIES[0]);
     let messages = conversation();
     let named = |name: &str| messages.iter().find(|message| message.name == name).unwrap();

@@ -89,7 +89,7 @@ fn mac_address_in_use_by_another_vf_is_refused() {
 
 /// A VF's own address stays reserved while its guest uses another one, because the VF has it again after a reset.
 #[test]
-fn assigned_mac_of_a_vf_that_uses_another_is_refused() {
+fn mac_assigned_to_another_vf_is_refused_even_if_unused() {
     let mut world = guest(VfSettings::default());
     let mut neighbour = VfGuest::under_qemu(&world.0, 1);
     let own = neighbour.vf.mac();

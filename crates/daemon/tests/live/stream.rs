@@ -208,7 +208,7 @@ fn waiting_for_half_a_stream_frame_uses_no_processor_time() {
 }
 
 #[test]
-fn invalid_stream_lengths_disconnect_bad_frames_count() {
+fn invalid_stream_length_disconnects_bad_frame_is_counted() {
     let world = StreamSocketFolder::new();
     let live = LiveHost::with(&listening(&world.path()));
     let mut peer = StreamPeer::connect(&world.path());

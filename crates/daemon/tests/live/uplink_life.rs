@@ -56,8 +56,8 @@ fn link_is_down_while_the_tap_is_deleted() {
 }
 
 #[test]
-fn tap_created_by_the_host_is_not_created_again() {
-    let name = "uplink_life::tap_created_by_the_host_is_not_created_again";
+fn deleted_tap_is_not_created_again_by_the_host() {
+    let name = "uplink_life::deleted_tap_is_not_created_again_by_the_host";
     alone(name, || {
         on_a_tap(name, TAP, |live| {
             let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
@@ -143,8 +143,8 @@ fn link_can_be_configured_to_stay_up_without_an_uplink() {
 }
 
 #[test]
-fn renamed_tap_stays_until_its_first_name_returns() {
-    on_a_tap("uplink_life::renamed_tap_stays_until_its_first_name_returns", TAP, |live| {
+fn port_uses_a_renamed_tap_until_that_tap_is_deleted() {
+    on_a_tap("uplink_life::port_uses_a_renamed_tap_until_that_tap_is_deleted", TAP, |live| {
         let mut guest = VfGuest::under_qemu(&live, 0);
         ip("link set softiov0 down");
         ip("link set softiov0 name other0");

@@ -174,8 +174,8 @@ fn frames_use_a_packet_socket_without_the_xdp_privilege() {
 }
 
 #[test]
-fn interface_with_frames_too_long_for_xdp_uses_a_socket() {
-    where_programs_load("xdp::interface_with_frames_too_long_for_xdp_uses_a_socket", || {
+fn interface_with_mtu_beyond_xdp_uses_a_packet_socket() {
+    where_programs_load("xdp::interface_with_mtu_beyond_xdp_uses_a_packet_socket", || {
         ip("link set wire0 mtu 9000");
         ip("link set host0 mtu 9000");
         let live = LiveHost::with(&config("best-effort"));

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn several_accept_headers_are_one_list() {
+    fn several_accept_headers_are_read_as_one_list() {
         assert!(prefers(&["text/plain;q=0.5", "application/openmetrics-text"]));
         assert!(!prefers(&["application/openmetrics-text;q=0.4", "text/plain;q=0.5"]));
         assert!(!prefers(&[]));

@@ -148,7 +148,7 @@ fn idle_port_sleeps_without_a_deadline() {
 }
 
 #[test]
-fn conduct_of_vfs_is_checked_once_a_second() {
+fn offences_of_vfs_are_checked_once_a_second() {
     let mut world = PortFixture::open();
     let judged = world.port.clients.watched();
     world.round_after(Duration::from_millis(999));
@@ -197,7 +197,7 @@ fn stop_disconnects_silent_clients_in_bounded_time() {
 }
 
 #[test]
-fn visit_to_a_client_ends_after_its_time_slice() {
+fn port_serves_a_client_for_at_most_one_time_slice() {
     let mut world = PortFixture::open();
     let mut client = world.connect();
     let version = message(0, 1, b"\0\0\x01\0{}\0");
@@ -215,7 +215,7 @@ fn visit_to_a_client_ends_after_its_time_slice() {
 }
 
 #[test]
-fn idle_round_of_a_port_reads_the_clock_a_few_times() {
+fn idle_port_reads_the_clock_a_few_times_per_round() {
     let mut world = PortFixture::open();
     world.clock.readings.set(0);
     world.port.round(&world.clock);
@@ -223,7 +223,7 @@ fn idle_round_of_a_port_reads_the_clock_a_few_times() {
 }
 
 #[test]
-fn vf_driver_on_a_new_card_is_notified_ever_less_often() {
+fn driver_on_a_new_card_is_notified_at_growing_intervals() {
     let mut world = PortFixture::open();
     let mut client = world.connect();
     world.succeed();

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_of_scraped_histograms_are_edges_of_delay_classes() {
+    fn metric_bounds_are_edges_of_delay_histogram_classes() {
         for ns in BOUNDS_NS {
             assert_eq!((bucket(ns) + 1, edge(bucket(ns))), (bucket(ns + 1), ns));
         }

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_beyond_the_room_of_the_delay_line_are_dropped() {
+    fn delayed_frames_beyond_the_uplink_buffer_are_dropped() {
         let mut of = impairment(0, 0, 1_000_000);
         let fates = (0..FRAMES + 9).map(|_| of.send(&[1; 60], NOW)).collect::<Vec<_>>();
         assert!(fates[..FRAMES].iter().all(|fate| *fate == ImpairmentVerdict::Later));

@@ -247,7 +247,7 @@ fn kill_at_each_moment(command: Command, body: &[u8], prepare: impl Fn(&mut Cras
 }
 
 #[test]
-fn request_is_answered_once_at_any_crash_of_its_port() {
+fn request_is_answered_once_whenever_its_port_crashes() {
     let map = window([32, 3], &[0, 0, MEMORY]);
     let requests = [
         (Command::RegionRead, read(4)),

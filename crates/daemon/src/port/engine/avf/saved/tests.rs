@@ -77,7 +77,7 @@ fn avf_policy_survives_a_new_card() {
 }
 
 #[test]
-fn configured_quarantine_adds_to_the_saved_quarantine() {
+fn configured_and_saved_quarantines_of_vfs_both_apply() {
     let (config, mut bus) = port("[[port.vf]]\nindex = 2\nquarantine = true");
     let InheritedCard { card, .. } = AvfCard::resume(&config, &sample(4), &mut bus, NOW).unwrap();
     assert_eq!(quarantined(&*card), [by_administrator(2), by_administrator(3)].concat());

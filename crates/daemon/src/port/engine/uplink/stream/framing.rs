@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn stream_frame_lengths_are_checked_at_the_bounds() {
+    fn stream_frames_outside_the_length_bounds_are_refused() {
         let frame = |length: usize| [&(length as u32).to_be_bytes()[..], &vec![1; length]].concat();
         let bytes = [frame(0), frame(13), frame(14), frame(2000), frame(LONGEST), frame(60)].concat();
         let (frames, malformed, broken) = read(&bytes, &[4096], 1600);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn full_stream_outbox_accepts_no_part_of_a_frame() {
+    fn full_stream_send_buffer_accepts_no_part_of_a_frame() {
         let mut outbox = StreamSendBuffer::default();
         let fits = ROOM / 1504;
         assert_eq!((0..fits + 3).filter(|_| outbox.push(&[1; 1500])).count(), fits);
