@@ -1,4 +1,5 @@
-//! The machine: processors, processes restricted to them, pages and counters. [`crate::raw`] measures its speed.
+//! Describes the benchmark's machine: processors, processes restricted to them, pages and counters. [`crate::raw`]
+//! measures its speed.
 
 pub mod cycles;
 pub mod huge_pages;
@@ -17,11 +18,11 @@ pub struct MachineDescription {
     pub processors: usize,
     /// Release of the kernel.
     pub kernel: String,
-    /// Load average of the last minute before the run, caused by other programs.
+    /// Load average of the machine in the last minute before the run, caused by other programs.
     pub load: Option<f64>,
     /// Source of the processes' cycle counts on this machine.
     pub cycles: cycles::CycleSource,
-    /// The compared forwarders had huge pages.
+    /// True if the compared forwarders had huge pages.
     pub huge_pages: bool,
 }
 

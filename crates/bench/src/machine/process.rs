@@ -1,4 +1,5 @@
-//! Program that takes part in the benchmark: stopped during other contenders' slices, and ended when dropped.
+//! Starts and stops a program that takes part in the benchmark: stopped during other contenders' slices, and
+//! ended when dropped.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;

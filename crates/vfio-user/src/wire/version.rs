@@ -52,7 +52,7 @@ impl VersionCapabilities {
     }
 
     /// Renders the text of a `VERSION` message with its NUL in at most `room` bytes, and returns the rendered
-    /// capabilities: those that do not fit are omitted, the least useful first. Too little room yields an empty text,
+    /// capabilities. Those that do not fit are omitted, the least useful first. Too little room yields an empty text,
     /// which is legal.
     pub fn render(mut self, room: usize) -> (Self, Vec<u8>) {
         loop {
