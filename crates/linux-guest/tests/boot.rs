@@ -1,6 +1,5 @@
-//! Boots the stock guest without a card, to test the assets, the control channel and the driver's presence: a
-//! failure elsewhere is then the card's. Needs apt (or the environment variables that stand in for it) and fails
-//! without.
+//! Boots the stock guest without a card, to test the assets, the control channel and the driver's presence: a failure
+//! elsewhere is then the card's. Needs apt (or the environment variables that stand in for apt) and fails without.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Tests the SR-IOV manager with sequences of actions of an operator, the manager, a guest and the card.
+//! Tests the SR-IOV manager with sequences of actions by an operator, the manager, a guest and the card.
 
 use super::{
     BusRouting, ManagerRestoreError, SrIovManager, VfAssignmentError, VfAssignmentState, VfEnableError,
@@ -37,7 +37,7 @@ fn rids(manager: &SrIovManager) -> Vec<std::string::String> {
 }
 
 #[test]
-fn vfs_have_the_routing_ids_of_the_sr_iov_capability() {
+fn routing_ids_of_vfs_follow_the_sr_iov_capability() {
     let (_, manager) = enabled(3);
     assert_eq!(rids(&manager), ["02:10.0", "02:10.2", "02:10.4"]);
     let mut card = SrIovTestCard::new();
@@ -268,7 +268,7 @@ fn perform(step: ManagerAction, card: &mut SrIovTestCard, manager: &mut SrIovMan
 
 proptest! {
     #[test]
-    fn only_a_vf_with_an_owner_issues_requests(steps in prop::collection::vec(step(), 0..120)) {
+    fn only_a_vf_with_an_owner_issues_memory_requests(steps in prop::collection::vec(step(), 0..120)) {
         let mut card = SrIovTestCard::new();
         let mut manager = SrIovManager::discover(&mut card, PF).unwrap();
         for step in steps {
