@@ -13,9 +13,9 @@ use rings::{RxFormat, TxFormat};
 
 /// Transmit descriptor format of this card, as crate `rings` uses it: data descriptors.
 #[derive(Debug)]
-pub(crate) struct DataTxFormat;
+pub(crate) struct TxDescriptorFormat;
 
-impl TxFormat for DataTxFormat {
+impl TxFormat for TxDescriptorFormat {
     const LENGTHS: RangeInclusive<u32> = MIN_FRAME as u32..=LONGEST as u32;
 
     #[inline(always)]

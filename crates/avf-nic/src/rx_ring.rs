@@ -76,7 +76,8 @@ impl ReceiveQueue {
         self.context.map(|context| context.length)
     }
 
-    /// Starts or stops the queue. After a stop, descriptors are read again: the driver may have posted other buffers.
+    /// Starts or stops the receive queue. After a stop, descriptors are read again: the driver may have posted other
+    /// buffers.
     pub(crate) fn run(&mut self, on: bool) {
         if !(on && self.running) {
             self.posted = None;

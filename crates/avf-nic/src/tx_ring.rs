@@ -37,7 +37,7 @@ pub(crate) struct TransmitQueue {
     /// Value of the tail register as the driver wrote it.
     pub(crate) tail: u32,
     pub(crate) running: bool,
-    /// True if the tail was written since the card last found no whole packet in the ring.
+    /// True if the tail was written since the card last found no complete packet in the ring.
     rung: bool,
     /// Number of the queue's malformed packets so far.
     malformed: u32,

@@ -91,7 +91,7 @@ impl<const N: usize> PageRegisters<N> {
         acts: impl Fn(u32) -> bool,
         mut write: impl FnMut(u32, u32),
     ) -> bool {
-        let found = self.load(pages);
+        let found = self.load_all(pages);
         let any = found != self.shown;
         for run in self.runs.iter().filter(|_| any) {
             if found[run.clone()] == self.shown[run.clone()] {
@@ -119,7 +119,7 @@ impl<const N: usize> PageRegisters<N> {
     /// register other than a tail has changed, tails are loaded once more, and all registers again if a tail has
     /// changed meanwhile.
     #[inline]
-    fn load<P: GuestPages>(&self, pages: &P) -> [u32; N] {
+    fn load_all<P: GuestPages>(&self, pages: &P) -> [u32; N] {
         let mut found = self.shown;
         for _ in 0..TAIL_LOADS {
             self.load_from(0, pages, &mut found);

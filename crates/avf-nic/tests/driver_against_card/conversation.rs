@@ -1,4 +1,4 @@
-//! Conversations of a well-behaved driver with the PF, from probe to link.
+//! Tests conversations of a well-behaved driver with the PF, from probe to link.
 
 use crate::world::{CardFixture, mac};
 use avf::bits::aqlen;

@@ -1,4 +1,4 @@
-//! Interrupt vectors: automask, intervals, causes, and software interrupts.
+//! Tests interrupt vectors: automask, intervals, causes, and software interrupts.
 
 use crate::world::{CardFixture, mac};
 use avf::bits::{dyn_ctl, icr0};

@@ -1,4 +1,4 @@
-//! Packets that a VF sends: their cost in a visit's frame budget, segmented or not, and the VF's transmit rate.
+//! Tests packets that a VF sends: their cost in a visit's frame budget, segmented or not, and the VF's transmit rate.
 
 use crate::built::{pseudo, tcp4, tcp6, udp6};
 use crate::offloads::{SUMS, all_of, away, cut, ring_of, segments, two, with_checksums};

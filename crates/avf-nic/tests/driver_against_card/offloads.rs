@@ -1,4 +1,4 @@
-//! Transmit offloads: checksums, segmentation, tags.
+//! Tests transmit offloads: checksums, segmentation, VLAN tags.
 
 use crate::built::{pseudo, tcp4, tcp6, udp4, udp6};
 use crate::world::{CardFixture, mac};
@@ -164,7 +164,7 @@ fn padding_of_a_short_sent_frame_is_zero() {
 }
 
 #[test]
-fn descriptors_vlan_tag_is_inserted_only_when_granted() {
+fn descriptors_vlan_tag_is_inserted_only_if_the_pf_allows_it() {
     let (mut world, mut a, _) = two(|policy| policy.spoofchk = false);
     let asked = VfCapabilities::L2.and(VfCapabilities::VLAN_V2);
     a.ask(&mut world.vf(0), VirtchnlRequest::Resources(Some(asked))).unwrap();
@@ -255,7 +255,7 @@ pub(crate) fn segments(payload: u32, mss: u16) -> TxContextDescriptor {
 }
 
 #[test]
-fn vlan_tag_in_context_and_data_descriptor_is_malformed() {
+fn packet_with_vlan_tags_in_two_descriptors_is_malformed() {
     let (packet, data) = away(udp4(&[1; 30]));
     let context = TxContextDescriptor { tag2: Some(9), ..TxContextDescriptor::default() };
     let (_, left) = ring_of(&[context.emit(), data.emit()], &packet);

@@ -293,7 +293,7 @@ fn tagged() -> Vec<u8> {
 }
 
 #[test]
-fn vlan_tags_are_stripped_by_vlan_v1_messages() {
+fn joining_a_vlan_strips_tags_until_the_vf_disables_stripping() {
     let (mut world, mut a, mut b) = two(wishes(RxDescriptorFormat::Legacy), 4);
     let vlans = EncodedList::new(&[7]);
     a.ask(&mut world.vf(0), VirtchnlRequest::Vlans(true, 1, vlans.list())).unwrap();
@@ -307,7 +307,7 @@ fn vlan_tags_are_stripped_by_vlan_v1_messages() {
 }
 
 #[test]
-fn vlan_v2_messages_strip_tags_in_every_rx_format() {
+fn enabled_vlan_stripping_works_in_every_rx_descriptor_format() {
     for form in FORMS {
         let wishes = wishes(form);
         let capabilities = wishes.capabilities.without(VfCapabilities::VLAN).and(VfCapabilities::VLAN_V2);

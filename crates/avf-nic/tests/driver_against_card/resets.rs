@@ -1,4 +1,4 @@
-//! Resets of a VF, as its driver sees them.
+//! Tests resets of a VF, as its driver sees them.
 
 use crate::offloads::two;
 use crate::world::{CardFixture, mac};

@@ -1,4 +1,4 @@
-//! VFs as ports of the forwarding plane: receivers of a frame, tags, and checks of the sender.
+//! Tests VFs as ports of the forwarding plane: receivers of a frame, tags, and checks of the sender.
 
 use crate::world::{CardFixture, mac};
 use avf::control::CardControl;
@@ -101,7 +101,7 @@ fn port_vlan_isolates_vfs_and_hides_its_tag_from_guests() {
 }
 
 #[test]
-fn port_vlan_0_tags_the_wire_with_a_priority() {
+fn port_vlan_0_adds_a_priority_tag_to_frames_on_the_wire() {
     let (mut world, mut vfs) =
         three(|vf, policy| policy.vlan = (vf == 0).then_some(PortVlan { id: 0, qos: 5 }));
     let to_all = frame([0xff; 6], 0);
@@ -118,7 +118,7 @@ fn port_vlan_0_tags_the_wire_with_a_priority() {
 }
 
 #[test]
-fn forwarded_link_local_frames_pass_pause_excepted() {
+fn link_local_frames_except_pause_pass_if_forwarding_is_on() {
     let (mut world, mut vfs) = three(|_, _| {});
     let to = |last: u8| frame([0x01, 0x80, 0xc2, 0, 0, last], 0);
     (0..16).for_each(|last| drop(heard(&mut world, &mut vfs, &to(last))));

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn legacy_write_back_keeps_the_address_and_folds_errors() {
+    fn legacy_write_back_keeps_the_address_and_error_bits() {
         let back = LegacyRxWriteBack {
             address: 0xffff_ffff_8000_0000,
             length: 60,

@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn transmit_descriptor_of_a_reserved_type_is_other() {
+    fn transmit_descriptor_of_a_reserved_type_parses_as_other() {
         assert_eq!(parse(&[0xff; 16]), AnyTxDescriptor::Other);
         let mut raw = AdvancedDataDescriptor::default().emit();
         raw[10] |= 0x40;

@@ -6,7 +6,8 @@ use super::PfRegister;
 use super::RegisterAccess::{Rc, Ro};
 use crate::register as r;
 
-/// Note of counters that stay zero: half duplex, bad cables, management and own pauses do not exist here.
+/// Note in the register document on counters that stay zero: half duplex, bad cables, management and own
+/// pauses do not exist here.
 const NEVER: &str = "never counts";
 const PAIR: &str = "a read clears the register of the low half too";
 

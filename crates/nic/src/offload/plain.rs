@@ -13,9 +13,9 @@ use rings::{RunProperties, RxFormat, TxFormat};
 
 /// Transmit descriptor format of the 82576, as crate `rings` uses it: advanced data descriptors.
 #[derive(Debug)]
-pub(crate) struct DataTxFormat;
+pub(crate) struct TxDescriptorFormat;
 
-impl TxFormat for DataTxFormat {
+impl TxFormat for TxDescriptorFormat {
     /// Lengths of a plain frame in bytes. The longest costs no more than one frame of the budget.
     const LENGTHS: RangeInclusive<u32> = HEADER as u32..=4095;
 

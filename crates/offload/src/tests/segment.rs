@@ -121,7 +121,7 @@ fn segmented_udp_datagrams_get_their_own_length() {
 }
 
 #[test]
-fn segments_keep_checksums_without_a_request() {
+fn segments_copy_checksum_fields_unless_insertion_is_requested() {
     let (packet, request) = tcp_packet(&[7; 2500], false, 0);
     let request = OffloadRequest { ip_checksum: false, l4_checksum: false, ..request };
     let mut segmenter = Segmenter::new(&packet, &request, MSS, TcpFlagMasks::DEFAULT).unwrap();
