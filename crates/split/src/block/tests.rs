@@ -1,4 +1,5 @@
-//! Both halves over a real grant table: request processing, the lifetime of mappings, and hostile guests.
+//! Tests of the block driver's front end and back end over a real grant table: request processing, lifetime of
+//! mappings, hostile guests.
 
 use super::{
     BlockBackend, BlockBackendHal, BlockCommand, BlockFrontend, BlockFrontendHal, BlockRequestHeader,
@@ -17,15 +18,17 @@ use hypervisor::grant::{GrantAccess, GrantHandle, GrantReference, GrantTables};
 const DISK: u64 = 10_000;
 const PAGES: u32 = 64;
 
-/// Ring, grants and event counts that the two halves share.
+/// Ring, grants and event counts that block front end and block back end share.
 struct SharedBlockState {
     ring: RingPage,
     grants: GrantTables,
     service: DomainId,
     guest: DomainId,
-    /// Number of pages that the back end has mapped; then numbers of events sent to the front end and to the back end.
+    /// Number of pages that the back end has mapped.
     mapped: u32,
+    /// Number of events sent to the block front end.
     to_front: u32,
+    /// Number of events sent to the block back end.
     to_back: u32,
 }
 
@@ -126,7 +129,7 @@ impl SplitBlockFixture {
         }
     }
 
-    /// Asserts that only pages of pending requests are mapped and that every request taken is answered once.
+    /// Asserts that only pages of pending block requests are mapped, and that every request taken is answered once.
     fn assert_kept(&self) {
         let counters = self.back.counters();
         assert_eq!(counters.taken - counters.done, self.back.in_flight() as u64);
@@ -191,7 +194,7 @@ fn block_ring_indices_wrap_without_losing_requests() {
 }
 
 #[test]
-fn block_submit_rejects_invalid_lengths_and_a_full_ring() {
+fn block_request_of_invalid_length_or_to_full_ring_is_rejected() {
     let mut bench = SplitBlockFixture::new();
     assert_eq!(bench.submit(0, 0), Err(BlockSubmitError::Length));
     assert_eq!(bench.submit(0, 89), Err(BlockSubmitError::Length));
@@ -232,7 +235,7 @@ fn invalid_block_request_is_answered_with_an_error() {
 }
 
 #[test]
-fn block_request_with_an_unmappable_page_leaves_none_mapped() {
+fn block_request_with_an_unmappable_page_leaves_no_page_mapped() {
     let mut bench = SplitBlockFixture::new();
     let page = bench.shared.grant(0, true).unwrap();
     let header = BlockRequestHeader { operation: READ, segments: 3, id: 0, sector: 0 }.emit();

@@ -63,7 +63,7 @@ fn requested_ring_event_is_sent_once() {
 }
 
 #[test]
-fn ring_request_before_the_final_check_is_seen_by_the_check() {
+fn ring_request_published_before_the_final_check_is_found() {
     let (mut page, mut front, mut back) = (RingPage::default(), FrontRing::default(), BackRing::default());
     front.put(&mut page, &slot(1));
     let _ = front.publish(&mut page);
@@ -101,7 +101,7 @@ fn ring_loses_no_event_in_any_order_of_operations() {
 }
 
 #[test]
-fn ring_event_follows_the_requested_number_of_responses() {
+fn ring_event_is_sent_after_the_requested_number_of_responses() {
     let (mut page, mut front, mut back) = (RingPage::default(), FrontRing::default(), BackRing::default());
     (0..8).for_each(|n| assert!(front.put(&mut page, &slot(n)).is_some()));
     let _ = front.publish(&mut page);

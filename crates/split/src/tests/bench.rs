@@ -1,4 +1,4 @@
-//! Test bench: guests and a service domain with real grant tables and both halves of the driver.
+//! Fixture with guests and a service domain: real grant tables, front ends and a back end.
 
 use crate::back::{
     FrameHandle, GrantedAddress, NetworkBackend, NetworkBackendHal, NotGranted, TransmitPollOutcome, VifIndex,
@@ -30,7 +30,7 @@ pub(super) struct SplitNetworkFixture {
     fronts: Vec<NetworkFrontend>,
 }
 
-/// Machine interface of one guest's front end, over the shared state.
+/// Machine operations of one guest's front end, on the shared test state.
 struct GuestFrontendHal<'a> {
     shared: &'a mut SharedNetworkState,
     vif: VifIndex,
@@ -174,7 +174,7 @@ impl SplitNetworkFixture {
         sent
     }
 
-    /// Handles the events of all front ends in the back end.
+    /// Delivers all pending events of front ends to the back end.
     pub(super) fn hear(&mut self) {
         self.shared.to_back.drain(..).for_each(|vif| self.backend.event(vif));
     }
@@ -195,7 +195,7 @@ impl SplitNetworkFixture {
         self.backend.release(worker, &mut self.shared, usize::MAX)
     }
 
-    /// Sends a worker's guests the events that the back end withheld.
+    /// Sends the events that the back end withheld from a worker's guests.
     pub(super) fn notify_withheld(&mut self, worker: usize) {
         self.backend.notify_withheld(worker, &mut self.shared);
     }

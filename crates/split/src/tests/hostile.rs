@@ -141,7 +141,7 @@ fn unwritable_posted_page_drops_only_its_received_frame() {
 }
 
 #[test]
-fn guest_that_withdraws_pages_loses_only_its_frames() {
+fn guest_that_withdraws_posted_pages_loses_only_its_frames() {
     let mut bench = SplitNetworkFixture::new(2, 1);
     (0..4).for_each(|n| assert!(bench.arrive(&frame(60, n), A)));
     bench.shared.rings[0].receive.requests = 2;
@@ -152,7 +152,7 @@ fn guest_that_withdraws_pages_loses_only_its_frames() {
 }
 
 #[test]
-fn repeated_events_queue_an_interface_once() {
+fn repeated_guest_events_queue_the_interface_once() {
     let mut bench = SplitNetworkFixture::new(2, 1);
     (0..10_000).for_each(|_| bench.backend.event(A));
     bench.backend.event(VifIndex(77));

@@ -130,7 +130,7 @@ fn full_transmit_ring_accepts_frames_again_after_an_event() {
 }
 
 #[test]
-fn guest_gets_one_event_per_batch_and_none_while_polling() {
+fn guest_gets_one_event_per_frame_batch_and_none_while_polling() {
     let mut bench = SplitNetworkFixture::new(1, 1);
     (0..10).for_each(|n| assert!(bench.arrive(&frame(60, n), A)));
     bench.turn(0);

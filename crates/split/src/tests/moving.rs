@@ -1,4 +1,4 @@
-//! Interfaces that change workers with frames in flight: order is kept, each page is released by the worker
+//! Tests of interfaces that change workers with frames in flight: order is kept, each page is released by the worker
 //! that mapped it, and no frame or event is lost.
 
 use super::{A, B};
@@ -28,7 +28,7 @@ fn frames_during_an_interface_move_wait_for_earlier_frames() {
 }
 
 #[test]
-fn interface_moves_only_after_its_pages_are_unmapped() {
+fn interface_changes_worker_only_after_unmapping_its_pages() {
     let mut bench = SplitNetworkFixture::new(2, 2);
     bench.send(A, &frame(3_000, 1), PendingOffloads::default()).unwrap();
     let TransmitPollOutcome::Frame(_, key) = bench.take(0) else { panic!("no frame") };
@@ -64,7 +64,7 @@ fn interface_move_to_an_invalid_worker_is_rejected() {
 }
 
 #[test]
-fn disabled_interface_stays_disabled_after_a_move() {
+fn disabled_interface_stays_disabled_after_a_worker_change() {
     let mut bench = SplitNetworkFixture::new(2, 2);
     bench.shared.rings[0].transmit.requests = 9_999;
     bench.backend.event(A);
@@ -76,7 +76,7 @@ fn disabled_interface_stays_disabled_after_a_move() {
 }
 
 #[test]
-fn events_are_withheld_until_a_full_batch_or_the_delay() {
+fn guest_events_are_withheld_until_a_full_batch_or_the_delay() {
     let mut bench = SplitNetworkFixture::new(1, 1);
     bench.backend.notify_every(3);
     let give = |bench: &mut SplitNetworkFixture, frames: u8| {
@@ -114,7 +114,7 @@ fn polling_guest_is_sent_no_event() {
     assert_eq!(bench.received(A).len(), 8);
 }
 
-/// Operation of the property test, with the indices of its interface and worker.
+/// Operation on interfaces and workers in the property test, with their indices.
 #[derive(Debug, Clone, Copy)]
 enum GuestWorkerOperation {
     Arrive(u8),
@@ -141,7 +141,7 @@ fn operations() -> impl Strategy<Value = Vec<GuestWorkerOperation>> {
     prop::collection::vec(operation, 0..300)
 }
 
-/// Three guests on three workers, with the numbers of the frames that each guest was sent and has received.
+/// Model of three guests on three workers, with the numbers of the frames that each guest was sent and has received.
 struct GuestWorkerModel {
     bench: SplitNetworkFixture,
     next: [u8; 3],
@@ -150,8 +150,8 @@ struct GuestWorkerModel {
 }
 
 impl GuestWorkerModel {
-    /// Performs an operation of the property test. Frames that arrive for a guest are numbered; frames that guests send
-    /// are dropped.
+    /// Performs an operation of the property test. Numbers the frames that arrive for a guest; drops frames that guests
+    /// send.
     fn operation(&mut self, operation: GuestWorkerOperation) {
         let all = [VifIndex(0), VifIndex(1), VifIndex(2)];
         let Self { bench, next, sent, received } = self;
@@ -194,7 +194,7 @@ impl GuestWorkerModel {
 
 proptest! {
     #[test]
-    fn moving_interfaces_never_loses_or_reorders_frames(operations in operations()) {
+    fn moving_interfaces_between_workers_keeps_all_frames_in_order(operations in operations()) {
         let mut world =
             GuestWorkerModel { bench: SplitNetworkFixture::new(3, 3), next: [0; 3], sent: Default::default(), received: Default::default() };
         operations.into_iter().for_each(|operation| world.operation(operation));
@@ -215,7 +215,7 @@ proptest! {
 }
 
 #[test]
-fn merged_segments_are_received_as_one_counted_packet() {
+fn merged_tcp_segments_are_received_and_counted_as_one_packet() {
     let mut bench = SplitNetworkFixture::new(1, 1);
     bench.merge_segments(A);
     let segment = |sequence: u32| {
