@@ -114,7 +114,7 @@ fn cold_copy_of_a_full_frame_costs_1742_cycles() {
 }
 
 #[test]
-fn stock_back_end_packet_costs_9000_cycles() {
+fn packet_in_the_stock_network_back_end_costs_9000_cycles() {
     let table = CostTable::nehalem();
     let fixed = [
         CostConstant::Backend,

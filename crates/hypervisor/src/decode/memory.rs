@@ -1,4 +1,4 @@
-//! Guest physical memory as the hypervisor accesses it.
+//! A guest's physical memory as the hypervisor accesses it.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -16,7 +16,7 @@ pub trait GuestMemory {
 pub struct FlatGuestMemory(Vec<u8>);
 
 impl FlatGuestMemory {
-    /// Creates `bytes` bytes of zeroed memory.
+    /// Creates `bytes` bytes of zeroed guest memory.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self(vec![0; bytes])

@@ -18,7 +18,7 @@ fn connected() -> (EventChannels, DomainId, u16, DomainId, u16) {
     (machine, back, own, front, offered)
 }
 
-/// Takes an upcall if one is due, and returns the events taken.
+/// Takes a vCPU's event upcall if one is due, and returns the events taken.
 fn upcall(machine: &mut EventChannels, domain: DomainId, vcpu: u16) -> Vec<u16> {
     let ports = machine.domain(domain).unwrap();
     let mut taken = Vec::new();
@@ -91,7 +91,7 @@ fn unmasking_upcalls_delivers_the_pending_upcall() {
 }
 
 #[test]
-fn rebinding_a_port_delivers_its_stranded_event() {
+fn rebinding_an_event_port_delivers_its_stranded_event() {
     let (mut machine, back, own, front, theirs) = connected();
     machine.send(back, own).unwrap();
     machine.domain(front).unwrap().bind_vcpu(theirs, 1).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of the rules of SDM volume 3, by section, and property tests against a naive model.
+//! Tests of the local APIC's rules by section of SDM volume 3, and property tests against a naive model.
 
 use super::registers::{
     DFR, EOI, ESR, ICR, ICR_HIGH, ID, IRR, ISR, LDR, LVT_ERROR, LVT_TIMER, MSR_BASE, PPR, SELF_IPI, SVR,
@@ -11,9 +11,9 @@ use proptest::prelude::*;
 use sim::{VirtualDuration, VirtualInstant};
 use std::vec::Vec;
 
-/// Bus clock of 100 MHz, as in Xen.
+/// Period of the APIC's bus clock of 100 MHz, as in Xen.
 const BUS_TICK: VirtualDuration = VirtualDuration::from_picos(10_000);
-/// Divide configuration: divide by 1.
+/// Divide configuration of the APIC timer: divide by 1.
 const BY_1: u32 = 0b1011;
 
 const T0: VirtualInstant = VirtualInstant::ZERO;
@@ -34,7 +34,7 @@ fn msr(offset: u16) -> u32 {
 }
 
 #[test]
-fn reset_disables_the_apic_and_masks_every_lvt_entry() {
+fn reset_disables_the_apic_and_masks_all_local_interrupts() {
     // 10.4.7.1.
     let mut lapic = Lapic::new(3, BUS_TICK);
     assert_eq!((lapic.read(T0, ID), lapic.read(T0, VERSION)), (3 << 24, 0x50014));
@@ -44,7 +44,7 @@ fn reset_disables_the_apic_and_masks_every_lvt_entry() {
 }
 
 #[test]
-fn disabling_the_apic_keeps_requests_and_masks_the_lvt() {
+fn disabled_apic_keeps_requests_and_masks_local_interrupts() {
     // 10.4.7.2.
     let mut lapic = enabled();
     lapic.accept(0x40);
@@ -209,7 +209,7 @@ fn apic_timer_mode_change_disarms_the_tsc_deadline() {
 }
 
 #[test]
-fn write_to_the_low_half_of_icr_sends_the_interrupt() {
+fn write_of_the_low_interrupt_command_word_sends_interrupt() {
     // 10.6.1.
     let mut lapic = enabled();
     assert_eq!(lapic.write(T0, ICR_HIGH, 0x0700_0000), ApicWriteEffect::Stored);
@@ -306,7 +306,7 @@ impl NaiveLapic {
 
 proptest! {
     #[test]
-    fn apic_agrees_with_a_naive_model(steps in prop::collection::vec((0u8..4, any::<u8>()), 0..200)) {
+    fn local_apic_agrees_with_a_naive_model(steps in prop::collection::vec((0u8..4, any::<u8>()), 0..200)) {
         let (mut lapic, mut naive) = (enabled(), NaiveLapic::default());
         for (what, value) in steps {
             match what {

@@ -1,4 +1,4 @@
-//! Tests of the credit scheduler's rules, on machines with a cycle of a microsecond.
+//! Tests of the credit scheduler's rules, on machines with a clock cycle of a microsecond.
 
 use std::vec::Vec;
 
@@ -10,7 +10,7 @@ use crate::cpu::{HardwareThreadId, HostMachine, ProcessorConfig, VcpuId, VcpuSte
 use sim::Frequency;
 
 const FIRST: HardwareThreadId = HardwareThreadId::new(0);
-/// Cycles of a millisecond: a cycle is a microsecond.
+/// Clock cycles in a millisecond: a cycle is a microsecond.
 const MS: u64 = 1_000;
 
 fn credit(threads: usize, shares: &[SchedulingParameters]) -> (CreditScheduler, Vec<VcpuId>) {
@@ -90,7 +90,7 @@ fn vcpus_of_equal_priority_alternate_by_time_slice() {
     assert_eq!(turns, [0, 1, 0, 1]);
 }
 
-/// Creates a machine with two threads, a cycle of a microsecond, and a virtual CPU for each of `shares`.
+/// Creates a machine with two threads, a clock cycle of a microsecond, and a virtual CPU for each of `shares`.
 fn machine(shares: &[SchedulingParameters]) -> (HostMachine, Vec<VcpuId>) {
     let clocks =
         CreditClocks { millisecond: MS, tick_ms: 10, first_tick: 10 * MS, first_accounting: 30 * MS };
@@ -209,7 +209,7 @@ fn ticks(credit: &mut CreditScheduler, from: u64, running: &[[Option<VcpuId>; 2]
     }
 }
 
-/// Returns the priorities of the first two virtual CPUs.
+/// Returns the scheduling priorities of the first two virtual CPUs.
 fn priorities(credit: &CreditScheduler) -> [VcpuPriority; 2] {
     [0, 1].map(|n| credit.priority(VcpuId(n)))
 }
@@ -227,14 +227,14 @@ fn scheduler_tick_debits_100_credits_from_the_running_vcpu() {
 }
 
 #[test]
-fn vcpu_credits_scale_with_threads_and_zero_is_not_over() {
+fn vcpu_credits_scale_with_threads_and_zero_is_not_in_debt() {
     let (mut credit, ids) = credit(2, &[share(1), share(1)]);
     ticks(&mut credit, 0, &[[Some(ids[0]), Some(ids[1])]; 3]);
     assert_eq!(priorities(&credit), [VcpuPriority::Under; 2], "-300 and 300 for each");
 }
 
-/// The credits of a light virtual CPU are not visible. The test infers their reset from the time at which a heavy virtual
-/// CPU begins to get all distributed credits.
+/// Infers the reset of a light virtual CPU's credits, which are not visible: from then on a heavy virtual CPU gets all
+/// distributed credits.
 #[test]
 fn vcpu_credits_reset_only_above_the_accounting_bound() {
     let (mut credit, ids) = credit(2, &[share(1), share(u16::MAX)]);
@@ -264,7 +264,7 @@ fn stealing_a_vcpu_respects_affinity_and_home_threads() {
 }
 
 #[test]
-fn round_robin_scheduler_charges_no_time_and_steals_no_vcpu() {
+fn round_robin_scheduler_sets_no_timer_and_steals_no_vcpu() {
     let mut round = SelectedScheduler::RoundRobin(RoundRobinScheduler::new(100));
     (0..2).for_each(|_| round.add_thread());
     round.add_vcpu(FIRST, VcpuId(0), SchedulingParameters { affinity: 0b11, ..share(1) });

@@ -1,4 +1,4 @@
-//! Tests of the processors' rules, one rule each.
+//! Tests of the rules by which processor threads run virtual CPUs, one rule each.
 
 use std::vec::Vec;
 
@@ -67,7 +67,7 @@ fn vcpu_step_without_charges_takes_one_cycle() {
 }
 
 #[test]
-fn time_of_a_vcpu_step_includes_its_charges() {
+fn time_within_a_vcpu_step_includes_its_charged_cycles() {
     let mut machine = HostMachine::new(config(1, 1));
     let domain = machine.add_domain(DomainKind::Native, "native".into());
     let vcpu = machine.add_vcpu(domain, thread(0));
@@ -217,7 +217,7 @@ fn vcpu_runs_until_its_time_slice_ends_or_it_blocks() {
 }
 
 #[test]
-fn cpu_percent_is_of_one_thread_over_the_interval() {
+fn cpu_usage_percent_is_of_one_thread_over_the_interval() {
     let mut world = MachineHarness::new(config(2, 1));
     let guests = [world.guest(0, busy), world.guest(1, once)];
     world.at(0, MachineEvent::Wake(guests[0].1));
