@@ -1,4 +1,4 @@
-//! Reassembles fragmented datagrams of one sender. Fragments must arrive in order: a missing one drops its
+//! Reassembles fragmented datagrams of one sender. Fragments must arrive in order: a missing fragment drops its
 //! datagram. One datagram at a time, without a timeout.
 
 use crate::packet::UDP_HEADER;
