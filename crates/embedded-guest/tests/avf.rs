@@ -1,6 +1,5 @@
-//! Tests guests that drive Adaptive Virtual Functions on the live host, over real sockets: frames by several
-//! queues, with doorbells by message and in memory, resets, changes of policy and link, and the other family at the
-//! far end of a wire.
+//! Tests embedded guests that drive Adaptive Virtual Functions on the live host, over real sockets: frames by several
+//! queues, with doorbells by message and in memory, resets, changes of policy and link, and a wire to an 82576 port.
 
 use daemon::RunningHost;
 use daemon::config::HostConfig;
@@ -110,7 +109,7 @@ fn pings_and_flows_work_with_doorbells_by_message_and_memory() {
 }
 
 #[test]
-fn doorbells_in_memory_avoid_nearly_all_messages() {
+fn doorbells_in_memory_avoid_nearly_all_vfio_user_messages() {
     let world = AvfTestHost::new("mapped");
     let [one, other] = world.pair();
     let trapped = || {
@@ -123,7 +122,7 @@ fn doorbells_in_memory_avoid_nearly_all_messages() {
     assert!(trapped * 100 < packets, "{trapped} messages for {packets} packets sent");
 }
 
-/// Sends many flows: the addresses and ports of a flow choose its queue, at the sender by the driver, at the receiver
+/// Sends many flows. The addresses and ports of a flow choose its queue, at the sender by the driver, at the receiver
 /// by the card's hash.
 #[test]
 fn flows_are_spread_over_every_queue_of_both_guests() {

@@ -17,10 +17,11 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(240);
 /// Maximum number of VFs of an AVF card.
 const MOST: u8 = 64;
-/// Indices of VFs to test: first and last, and those on both sides of a 32-bit word's edge and of the 82576's last VF.
+/// Indices of the VFs to test: first and last, and those on both sides of a 32-bit word's edge and of the 82576's last
+/// VF.
 const ENDS: [u8; 6] = [0, 7, 8, 31, 32, 63];
 
-/// Lock that lets one test at a time have hosts: all hosts of a process share its table of mappings, and a hand-over
+/// Lock that lets one test at a time run hosts: all hosts of a process share its table of mappings, and a hand-over
 /// needs two.
 static TURN: Mutex<()> = Mutex::new(());
 
@@ -41,7 +42,7 @@ impl FullPortHost {
         Self { host, _turn: turn, folder, text }
     }
 
-    /// Replaces the host by another one, which takes over all guests, as `softiov upgrade` does.
+    /// Replaces the running host by another host, which takes over all guests, as `softiov upgrade` does.
     fn hand_over(&mut self) {
         let host = self.host.take().unwrap();
         assert!(host.pause(PATIENCE), "the port can be paused");
@@ -202,7 +203,8 @@ fn running_port_accepts_a_changed_number_of_vfs() {
     assert_eq!(world.show(0).mailbox.resets, world.show(1).mailbox.resets);
 }
 
-/// Runs 64 guests on one port, which exchange frames. The cost of each guest is in `docs/performance.md`.
+/// Runs an embedded guest on each of 64 VFs of one port; the guests exchange frames. The cost of each guest is in
+/// `docs/performance.md`.
 #[test]
 fn a_guest_on_each_of_64_vfs_exchanges_frames_with_another() {
     let world = FullPortHost::new(MOST, "sleep");

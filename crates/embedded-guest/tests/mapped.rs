@@ -1,5 +1,5 @@
-//! Tests guests that map the card's pages of doorbells, on the live host. `daemon` and `nic` test the pages of another
-//! client and a hostile guest's stores, `bench` measures the cost of waiting.
+//! Tests embedded guests that map the card's doorbell pages, on the live host. `daemon` and `nic` test the pages of
+//! another client and a hostile guest's stores, `bench` measures the cost of waiting.
 
 use daemon::RunningHost;
 use daemon::config::HostConfig;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Running host with a port of two VFs, and guests on the first ones. The guests are dropped first.
+/// Running host with a port of two VFs, and guests on the first VFs. The guests are dropped first.
 struct MappedDoorbellHost {
     guests: Vec<EmbeddedGuest>,
     host: RunningHost,
@@ -61,7 +61,7 @@ impl MappedDoorbellHost {
 }
 
 #[test]
-fn traffic_with_mapped_doorbells_sends_almost_no_messages() {
+fn mapped_doorbells_avoid_nearly_all_vfio_user_messages() {
     let mut rates = Vec::new();
     for wait in ["sleep", "mapped"] {
         let world = MappedDoorbellHost::new(wait, 2);
@@ -83,7 +83,7 @@ fn traffic_with_mapped_doorbells_sends_almost_no_messages() {
 }
 
 #[test]
-fn next_client_gets_mapped_pages_without_earlier_data() {
+fn next_guest_of_a_vf_gets_mapped_pages_without_old_data() {
     let mut world = MappedDoorbellHost::new("mapped", 2);
     for _ in 0..3 {
         drop(world.guests.pop());

@@ -1,5 +1,5 @@
-//! Tests guests on ports whose uplinks are interfaces of this machine: pairs in network namespaces of the tests'
-//! own.
+//! Tests embedded guests on ports whose uplinks are interfaces of this machine: veth pairs in network namespaces of the
+//! tests' own.
 
 use super::{LiveTestHost, PATIENCE, eventually, ip};
 use embedded_guest::EmbeddedGuest;
@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::Command;
 
 #[test]
-fn flows_cross_between_two_macvtaps_in_large_packets() {
-    let name = "flows_cross_between_two_macvtaps_in_large_packets";
+fn tcp_flows_cross_between_two_macvtaps_in_large_packets() {
+    let name = "tcp_flows_cross_between_two_macvtaps_in_large_packets";
     in_network_namespace(name, || {
         // Device files of all network namespaces are in one folder, so the numbers must be unique.
         let number = 1_000_000 + 2 * std::process::id();
@@ -48,8 +48,8 @@ fn flows_cross_between_two_macvtaps_in_large_packets() {
 }
 
 #[test]
-fn host_beyond_an_interface_answers_and_sends_pings() {
-    let name = "host_beyond_an_interface_answers_and_sends_pings";
+fn host_behind_an_uplink_interface_answers_and_sends_pings() {
+    let name = "host_behind_an_uplink_interface_answers_and_sends_pings";
     in_network_namespace(name, || {
         let made = Command::new("ip").args("link add wire0 type veth peer name host0".split(' ')).status();
         if !made.is_ok_and(|status| status.success()) {
@@ -73,8 +73,8 @@ fn host_beyond_an_interface_answers_and_sends_pings() {
 }
 
 #[test]
-fn flows_cross_between_two_interfaces_by_af_xdp() {
-    let name = "flows_cross_between_two_interfaces_by_af_xdp";
+fn tcp_flows_cross_between_two_af_xdp_uplinks() {
+    let name = "tcp_flows_cross_between_two_af_xdp_uplinks";
     in_network_namespace(name, || {
         let made = Command::new("ip").args("link add wire0 type veth peer name wire1".split(' ')).status();
         if !made.is_ok_and(|status| status.success()) {
@@ -107,8 +107,8 @@ fn flows_cross_between_two_interfaces_by_af_xdp() {
 }
 
 #[test]
-fn host_beyond_af_xdp_answers_over_udp_and_tcp() {
-    let name = "host_beyond_af_xdp_answers_over_udp_and_tcp";
+fn host_behind_an_af_xdp_uplink_answers_over_udp_and_tcp() {
+    let name = "host_behind_an_af_xdp_uplink_answers_over_udp_and_tcp";
     in_network_namespace(name, || {
         let made = Command::new("ip").args("link add wire0 type veth peer name host0".split(' ')).status();
         if !made.is_ok_and(|status| status.success()) {

@@ -1,4 +1,4 @@
-//! Tests guests on the live host, over real sockets: frames, the link, and arrivals and departures.
+//! Tests embedded guests on the live host, over real sockets: frames, the link, and guests that arrive and depart.
 
 mod interface;
 
@@ -78,7 +78,7 @@ fn eventually(what: &str, holds: impl Fn() -> bool) {
 }
 
 #[test]
-fn short_flows_in_succession_find_a_listening_socket() {
+fn short_tcp_flows_in_succession_find_a_listening_socket() {
     let world = LiveTestHost::new();
     let (one, other) = (world.attach(0), world.attach(1));
     for number in 0..200 {
@@ -148,10 +148,10 @@ fn guest_link_follows_link_changes_by_the_administrator() {
     eventually("the link comes back", || guest.link_up());
 }
 
-/// Checks the port's statistics of its PF driver against the view of the guests: no wait was longer than a guest's
-/// whole start, which is a dozen requests and their answers, and every request that the PF counted was timed once.
+/// Compares the port's statistics of its PF driver with the guests' view. No request waited longer than a guest's whole
+/// start, which is a dozen requests and their answers. Every request that the PF counted was timed once.
 #[test]
-fn pf_driver_status_has_the_waiting_times_of_requests() {
+fn pf_driver_status_has_the_waiting_times_of_vf_requests() {
     let world = LiveTestHost::new();
     let mut longest = Duration::ZERO;
     let guests: Vec<EmbeddedGuest> = (0..3)
@@ -237,7 +237,7 @@ fn tcp_flow_survives_the_loss_of_its_tap() {
 }
 
 #[test]
-fn flows_in_both_directions_cross_a_wire_between_two_ports() {
+fn tcp_flows_both_ways_cross_a_wire_between_two_ports() {
     let port = "[[port]]\nuplink.wire = \"w\"\nvfs = 2\n";
     let world = LiveTestHost::with(&(port.to_owned() + port));
     let (one, other) = (world.attach_to(0, 0), world.attach_to(1, 1));
