@@ -22,7 +22,8 @@ pub(super) fn check(rust: &RustSource) -> Vec<BudgetedFinding> {
     places
 }
 
-/// Returns name and number of arguments of the function that the tokens begin with.
+/// Returns name and number of arguments of the function that the tokens begin with; `None` if they begin with no
+/// function.
 fn function(tokens: &[TokenTree]) -> Option<(String, usize)> {
     ident(tokens.first()).filter(|word| *word == "fn")?;
     let name = ident(tokens.get(1))?.to_string();
