@@ -37,7 +37,7 @@ const ROUND: Duration = Duration::from_millis(4);
 #[derive(Debug, Default, Clone, Copy)]
 struct CardSideRing {
     base: u64,
-    /// Slot that the card uses next.
+    /// Ring slot that the benchmark, as the card, uses next.
     head: usize,
 }
 
@@ -168,7 +168,8 @@ impl MemoryVfBus {
     }
 }
 
-/// A started VF with its bus, the frame to send, and the card's completions of a burst.
+/// Started VF with its bus, the frame to send, and the descriptors by which the benchmark completes a burst as the
+/// card.
 struct DriverFramePathBench {
     bus: MemoryVfBus,
     vf: AnyVf,

@@ -72,7 +72,7 @@ impl HeaderLengths {
         complete.then_some(Self { mac, ip, l4, ipv4: kind == IPV4, tcp: protocol == TCP })
     }
 
-    /// Returns the length of the frame's headers in bytes.
+    /// Returns the length of all headers of the frame, in bytes.
     pub(crate) fn total(&self) -> usize {
         self.mac + self.ip + self.l4
     }

@@ -193,7 +193,7 @@ impl AnyVf {
         }
     }
 
-    /// Starts the VF's function again after a reset. Pending frames are lost.
+    /// Starts the VF again after a reset of its function. Pending frames are lost.
     ///
     /// # Errors
     /// [`AnyVfError`].

@@ -17,7 +17,7 @@ pub struct InboxLimits {
     pub resets_every: u32,
 }
 
-/// Saved state of the PF's inbox of VF messages, between two visits of the PF.
+/// Saved state of the PF's inbox of VF messages, taken between two visits of the PF.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "InboxState")]
 pub struct VfMessageInboxState {

@@ -53,12 +53,12 @@ impl PacketRateMeter {
         self.has_passed(now, SAMPLE_PERIOD)
     }
 
-    /// Records the total number of packets. Returns their rate if a period of the adaptive policy is over.
+    /// Records the total number of packets so far. Returns the packet rate if a period of the adaptive policy is over.
     pub fn sample(&mut self, now: Time, packets: u64) -> Option<u64> {
         self.sample_each(SAMPLE_PERIOD, now, packets)
     }
 
-    /// Records the total number of packets. Returns their rate if the given period is over.
+    /// Records the total number of packets so far. Returns the packet rate if the given period is over.
     pub(super) fn sample_each(&mut self, period: Duration, now: Time, packets: u64) -> Option<u64> {
         if !self.has_passed(now, period) {
             return None;

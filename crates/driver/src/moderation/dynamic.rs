@@ -89,7 +89,7 @@ impl DynamicModeration {
         INTERVALS_US[self.profile]
     }
 
-    /// Records a handled interrupt and the total received so far. May change the interval.
+    /// Records a handled interrupt and the totals received so far. May change the interrupt interval.
     pub fn interrupted(&mut self, now: Time, received: ReceivedTotals) {
         let Some((then, before)) = self.began else {
             self.began = Some((now, received));

@@ -286,7 +286,7 @@ fn pf_visit_handles_the_causes_that_the_card_reports() {
 }
 
 #[test]
-fn reset_of_a_disabled_vf_sets_nothing_up() {
+fn reset_of_a_disabled_vf_sets_no_pool_options() {
     let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 2).unwrap();

@@ -1,4 +1,4 @@
-//! Decides whether the link is up, as igbvf does.
+//! Decides whether a VF's link is up, as igbvf does.
 //!
 //! igbvf checks the link only on a trigger: after a mailbox interrupt, after it saw RSTI or RSTD, or after it lost
 //! a reply. It then requires STATUS.LU, and a word with CTS in the mailbox, which it reads without checking for

@@ -10,10 +10,10 @@ use i82576::bits::v2p;
 use i82576::mailbox::{CTS, ID_MASK, NACK, id};
 use i82576::register::vf;
 
-/// Number of polls of a reply at the quick interval, and of the lock.
+/// Number of polls of a reply at the quick interval, and of polls of the mailbox lock.
 const QUICK_POLLS: u32 = 50;
 const QUICK: Duration = Duration::from_micros(20);
-/// Polls of a reply at igbvf's interval: together a second.
+/// Number of polls of a reply at igbvf's interval: together a second.
 const PATIENT_POLLS: u32 = 2_000;
 const PATIENT: Duration = Duration::from_micros(500);
 /// Maximum notices of the PF between a message and its reply.
@@ -55,7 +55,7 @@ pub enum MailboxError {
 pub(super) struct VfMailbox {
     /// Clear-on-read bits that a read has returned and no caller has taken yet.
     seen: u32,
-    /// True if a reply of the PF was lost.
+    /// True if a reply of the PF was lost, which stops all messages until a reset.
     lost: bool,
     /// True if the PF has sent a notice since the last `take_notice`.
     notified: bool,

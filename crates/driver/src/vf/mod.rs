@@ -127,7 +127,7 @@ pub enum VfError {
 #[derive(Debug)]
 pub struct Vf {
     mac: MacAddress,
-    /// MAC address that the PF gave in its reply to VF_RESET.
+    /// MAC address that the PF has assigned in its reply to VF_RESET.
     permanent: MacAddress,
     mailbox: VfMailbox,
     wishes: GrantedRequests,

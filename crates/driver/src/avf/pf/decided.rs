@@ -1,5 +1,5 @@
-//! Policy of a VF, and its encoding in a saved state: the longest frame stands for the MTU, queue pairs are among
-//! the settings, and settings that the family lacks are omitted.
+//! Policy of a VF, and the policy's encoding in a saved state: the longest frame stands for the MTU, queue pairs are
+//! among the settings, and settings that the family lacks are omitted.
 
 use super::limits::{AROUND, LIMITS};
 use ::avf::ids::{BASE_PAIRS, MAX_PAIRS};

@@ -30,7 +30,7 @@ pub(super) struct PfAdminQueues {
     receive: AdminQueueMemory,
     send: AdminQueueMemory,
     inbox: VfMessageInbox,
-    /// Send queue's tail: the next slot to send.
+    /// Tail of the send queue: the next slot to send.
     next: u16,
 }
 
@@ -69,7 +69,7 @@ impl<H: DmaHal + ?Sized> AdminRingMemory for DmaAdminRing<'_, H> {
 }
 
 /// Saved state of the PF's two admin queues. The card has taken every message that the PF sent, so only the receive
-/// queue has pending ones.
+/// queue has pending messages.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "MailState")]
 pub(super) struct AdminQueuesState {

@@ -100,14 +100,14 @@ struct AvfVfState {
     vlans: Vec<u16>,
     /// VLANs that the VF requested and its policy denies.
     withheld: Vec<u16>,
-    /// The VF's running queues, a bit each.
+    /// Receive queues of the VF that are running, a bit each.
     rx: u16,
     tx: u16,
     /// True if the card strips tags of received frames; `insert` is true if it inserts tags into sent ones.
     strip: bool,
     insert: bool,
     counters: VirtchnlCounters,
-    /// Record of the VF's conduct, which is saved beside the driver: conduct outlives the card.
+    /// Record of the VF's offences. It is saved beside the driver, since it outlives the card.
     #[serde(skip)]
     monitor: ConductMonitor,
 }
@@ -153,7 +153,7 @@ const fn vsi(vf: u8) -> u16 {
 #[derive(Debug, Clone)]
 pub struct AvfPf {
     vfs: Vec<AvfVfState>,
-    /// VFs that are throttled or quarantined, or have a delayed request, a bit each. A visit checks the conduct of
+    /// VFs that are throttled or quarantined, or have a delayed request, a bit each. A visit checks the throttles of
     /// these only.
     held: u64,
     mail: PfAdminQueues,

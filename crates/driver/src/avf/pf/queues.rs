@@ -86,8 +86,8 @@ impl AvfPf {
         Ok(VirtchnlReply::Done)
     }
 
-    /// Maps a VF's queues to its interrupt vectors. A map may name queues that are not set up yet, as Linux sends it
-    /// first. Vector 0 may have queues, as DPDK needs.
+    /// Maps a VF's queues to its interrupt vectors. The request may name queues that are not set up yet, as Linux sends
+    /// it first. Vector 0 may have queues, as DPDK needs.
     pub(super) fn map_vectors<H: ControlHal>(
         &mut self,
         hal: &mut H,

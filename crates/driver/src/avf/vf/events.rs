@@ -74,7 +74,7 @@ impl AvfDriver {
         !mailbox::is_on(hal)
     }
 
-    /// Records an event in a message of the PF: a change of the link, or an announced reset.
+    /// Records an event that a message of the PF reports: a change of the link, or an announced reset.
     pub(super) fn note(&mut self, message: &MessageFromPf) {
         match decode(&message.body).filter(|_| message.operation == VirtchnlOpcode::Event.number()) {
             Some(virtchnl::VirtchnlEvent::Link { speed, up }) => self.link = up.then_some(speed),

@@ -29,12 +29,12 @@ pub(super) struct MessageFromPf {
 pub(super) struct AvfMailbox {
     send: u64,
     receive: u64,
-    /// Ring slots of the next message to send, and of the next message to receive.
+    /// Send ring slot of the next message to send; `next` is the receive ring slot of the next message to receive.
     out: u16,
     next: u16,
 }
 
-/// Returns true if the mailbox is enabled; a reset disables it.
+/// Returns true if the VF's mailbox is enabled; a reset disables it.
 pub(super) fn is_on<H: DmaHal>(hal: &mut H) -> bool {
     hal.read(r::VF_ARQLEN) & aqlen::ENABLE != 0
 }

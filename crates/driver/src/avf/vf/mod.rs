@@ -125,13 +125,13 @@ pub struct AvfDriver {
     mac: MacAddress,
     tx: Vec<TxRing<tx::TxDataDescriptor>>,
     rx: Vec<RxRing<RxDescriptorFormat>>,
-    /// Queue whose received frames are taken next.
+    /// Receive queue whose frames are taken next.
     turn: usize,
     /// Link speed in Mb/s; `None` while it is down.
     link: Option<u32>,
     /// True once the PF has announced a reset.
     reset_impending: bool,
-    /// True while the queues are started.
+    /// True while the VF's queues are started.
     running: bool,
     /// Vectors of queues that have interrupted and are still masked, a bit each.
     masked: u32,
@@ -274,7 +274,7 @@ impl AvfDriver {
         self.ask(hal, VirtchnlRequest::SwitchQueues(false, self.all_queues())).map(|_| ())
     }
 
-    /// Negotiates and starts again after a reset of any origin. Waits for an announced reset.
+    /// Negotiates with the PF and starts the VF again after a reset of any origin. Waits for an announced reset.
     ///
     /// # Errors
     /// [`AvfDriverError`]: no frame moves until it is called again.

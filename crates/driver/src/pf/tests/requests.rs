@@ -1,5 +1,5 @@
-//! Tests requests and acknowledgements in registers, one visit each. The backplane's tests cover both ends
-//! together.
+//! Tests VF requests and acknowledgements in the PF's registers, with one PF visit each. The backplane's
+//! tests cover both ends together.
 
 use super::{StoredRegisters, vf};
 use crate::hal::Hal;
@@ -88,7 +88,7 @@ fn pf_takes_a_locked_mailbox_at_the_tenth_visit() {
 }
 
 #[test]
-fn only_a_vf_that_has_not_sent_vf_reset_is_refused() {
+fn acknowledgement_before_vf_reset_is_answered_by_a_refusal() {
     let (mut hal, mut pf) = pf();
     let answered = [0, 1, 2].map(|n| is_answered(&mut hal, &mut pf, n));
     assert_eq!(answered, [false, true, false], "VF 0 has sent VF_RESET, and VF 2 is not enabled");

@@ -1,4 +1,4 @@
-//! Tests receive-side scaling in registers. The backplane's tests cover the card's part.
+//! Tests receive-side scaling in the PF's registers. The backplane's tests cover the card's part.
 
 use super::{StoredRegisters, vf};
 use crate::hal::Hal;

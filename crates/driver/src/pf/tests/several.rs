@@ -113,7 +113,7 @@ fn requested_vlans_return_after_a_port_vlan() {
 }
 
 #[test]
-fn one_new_address_for_two_vfs_is_refused_before_a_change() {
+fn one_new_address_for_two_vfs_is_refused_and_changes_no_vf() {
     let (_, pf) = two_vfs();
     let twins = [with_mac(9), with_mac(9)];
     let why = PolicyError::MacInUse(with_mac(9).mac.unwrap(), AddressOwner::Vf(vf(1).into()));

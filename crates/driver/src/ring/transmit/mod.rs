@@ -28,7 +28,7 @@ const SHORTEST: usize = 14;
 /// Longest frame in bytes before segmentation: the longest IP packet, Ethernet header and tag.
 const MAX_SEGMENTED: usize = 0xffff + 18;
 
-/// Format of a family's transmit descriptors, each of which names a piece of a frame.
+/// Format of a family's transmit descriptors, each of which names one piece of a frame.
 pub(crate) trait TxPartDescriptor: Copy {
     /// Bit of the descriptor's second word that requests a report.
     const REPORT: u64;
@@ -351,7 +351,8 @@ fn raw([first, second]: [u64; 2]) -> [u8; SIZE] {
     (u128::from(first) | u128::from(second) << 64).to_le_bytes()
 }
 
-/// Copies the headers to `head` and prepares them for the card's offload. Returns the frame's pieces with those headers.
+/// Copies a frame's headers to `head` and prepares them for the card's offload. Returns the frame's pieces with those
+/// headers.
 fn prepared<'a>(
     head: &'a mut [u8; HEADERS],
     frame: [&'a [u8]; 2],

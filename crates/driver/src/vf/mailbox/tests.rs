@@ -16,7 +16,7 @@ const GRANTED: u32 = ASKED | ACK | CTS;
 #[derive(Default)]
 struct ScriptedPf {
     answers: VecDeque<u32>,
-    /// True if the PF ignores messages: it acknowledges none.
+    /// True if the PF ignores the VF's messages: it acknowledges none.
     deaf: bool,
     /// True if the PF keeps the mailbox buffer locked.
     held: bool,

@@ -26,7 +26,7 @@ impl FourVfPort {
     }
 
     /// Has the PF watch VF 0 twice, a second apart, with `events` offences of one kind in between. Returns
-    /// the verdict.
+    /// the PF's verdict.
     fn judge(
         &mut self,
         offence: Offence,
@@ -216,7 +216,7 @@ fn delayed_reset_voids_earlier_messages_at_once() {
 }
 
 #[test]
-fn only_guest_resets_count_as_requests() {
+fn only_resets_by_the_guest_count_as_requests() {
     let limits: ConductLimits = [OffenceThresholds { warn: 1, ..NEVER }; 6];
     let mut world = FourVfPort::active();
     world.watch([0; 6], &limits);
@@ -232,7 +232,7 @@ fn only_guest_resets_count_as_requests() {
 }
 
 #[test]
-fn malformed_bodies_and_unknown_operations_are_counted_apart() {
+fn malformed_requests_are_offences_and_unknown_ones_are_not() {
     let limits: ConductLimits = [OffenceThresholds { warn: 1, ..NEVER }; 6];
     let mut world = FourVfPort::active();
     world.watch([0; 6], &limits);
@@ -248,7 +248,7 @@ fn malformed_bodies_and_unknown_operations_are_counted_apart() {
 }
 
 #[test]
-fn successor_keeps_the_vfs_conduct_and_restraint() {
+fn successor_keeps_the_throttle_and_quarantine_of_vfs() {
     let mut old = FourVfPort::active();
     old.throttle();
     let mut world = FourVfPort::active();
@@ -263,7 +263,7 @@ fn successor_keeps_the_vfs_conduct_and_restraint() {
 }
 
 #[test]
-fn conduct_of_a_missing_vf_is_not_judged() {
+fn offences_of_a_missing_vf_are_ignored() {
     let mut world = FourVfPort::new();
     let limits: ConductLimits = [OffenceThresholds { quarantine: 1, ..NEVER }; 6];
     assert_eq!(world.pf.watch(&mut world.card, 77, [1; 6], &limits), None);

@@ -34,7 +34,7 @@ use std::vec::Vec;
 /// Message to a VF: operation, status, body.
 type MessageToVf = (VirtchnlOpcode, VirtchnlStatus, Vec<u8>);
 
-/// Net result of the PF's orders to the card for one VF, with the number of its resets.
+/// Net result of the PF's orders to the card for one VF, with the number of the VF's resets.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct CardOrders {
     addresses: BTreeSet<[u8; 6]>,
@@ -233,7 +233,7 @@ impl FourVfPort {
         decode(&body).unwrap()
     }
 
-    /// Sends a request and returns its only reply; other messages stay in `card.sent`.
+    /// Sends a request of a VF and returns its only reply; other messages stay in `card.sent`.
     fn ask(&mut self, vf: u8, request: VirtchnlRequest<'_>) -> (VirtchnlStatus, Vec<u8>) {
         self.ask_raw(vf, request.op().number(), &request.encode())
     }
