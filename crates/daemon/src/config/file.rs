@@ -87,13 +87,13 @@ pub struct PortConfigKeys {
     pub access: AccessConfigKeys,
     /// Number of VFs: 1 to 8, with family "avf" 1 to 64. Default: 7; none if a guest drives the PF.
     pub vfs: Option<u8>,
-    /// Thresholds of a VF's conduct by kind, events a second. A missing kind keeps its default; a missing threshold of
-    /// a kind that is named is never reached.
+    /// Thresholds for offences of VFs by kind, events per second. A missing kind keeps its default; a missing threshold
+    /// of a kind that is named is never reached.
     #[serde(default)]
     pub limits: BTreeMap<String, ConductThresholds>,
     /// Storm control: limits of broadcasts and multicasts to the VFs. Default: no limit.
     pub storm: Option<StormControlSettings>,
-    /// Mirror rules, at most four, numbered from 0 in the order of the file.
+    /// Mirror rules of the port, at most four, numbered from 0 in the order of the file.
     #[serde(default)]
     pub mirror: Vec<MirrorRule>,
     /// Tables `[[port.vf]]`: VFs whose settings differ from the defaults.
@@ -160,17 +160,17 @@ impl CardFamily {
     }
 }
 
-/// Doorbell mode of a port, and how its thread waits for doorbells.
+/// Doorbell mode of a port: the way in which its thread waits for guests' doorbell writes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DoorbellMode {
-    /// The thread sleeps. Each store into a VF's registers is a message that wakes it.
+    /// The port's thread sleeps. Each guest's store into a VF's registers is a message that wakes the thread.
     #[default]
     Sleep,
-    /// Guests map the pages with doorbells, so their stores send no messages. The thread polls the pages: without a
-    /// pause while there is traffic, then at growing intervals.
+    /// Guests map the register pages with doorbells, so their stores send no messages. The port's thread polls these
+    /// pages: without a pause while there is traffic, then at growing intervals.
     Mapped,
-    /// Like "mapped", but the thread polls without ever pausing, and so occupies a processor.
+    /// Like "mapped", but the port's thread polls without ever pausing, and so occupies a processor.
     Busy,
 }
 
@@ -178,10 +178,10 @@ pub enum DoorbellMode {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PfAssignment {
-    /// The host, which manages the VFs for guests.
+    /// The host drives the PF, and offers its VFs to guests.
     #[default]
     Host,
-    /// A guest, which owns the whole port.
+    /// A guest drives the PF, and so owns the whole port.
     Guest,
 }
 
@@ -189,10 +189,10 @@ pub enum PfAssignment {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PortLinkRule {
-    /// Up while the uplink exists, is set up and has a carrier; always up without an uplink.
+    /// The port's link is up while its uplink exists, is set up and has a carrier. Without an uplink it is always up.
     #[default]
     Uplink,
-    /// Always up, even without a working uplink.
+    /// The port's link is always up, even without a working uplink.
     Up,
 }
 

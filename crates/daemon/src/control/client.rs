@@ -1,4 +1,4 @@
-//! Client of a running host: HTTP over its control socket. `route` knows the paths.
+//! Client that sends control requests to a running host, as HTTP over its control socket. `route` has the paths.
 
 use super::problem::{ProblemDetails, ProblemKind};
 pub use super::protocol::CaptureQuery;
@@ -151,7 +151,8 @@ pub fn follow(
     outcome
 }
 
-/// Parses a server-sent event. Returns `None` for a comment, which only keeps the connection alive.
+/// Parses a server-sent event of the host's stream. Returns `None` for a comment, which only keeps the connection
+/// alive.
 fn told(block: &str) -> serde_json::Result<Option<EventStreamItem>> {
     #[derive(Deserialize)]
     struct LostEvents {
