@@ -97,7 +97,8 @@ pub(crate) const fn hash_type(udp: bool) -> u64 {
     packet_type::hash_type(IpVersion::V4, payload(udp))
 }
 
-/// Receive descriptor format of a run of plain frames: the fields that all of the run's descriptors share.
+/// Receive descriptor format of a run of plain frames (consecutive ones for one queue): the fields that all of the
+/// run's descriptors share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlainRxFormat {
     words: RxWriteBackTemplate,

@@ -34,7 +34,7 @@ impl Default for PollBudget {
     }
 }
 
-/// Result of a poll: the time at which the card has to be polled again.
+/// Result of a poll of the card: the time at which the card has to be polled again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PollResult {
     /// True if the budget ran out before the work did: poll again at once.
@@ -44,8 +44,8 @@ pub struct PollResult {
     pub deadline: Option<Time>,
 }
 
-/// A port: a PF and up to eight VFs. It is a value: a clone behaves as the original would from there on. Between
-/// two polls a port can be saved as a [`NicState`] and restored, also more than once.
+/// Port of an 82576: a PF and up to eight VFs. It is a value: a clone behaves as the original would from there on.
+/// Between two polls a port can be saved as a [`NicState`] and restored, also more than once.
 #[derive(Debug, Clone)]
 pub struct Nic {
     pub(crate) state: DeviceState,

@@ -1,4 +1,4 @@
-//! The parts of the card that the frame path uses in a poll. The plane is separate, since the plane and these parts call
+//! Parts of the card that the frame path uses in a poll. The plane is separate, since the plane and these parts call
 //! each other. The methods are in `transmit`, `receive` and `bursts`.
 
 use crate::board::clock::SystimClock;

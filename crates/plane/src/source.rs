@@ -32,7 +32,7 @@ pub trait FrameSource: FrameSink + Sized {
     /// itself to [`FrameForwarder::send`], for frames to its own ports.
     fn hand_over<L: FrameForwarder>(&mut self, sender: TransmitQueueId, budget: usize, lane: &mut L) -> bool;
 
-    /// Returns `true` if a queue holds a frame or a part of one.
+    /// Returns `true` if a transmit queue holds a frame or a part of one.
     fn has_more(&self, sender: TransmitQueueId) -> bool;
 }
 
@@ -41,12 +41,14 @@ pub trait FrameForwarder {
     /// Forwards a finished frame to its receivers. `own` is the device with the sending port.
     fn send<S: FrameSink>(&mut self, own: &mut S, frame: &mut Frame<'_>) -> ForwardResult;
 
-    /// Returns the terms by which bursts of the port's frames are judged; `None` if each frame is sent alone.
+    /// Returns the settings by which the receivers of frames in the port's bursts are decided; `None` if each frame is
+    /// sent outside bursts.
     fn burst_terms(&self) -> Option<BurstTerms> {
         None
     }
 
-    /// Judges a frame by its addresses, where the port has [`FrameForwarder::burst_terms`].
+    /// Decides the receiver of a frame in a burst by the frame's addresses, where the port has
+    /// [`FrameForwarder::burst_terms`].
     fn judge(&mut self, ends: AddressPair, terms: BurstTerms) -> BurstVerdict {
         let _ = (ends, terms);
         BurstVerdict::ALONE
@@ -64,8 +66,8 @@ pub trait FrameForwarder {
         0
     }
 
-    /// Counts and charges a run of frames with one verdict that have reached a port: the frames' lengths, and the sum
-    /// of the lengths.
+    /// Counts a run of frames for one receiver, which have reached a port, and charges them to rates: the frames'
+    /// lengths, and the sum of the lengths.
     fn count_run(&mut self, to: PortIndex, lengths: &[u32], bytes: u64, terms: BurstTerms) {
         let _ = (to, lengths, bytes, terms);
     }

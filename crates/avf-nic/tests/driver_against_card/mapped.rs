@@ -272,7 +272,7 @@ fn mapped_stores_are_read_by_a_successor_not_by_a_new_card() {
 #[derive(Debug, Clone)]
 enum PageAction {
     Store(usize, u32),
-    /// Register and its new low half: a store of which only that half is visible yet.
+    /// Register and the new value of its low half: a store of which only that half is visible yet.
     Torn(usize, u16),
     Access,
     ReadDoorbells,

@@ -52,7 +52,7 @@ pub fn pf_writes(file: &mut RegisterFile, interrupts: &mut Interrupts, vf: VfInd
     }
 }
 
-/// Reads P2VMAILBOX for the PF: the lock bits of both sides.
+/// Reads P2VMAILBOX for the PF: the bits by which PF and VF lock the mailbox.
 #[must_use]
 pub fn pf_reads(file: &RegisterFile, vf: VfIndex) -> u32 {
     file.get(r::v2p_mailbox(vf)) & (p2v::VFU | p2v::PFU)

@@ -88,12 +88,12 @@ impl ReceiveFilters {
         }
     }
 
-    /// Returns true if a filter is enabled.
+    /// Returns true if any receive filter is enabled.
     pub(crate) fn looks(&self) -> bool {
         self.any
     }
 
-    /// Returns the filters that match a frame without its `tag`. The headers were parsed from the same bytes.
+    /// Returns the receive filters that match a frame without its `tag`. The headers were parsed from the same bytes.
     #[inline]
     pub(crate) fn look(&self, frame: &[u8], headers: &FrameHeaders, tag: Option<u16>) -> FilterMatches {
         if self.any { self.look_closely(frame, headers, tag) } else { FilterMatches::default() }

@@ -131,7 +131,7 @@ impl FiveTupleFilters {
     }
 }
 
-/// Returns `N` bytes of the frame from `at` on, or `None` beyond its end.
+/// Returns `N` bytes of the frame from `at` on, or `None` if the frame ends before.
 fn part<const N: usize>(frame: &[u8], at: usize) -> Option<[u8; N]> {
     frame.get(at..)?.first_chunk().copied()
 }

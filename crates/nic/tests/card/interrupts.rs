@@ -1,5 +1,5 @@
-//! Causes, masks and messages of vectors: the causes of an MSI-X message, the function in whose name it is sent, and its
-//! effect on registers. `throttling` tests EITR.
+//! Tests causes, masks and messages of interrupt vectors: the causes of an MSI-X message, the function in whose name it
+//! is sent, and its effect on registers. `throttling` tests EITR.
 
 use crate::common::{CardFixture, index, mac, plain};
 use i82576::bits::{gpie, icr};

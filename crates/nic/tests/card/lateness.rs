@@ -1,5 +1,5 @@
-//! Transmit rates of a card that is polled late, because its thread waits for a processor. The card makes up for its own
-//! lateness within the window of RTTBCNRM, and no guest exceeds its rate by that.
+//! Tests transmit rates of a card that is polled late, because its thread waits for a processor. The card makes up for
+//! its own lateness within the window of RTTBCNRM, and no guest exceeds its rate by that.
 
 use crate::common::{CardFixture, RING};
 use crate::pacing::{SECOND, WIRE, assert_near, bench, fill, large, limit, octets, rate, whole};
@@ -79,7 +79,7 @@ fn rate_makes_up_for_late_polls_within_rttbcnrms_window() {
 }
 
 #[test]
-fn idle_vf_saves_up_no_transmit_rate() {
+fn idle_vf_accumulates_no_transmit_credit() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
     for _ in 0..2 {

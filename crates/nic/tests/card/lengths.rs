@@ -1,5 +1,6 @@
-//! Lengths of frames with and without VLAN tags. At most 9,728 bytes leave or arrive, with tags and check sequence, and a
-//! pool's own limits count in the same way. `transmit::rules` tests packets that are too long for any frame.
+//! Tests lengths of frames with and without VLAN tags. At most 9,728 bytes leave or arrive, with tags and check
+//! sequence, and a pool's own limits count in the same way. `transmit::rules` tests packets that are too long for any
+//! frame.
 
 use crate::common::{CardFixture, POOL, data, mac, packet, plain, tagged, tcp};
 use i82576::PoolIndex;

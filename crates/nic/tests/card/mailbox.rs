@@ -1,4 +1,4 @@
-//! The mailbox: the lock of the shared memory, the doorbells of both sides, and the reset notices.
+//! Tests the mailbox: the lock of the shared memory, the doorbells of PF and VF, and the reset notices.
 
 use crate::common::{CardFixture, index};
 use i82576::bits::{ctrl, ctrl_ext, icr, mbvficr, p2v, v2p};

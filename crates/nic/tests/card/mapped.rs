@@ -197,7 +197,7 @@ fn store_between_read_and_publish_is_read_later() {
 }
 
 #[test]
-fn successor_applies_mapped_stores_and_new_card_discards() {
+fn mapped_stores_are_applied_by_a_successor_not_a_new_card() {
     let mut bench = bench();
     bench.poll();
     bench.vf(0).put([0; 16]);
@@ -228,7 +228,7 @@ fn mapped_pages_of_a_disabled_vf_read_ones() {
 #[derive(Debug, Clone)]
 enum PageAction {
     Store(usize, u32),
-    /// Register and its new low half: a store of which only that half is visible yet.
+    /// Register and the new value of its low half: a store of which only that half is visible yet.
     Torn(usize, u16),
     Hear,
     Look,

@@ -1,6 +1,6 @@
-//! Transmit rates (RTTDQSEL, RTTBCNRC, RTTBCNRM) and the bandwidth between pools. They are exact in virtual time for frames
-//! of any size, a delayed pool delays no other, and no frame is lost. Each test moves the clock from one deadline of the
-//! card to the next. `lateness` tests cards that are polled late.
+//! Tests transmit rates (RTTDQSEL, RTTBCNRC, RTTBCNRM) and the bandwidth between pools. They are exact in virtual time
+//! for frames of any size, a delayed pool delays no other, and no frame is lost. Each test moves the clock from one
+//! deadline of the card to the next. `lateness` tests cards that are polled late.
 
 use crate::common::{CardFixture, RING, data, mac, packet, plain, tcp};
 use core::num::NonZeroU64;

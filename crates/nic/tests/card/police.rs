@@ -1,5 +1,5 @@
-//! Violations and overload in registers: WVBR, LVMMC and MDFB, storm control with its interrupt, control frames, and frames
-//! without a descriptor.
+//! Tests violations and overload in registers: WVBR, LVMMC and MDFB, storm control with its interrupt, control frames,
+//! and frames without a descriptor.
 
 use crate::common::{CardFixture, PORT, index, mac, packet, plain};
 use i82576::MacAddress;

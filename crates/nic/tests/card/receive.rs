@@ -1,5 +1,5 @@
-//! Receive descriptors: the division of a frame between buffers, and the gates of a queue. `receive::offload` tests the
-//! descriptors' contents.
+//! Tests receive descriptors: the division of a frame between buffers, and the enable bits of a queue.
+//! `receive::offload` tests the descriptors' contents.
 
 mod legacy;
 mod offload;

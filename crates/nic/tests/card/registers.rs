@@ -1,4 +1,5 @@
-//! The register table on the card: writable bits, clearing reads, aliases. `widths` tests accesses that are no dwords.
+//! Tests the register table on the card: writable bits, clearing reads, aliases. `widths` tests accesses that are no
+//! dwords.
 
 use crate::common::{CardFixture, index, mac, plain, tagged, tcp};
 use i82576::bits::{ctrl, dctl, p2v, v2p};

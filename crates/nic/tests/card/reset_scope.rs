@@ -1,5 +1,5 @@
-//! The scope of each reset over every register: the registers that it restores and those that it keeps, and RSTI and RSTD
-//! as a VF reads them. `resets` tests rings and traffic.
+//! Tests the scope of each reset over every register: the registers that it restores and those that it keeps, and RSTI
+//! and RSTD as a VF reads them. `resets` tests rings and traffic.
 
 use crate::common::{CardFixture, index};
 use i82576::bits::{ctrl, ctrl_ext, eitr, v2p};
@@ -185,7 +185,7 @@ fn port_reset_sets_mailbox_rsti_until_pfrstd() {
 }
 
 #[test]
-fn enabled_vfs_start_reset() {
+fn newly_enabled_vfs_read_mailbox_rstd_once() {
     let mut bench = let_go();
     bench.config(Pf, pf::SRIOV + sriov::CONTROL, 0);
     bench.enable_vfs(3);

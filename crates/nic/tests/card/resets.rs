@@ -1,4 +1,4 @@
-//! The resets: the state that each clears and keeps, the functions that are notified, and silence of the function
+//! Tests the resets: the state that each clears and keeps, the functions that are notified, and silence of the function
 //! afterwards. Also SR-IOV: VFs appear and disappear with VF Enable.
 
 use crate::common::{BASE, CardFixture, index, mac, packet, plain};

@@ -1,5 +1,5 @@
-//! The PF's single interrupt: the pin, the MSI message, or MSI-X vector 0 without GPIE.MULTIPLE_MSIX. Its causes, the effect
-//! of accesses to ICR, and its throttle (EITR 0).
+//! Tests the PF's single interrupt: the pin, the MSI message, or MSI-X vector 0 without GPIE.MULTIPLE_MSIX. Its causes,
+//! the effect of accesses to ICR, and its throttle (EITR 0).
 
 use crate::common::{CardFixture, PORT, mac, plain};
 use i82576::bits::{eicr, eitr, gpie, icr, rctl, tctl};

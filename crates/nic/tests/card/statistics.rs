@@ -1,5 +1,5 @@
-//! The statistics registers. The port's count frames on the wire and are cleared by reading. A VF's count its own frames
-//! and wrap.
+//! Tests the statistics registers. The port's count frames on the wire and are cleared by reading. A VF's count its own
+//! frames and wrap.
 
 use crate::common::{CardFixture, index, mac, plain};
 use i82576::MacAddress;

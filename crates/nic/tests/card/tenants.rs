@@ -1,5 +1,5 @@
-//! A VF that changes its tenant: after a function-level reset it equals an unused VF, whatever the last tenant did. `iovm`
-//! tests the configuration space that a guest sees.
+//! Tests a VF that changes its tenant: after a function-level reset it equals an unused VF, whatever the last tenant
+//! did. `iovm` tests the configuration space that a guest sees.
 
 use crate::common::{BASE, CardFixture, data, mac, plain, tcp};
 use i82576::bits::{ctrl, dctl, rttbcnrc};

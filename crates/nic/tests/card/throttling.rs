@@ -1,5 +1,5 @@
-//! Interrupt throttling: after a message a vector is silent for its interval. Causes that come meanwhile send one message at
-//! its end.
+//! Tests interrupt throttling: after a message a vector is silent for its interval. Causes that come meanwhile send one
+//! message at its end.
 
 use crate::common::{CardFixture, mac, plain};
 use i82576::Time;

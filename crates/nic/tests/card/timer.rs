@@ -1,4 +1,5 @@
-//! The TCP timer: software starts a count of milliseconds, and its end interrupts (I210 datasheet 7.3.7 and TCPTIMER).
+//! Tests the TCP timer: software starts a count of milliseconds, and its end interrupts (I210 datasheet 7.3.7 and
+//! TCPTIMER).
 
 use crate::common::CardFixture;
 use i82576::bits::tcptimer::{COUNT_EN, FINISH, KICK_START, LOOP};

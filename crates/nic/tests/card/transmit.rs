@@ -1,5 +1,5 @@
-//! Transmit descriptors: packets, write-back, and the gates of a queue. Segmentation and checksums have tests beside their
-//! code (`offload`).
+//! Tests transmit descriptors: packets, write-back, and the enable bits of a queue. Segmentation and checksums have
+//! tests beside their code (`offload`).
 
 mod large;
 mod legacy;

@@ -1,5 +1,5 @@
-//! Low-latency interrupts: a frame that a filter marks as urgent ends the throttle of its vector (I210 datasheet 7.3.6), and
-//! credits bound the rate of such interrupts. `receive` tests the filters.
+//! Tests low-latency interrupts: a frame that a filter marks as urgent ends the throttle of its vector (I210 datasheet
+//! 7.3.6), and credits bound the rate of such interrupts. `receive` tests the filters.
 
 use crate::common::{CardFixture, PORT, mac, plain, tagged, tcp};
 use i82576::PoolIndex;

@@ -1,4 +1,4 @@
-//! Mirror rules: the frames that they copy, and the pool that gets the copies.
+//! Tests mirror rules: the frames that they copy, and the pool that gets the copies.
 
 use super::{
     A, A_BIT, B, B_BIT, BROADCAST, C, C_BIT, PEER, PortBuilder, copies, dropped, frame, out, port, sender, to,

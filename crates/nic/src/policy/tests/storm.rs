@@ -1,4 +1,4 @@
-//! Storm control over time: windows of 1 ms, and a threshold of ten blocks of 64 bytes.
+//! Tests storm control over time: windows of 1 ms, and a threshold of ten blocks of 64 bytes.
 
 use super::{A, BROADCAST, GROUP, PEER, VFS, mac, port};
 use crate::file::RegisterFile;

@@ -49,7 +49,7 @@ pub(crate) struct TestFunction<'a> {
     function: Function,
 }
 
-/// Returns a VF's number as the card's type.
+/// Converts a VF's number to the card's type of VF index.
 pub(crate) fn index(n: u8) -> VfIndex {
     VfIndex::new(n).unwrap()
 }

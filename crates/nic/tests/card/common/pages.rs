@@ -103,7 +103,7 @@ impl CardFixture {
         mapped.filter(|_| MAPPED.contains(&offset)).map(|(_, mapped)| &mapped.pages)
     }
 
-    /// Has the card read the mapped pages and apply the guests' stores. Returns true if there were any.
+    /// Has the card read the mapped pages and apply the guests' stores. Returns true if there were any stores.
     pub(crate) fn look(&mut self) -> bool {
         let mut any = false;
         for (_, MappedPages { pages, doorbells }) in &mut self.mapped {
@@ -132,8 +132,8 @@ impl CardFixture {
         }
     }
 
-    /// Makes a trapped register access, as a port does: after a read of the mapped pages, and before the registers are
-    /// published.
+    /// Makes a register access that traps, as a port does: after a read of the mapped pages, and before the registers
+    /// are published.
     pub(super) fn hear<T>(&mut self, access: impl FnOnce(&mut Nic, Time) -> T) -> T {
         self.look();
         let answer = access(&mut self.nic, self.now);

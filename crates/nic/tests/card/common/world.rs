@@ -39,9 +39,9 @@ pub(crate) struct TestBus {
 pub(crate) struct ListWire {
     pub(crate) incoming: VecDeque<Vec<u8>>,
     pub(crate) outgoing: Vec<Vec<u8>>,
-    /// True if the wire takes uncut packets, and cuts them as Linux does.
+    /// True if the wire takes unsegmented packets, and segments them as Linux does.
     pub(crate) cuts: bool,
-    /// Number of uncut packets that the wire has taken.
+    /// Number of unsegmented packets that the wire has taken.
     pub(crate) uncut: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Hostile packets: without end or beginning, with false lengths and offload requests, and in floods.
+//! Tests hostile packets: without end or beginning, with false lengths and offload requests, and in floods.
 
 use super::{END, bench, expect_neighbours_well, poll_bounded, tx_at};
 use crate::common::{BASE, CardFixture, buffer, data, mac, packet, plain};

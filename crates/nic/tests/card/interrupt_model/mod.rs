@@ -299,7 +299,7 @@ impl CardAndModel {
         }
     }
 
-    /// Performs an action between the PF and VF `n`: a mailbox doorbell of either side, or a reset of the VF.
+    /// Performs an action between the PF and VF `n`: a mailbox doorbell of the PF or of the VF, or a reset of the VF.
     fn between(&mut self, act: &InterruptAction, n: u8) {
         if let InterruptAction::RingVf(_) = act {
             // The PF may ring a VF that does not exist.

@@ -259,7 +259,7 @@ impl InterruptModel {
         self.had_vectors = form == ModelInterruptMode::Vectors;
     }
 
-    /// Sends the PF's single interrupt: a message for each event, or a level on the pin, throttled by EITR 0.
+    /// Sends the PF's single interrupt, throttled by EITR 0: a message for each event, or a level on the pin.
     fn tell_one(&mut self, form: ModelInterruptMode, now: u64, heard: &mut PollInterrupts) {
         let extended = (0..VECTORS)
             .any(|vector| self.is_pfs(vector) && self.vectors[vector].cause && self.vectors[vector].unmasked);

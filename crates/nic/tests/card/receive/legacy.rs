@@ -1,5 +1,5 @@
-//! Receive queues of descriptor type 0 (legacy), which small drivers such as iPXE's use: status, errors, length and tag are
-//! in the second half of the descriptor.
+//! Tests receive queues of descriptor type 0 (legacy), which small drivers such as iPXE's use: status, errors, length
+//! and tag are in the second half of the descriptor.
 
 use super::{at, bench, frame};
 use crate::common::{BASE, CardFixture, POOL, buffer, mac, tagged, tcp};

@@ -1,5 +1,5 @@
-//! Contents of receive descriptors: VLAN tags, checksums and hashes. The header parser and the hash have tests beside their
-//! code (`offload`).
+//! Tests the contents of receive descriptors: VLAN tags, checksums and hashes. The header parser and the hash have
+//! tests beside their code (`offload`).
 
 use super::{at, bench, frame, srrctl};
 use crate::common::{CardFixture, POOL, SIZE, mac, plain, tagged, tcp, udp};

@@ -1,5 +1,5 @@
-//! A PF without VFs: RSS over all 16 queues, tags by CTRL.VME, lengths by RCTL and RLPML, and the check sequence by
-//! RCTL.SECRC. Also a small driver that polls legacy descriptors on queue 0.
+//! Tests a PF without VFs: RSS over all 16 queues, tags by CTRL.VME, lengths by RCTL and RLPML, and the check sequence
+//! by RCTL.SECRC. Also a small driver that polls legacy descriptors on queue 0.
 
 use super::srrctl;
 use crate::common::{CardFixture, PORT, SIZE, mac, plain, tagged, tcp, tcp6, udp};

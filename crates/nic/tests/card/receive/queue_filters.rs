@@ -1,5 +1,6 @@
-//! The choice of a queue on a port without pools: ether type filters, SYN filter, five-tuple filters, RSS, default queue, in
-//! this order (I210 datasheet 7.1.2 and figure 7-5). Registers are written as DPDK and Linux write them.
+//! Tests the choice of a queue on a port without pools: ether type filters, SYN filter, five-tuple filters, RSS,
+//! default queue, in this order (I210 datasheet 7.1.2 and figure 7-5). Registers are written as DPDK and Linux write
+//! them.
 
 use super::pf::{bench, queue_of};
 use crate::common::{CardFixture, PORT, mac, plain, tagged, tcp, tcp6, udp};

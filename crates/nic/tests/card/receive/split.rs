@@ -1,4 +1,4 @@
-//! Header split: the bytes in the header buffer and the fields of the first descriptor, by each row of the 82576
+//! Tests header split: the bytes in the header buffer and the fields of the first descriptor, by each row of the 82576
 //! datasheet's table (7.1.5), and the unsupported formats.
 
 use super::{at, bench, frame, srrctl};
@@ -16,8 +16,8 @@ const IP: u32 = psrtype::IPV4
     | psrtype::IPV6_TCP
     | psrtype::IPV6_UDP;
 
-/// Delivers a frame to VF 0 while every kind of IP packet is split, and asserts that its bytes arrive unchanged.
-/// Returns SPH, HBO, HDRLEN and the lengths in the packet buffers.
+/// Delivers a frame to VF 0 while every kind of IP packet is split, and asserts that the frame's bytes arrive
+/// unchanged. Returns SPH, HBO, HDRLEN and the lengths in the packet buffers.
 #[track_caller]
 fn split_result(kind: u32, header: u32, frame: &[u8]) -> (bool, bool, u16, Vec<u16>) {
     split_result_under(IP, kind, header, frame)

@@ -1,5 +1,5 @@
-//! The mailbox of a VF, in every order of short scripts of both sides and of resets. After each step the card equals a model
-//! of the datasheet's rules.
+//! Tests the mailbox of a VF, in every order of short scripts of VF, PF and resets. After each step the card equals a
+//! model of the datasheet's rules.
 
 use super::{ScriptPlayer, orders};
 use crate::common::{CardFixture, index};
@@ -41,7 +41,7 @@ struct MailboxModel {
 }
 
 impl MailboxModel {
-    /// Locks the mailbox memory for the side of bit `own` if its write requests that and the other side does not hold
+    /// Locks the mailbox memory for the owner of bit `own` if its write requests that and the other owner does not hold
     /// it. A write without the request releases it.
     fn take(&mut self, asks: bool, own: u32, other: u32) {
         if !asks {
@@ -115,7 +115,7 @@ fn look(bench: &mut CardFixture) -> MailboxModel {
     }
 }
 
-/// Performs the scripts' steps in every order, compares card and model after each step, and returns the number of
+/// Performs the steps of scripts in every order, compares card and model after each step, and returns the number of
 /// orders.
 fn play(scripts: &[&[MailboxStep]]) -> usize {
     let lengths: Vec<usize> = scripts.iter().map(|script| script.len()).collect();

@@ -1,5 +1,5 @@
-//! Legacy transmit descriptors, which small drivers use. The first descriptor of a packet has its requests (82576 datasheet
-//! 7.2.2.1).
+//! Tests legacy transmit descriptors, which small drivers use. The first descriptor of a packet has its requests (82576
+//! datasheet 7.2.2.1).
 
 use super::{WIRE, at, bench, placed};
 use crate::common::{CardFixture, data, mac, plain, tagged, tcp};
@@ -143,7 +143,7 @@ fn empty_legacy_descriptors_send_nothing() {
 }
 
 #[test]
-fn empty_legacy_descriptors_are_no_malformed_packet() {
+fn empty_legacy_descriptors_count_as_no_malformed_packet() {
     let mut bench = bench();
     bench.pf().set(r::DTXCTL, dtxctl::MDP_EN);
     let (frame, whole) = placed(&mut bench, 100);

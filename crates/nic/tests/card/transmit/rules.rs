@@ -1,5 +1,5 @@
-//! Rules of a transmit queue beside its descriptors: the lifetime of contexts, PAYLEN, WTHRESH and SWFLSH, and packets that
-//! are too long.
+//! Tests the rules of a transmit queue beside its descriptors: the lifetime of contexts, PAYLEN, WTHRESH and SWFLSH,
+//! and packets that are too long.
 
 use super::offload::{context, tag};
 use super::{WIRE, at, bench, placed};

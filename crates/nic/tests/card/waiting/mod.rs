@@ -1,6 +1,6 @@
-//! The receive packet buffer: frames for a queue with too few descriptors wait there, unless the queue drops them (QDE,
-//! SRRCTL.DROP_EN). RNBC counts frames that find no descriptors, MPC those that find no room in the buffer either, and RQDPC
-//! those that their queue drops.
+//! Tests the receive packet buffer: frames for a queue with too few descriptors wait there, unless the queue drops them
+//! (QDE, SRRCTL.DROP_EN). RNBC counts frames that find no descriptors, MPC those that find no room in the buffer
+//! either, and RQDPC those that their queue drops.
 
 mod bursts;
 mod random;
@@ -24,7 +24,7 @@ fn bench(descriptors: u32) -> CardFixture {
     bench
 }
 
-/// Makes frames for a VF's queue wait for descriptors, in place of a drop (SRRCTL.DROP_EN clear).
+/// Lets frames for a VF's queue wait for descriptors instead of dropping them (clears SRRCTL.DROP_EN).
 fn wait(bench: &mut CardFixture, n: u8) {
     bench.vf(n).clear(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);
 }
@@ -51,7 +51,7 @@ fn got(bench: &mut CardFixture, n: u8) -> Vec<usize> {
     bench.vf(n).received().iter().map(|frame| number(&frame.bytes)).collect()
 }
 
-/// Reads RNBC, MPC and the VF's RQDPC.
+/// Reads RNBC, MPC and the VF's RQDPC, which count missed and dropped frames.
 fn missed(bench: &mut CardFixture, n: u8) -> [u32; 3] {
     let of_port = [r::RNBC, r::MPC].map(|at| bench.pf().read(at));
     [of_port[0], of_port[1], bench.vf(n).read(vf::RX_BLOCK + rx::RQDPC)]

@@ -1,5 +1,5 @@
-//! Under random actions each frame for a queue is delivered once, counted as lost, or waits. Frames are delivered in the
-//! order in which they were sent.
+//! Tests that under random actions each frame for a queue is delivered once, counted as lost, or waits. Frames are
+//! delivered in the order in which they were sent.
 
 use super::{bench, frame, number, waiting};
 use crate::common::CardFixture;

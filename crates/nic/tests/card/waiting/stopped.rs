@@ -1,5 +1,5 @@
-//! Waiting frames whose queue, function or port is stopped or reset: the card drops them, and no later owner gets them. A
-//! saved card keeps them.
+//! Tests waiting frames whose queue, function or port is stopped or reset: the card drops them, and no later owner gets
+//! them. A saved card keeps them.
 
 use super::{bench, burst, got, missed, waiting};
 use crate::common::CardFixture;
