@@ -14,7 +14,7 @@ use thiserror::Error;
 /// Version of the state file's format.
 const VERSION: u32 = 1;
 
-/// Contents of the state file.
+/// Contents of the state file: changes of settings by command, and an applied configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StoredSettings {
@@ -89,7 +89,7 @@ pub enum SettingsStoreError {
 }
 
 impl HostConfig {
-    /// Reads the state file, if there is one, and returns the configuration with the kept changes.
+    /// Reads the state file, if there is one, and returns the configuration with the changes in the file.
     ///
     /// # Errors
     /// [`SettingsStoreError`].
@@ -142,7 +142,7 @@ impl HostConfig {
         Self::check(file, &self.runtime_dir)
     }
 
-    /// Writes the state file if the kept changes differ from those of `before`.
+    /// Writes the state file if the changes by command differ from those of the configuration `before`.
     ///
     /// # Errors
     /// [`SettingsStoreError::NoPlace`], [`SettingsStoreError::Write`]: the file is unchanged.

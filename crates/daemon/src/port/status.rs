@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use vfio_user::wire::pci_region::CONFIG;
 
-/// Parts of a port that its status report reads.
+/// Parts of a port from which its status report is made.
 pub(super) struct PortStatusSource<'a> {
     pub(super) name: &'a str,
     pub(super) mac: MacAddress,

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 
 /// First bytes of a saved state's envelope.
 const MAGIC: [u8; 8] = *b"SoftIOV\n";
-/// Bytes of the envelope before the body of a saved state.
+/// Bytes of a saved state's envelope before its body.
 const HEADER: usize = 28;
 /// Bytes of the envelope's header that the checksum covers.
 const CHECKED: usize = 24;
@@ -57,9 +57,9 @@ pub enum SavedStateError {
     /// The state is truncated, or has bytes after its end.
     #[error("the saved state is damaged: {there} bytes instead of {said}; restart the port")]
     Length {
-        /// Length of the body that the envelope states, in bytes.
+        /// Length of the saved state's body that its envelope states, in bytes.
         said: u64,
-        /// Number of bytes that follow the envelope's header.
+        /// Number of bytes that actually follow the envelope's header.
         there: u64,
     },
     /// The checksum of the saved state is wrong.

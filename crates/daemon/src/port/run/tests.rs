@@ -32,7 +32,7 @@ impl TimeSource for ManualClock {
     }
 }
 
-/// Port of two VFs without an uplink, whose rounds the test runs, and the resources that it needs.
+/// Port of two VFs without an uplink, with the resources that it needs. The test runs the rounds of the port's loop.
 struct PortFixture {
     port: OpenPort,
     inbox: CommandInbox,
@@ -68,7 +68,8 @@ impl PortFixture {
         world
     }
 
-    /// Replaces the port by that of the next process. The old port ends without a pause, as in a crash.
+    /// Replaces the port by its successor, as in the next process of the host. The old port ends without a pause, as in
+    /// a crash.
     fn succeed(&mut self) {
         let (threads, common) = &self.host;
         let successor = OpenPort::open(&self.config, &self.vault, &self.inbox, threads, common).unwrap();
@@ -76,20 +77,20 @@ impl PortFixture {
         self.port = successor;
     }
 
-    /// Polls the kernel, and runs one round of the port. Returns the time that the port would sleep.
+    /// Polls the kernel, and runs one round of the port's loop. Returns the time that the port would sleep.
     fn round(&mut self) -> Option<Duration> {
         self.port.wait(&self.inbox, Some(Duration::ZERO), &self.clock).unwrap();
         self.port.carry_out_commands(&self.inbox, &self.clock);
         self.port.round(&self.clock)
     }
 
-    /// Moves the clock by a time, and runs one round of the port.
+    /// Moves the clock by `time`, and runs one round of the port's loop. Returns the time that the port would sleep.
     fn round_after(&mut self, time: Duration) -> Option<Duration> {
         self.clock.now.set(self.clock.now.get() + time);
         self.round()
     }
 
-    /// Runs rounds of the port until the worker threads have made `done` true. The clock stands still.
+    /// Runs rounds of the port's loop until the worker threads have made `done` true. The clock stands still.
     fn round_until(&mut self, done: impl Fn(&Self) -> bool) {
         for _ in 0..5_000 {
             self.round();
@@ -191,9 +192,9 @@ fn stop_disconnects_silent_clients_in_bounded_time() {
     assert!(!world.is_connected() && is_at_end(&mut client));
     assert_eq!(drain, Some(Duration::from_millis(10)), "the port drains the socket");
     world.round_after(Duration::from_millis(199));
-    assert!(!world.port.is_over());
+    assert!(!world.port.has_ended());
     world.round_after(Duration::from_millis(1));
-    assert!(world.port.is_over(), "the port does not wait for a client that keeps its end open");
+    assert!(world.port.has_ended(), "the port does not wait for a client that keeps its end open");
 }
 
 #[test]
@@ -209,7 +210,7 @@ fn port_serves_a_client_for_at_most_one_time_slice() {
     let handled = |world: &PortFixture| world.slot().connection().map_or(0, |c| c.counters().messages);
     world.round();
     let first = handled(&world);
-    assert!((1..4).contains(&first), "{first} messages in a turn");
+    assert!((1..4).contains(&first), "{first} messages handled in a time slice");
     world.round();
     assert!(handled(&world) > first, "the next round continues");
 }

@@ -1,4 +1,4 @@
-//! Accesses of clients to configuration space and BAR 0 of an AVF port's VFs. `iovm` has the accesses to MSI-X tables,
+//! Accesses of clients to configuration space and BAR 0 of VFs of an AVF port. `iovm` has the accesses to MSI-X tables,
 //! and `PortClients::read_doorbells` those to mapped registers.
 
 use super::AvfCard;

@@ -163,7 +163,7 @@ impl CrashFixture {
         copy.send(&message(id, command as u16, body), &fds).unwrap();
     }
 
-    /// Runs rounds until the client has its next reply, and returns the reply's id and body; or `None` if the port
+    /// Runs the port until the client has its next reply, and returns the reply's id and body; or `None` if the port
     /// crashes before.
     fn reply(&mut self) -> Option<(u16, Vec<u8>)> {
         for _ in 0..5_000 {

@@ -23,7 +23,7 @@ fn sample(version: u32) -> Vec<u8> {
     digits.chunks_exact(2).map(byte).collect()
 }
 
-/// Returns the configuration of an AVF port, with further `lines` of TOML, and a bus without clients.
+/// Returns the configuration of an AVF port with the `lines` of TOML added, and a bus without clients.
 fn port(lines: &str) -> (PortConfig, GuestBus) {
     let text = format!("[[port]]\nfamily = \"avf\"\nvfs = {OFFERED}\n{lines}");
     let mut config = HostConfig::check(HostConfig::parse(&text).unwrap(), Path::new("/run/softiov")).unwrap();

@@ -46,7 +46,7 @@ impl WiredGuestPort {
         Self { card, vf, frame, end }
     }
 
-    /// Sends a burst, polls the card, and receives. Returns the number of received frames.
+    /// Sends a burst of frames as the guest, polls the card, and receives. Returns the number of received frames.
     fn round(&mut self) -> u64 {
         for _ in 0..BURST {
             if self.vf.transmit(&mut self.card.vf(0), &self.frame, &TxOffload::default()).is_err() {
@@ -78,8 +78,8 @@ impl nic::UplinkWire for WireAdapter<'_> {
     }
 }
 
-/// Runs one or both ends of a wire on one processor for a time slice. Returns the number of received frames, and true
-/// if the thread had its processor.
+/// Runs the ports at one or both ends of a wire on one processor for a time slice. Returns the number of received
+/// frames, and true if the thread had its processor nearly all the time.
 fn run(halves: &mut [WiredGuestPort], cpu: u32, start: &Barrier) -> (u64, bool) {
     let _ = CpuList::from_iter([cpu]).pin();
     start.wait();
