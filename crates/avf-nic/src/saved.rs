@@ -112,7 +112,7 @@ impl NicState {
             (ports.len() == self.vfs(), "the number of the VFs' switch ports differs from the number of VFs"),
             (
                 self.brakes.len() == self.vfs(),
-                "the number of the VFs' interrupt restraints differs from the number of VFs",
+                "the number of VFs with limits on messages and interrupts differs from the number of VFs",
             ),
             (
                 accounts.into_iter().all(|account| account.is_sound()),

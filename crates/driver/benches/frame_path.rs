@@ -111,7 +111,7 @@ impl DmaHal for MemoryVfBus {
 
 impl MemoryVfBus {
     fn new() -> Self {
-        let ram = SharedDmaMemory::new(RAM_BASE, MEMORY).expect("memory can be shared");
+        let ram = SharedDmaMemory::new(RAM_BASE, MEMORY).expect("shared memory for the VF can be created");
         let registers = vec![0; avf::ids::BAR0_SIZE / 4];
         Self { ram, registers, replies: 0, tx: CardSideRing::default(), rx: CardSideRing::default() }
     }
@@ -185,7 +185,7 @@ struct DriverFramePathBench {
 impl DriverFramePathBench {
     fn new(family: DeviceFamily, config: &AnyVfConfig, length: usize) -> Self {
         let mut bus = MemoryVfBus::new();
-        let mut vf = AnyVf::probe(&mut bus, family, config).expect("the VF probes");
+        let mut vf = AnyVf::probe(&mut bus, family, config).expect("the probe of the VF succeeds");
         vf.start(&mut bus).expect("the VF starts");
         let mut frame = vec![0; length];
         frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);

@@ -42,7 +42,7 @@ pub struct DmaAllocation {
 
 /// Error: DMA memory for this many bytes is exhausted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no DMA memory left for {0} bytes")]
+#[error("cannot allocate {0} bytes of DMA memory: the memory is exhausted")]
 pub struct OutOfDmaMemory(pub usize);
 
 /// [`Hal`] with DMA memory.

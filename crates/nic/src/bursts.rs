@@ -1,7 +1,7 @@
 //! The card's rings for bursts of plain frames: frames in one data descriptor, with checksum requests at most
 //! (crate `rings`). All other frames pass `transmit` and `receive`.
 
-use crate::offload::plain::{TxDescriptorFormat, PlainRxFormat};
+use crate::offload::plain::{PlainRxFormat, TxDescriptorFormat};
 use crate::policy::{self, pool};
 use crate::queue::QueueIo;
 use crate::scratch::{CachedReceiveQueue, Scratch};

@@ -68,7 +68,7 @@ fn virtchnl_list_may_exceed_its_count_but_not_fall_short() {
         let mut body = body.clone();
         body.resize(length, 0);
         let Ok(VirtchnlRequest::Addresses(true, 3, list)) = VirtchnlRequest::decode(10, &body) else {
-            panic!("{length}")
+            panic!("ADD_ETH_ADDR with a body of {length} bytes is refused")
         };
         assert!(list.iter().eq(macs));
     }

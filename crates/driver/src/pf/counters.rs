@@ -67,10 +67,10 @@ impl MailboxMessageKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MailboxRefusal {
     /// The VF has not sent VF_RESET yet.
-    #[error("the VF has not sent VF_RESET")]
+    #[error("the VF has not sent VF_RESET since its last reset")]
     NotReady,
     /// The VF sent VF_RESET while it has no address.
-    #[error("the VF has no MAC address")]
+    #[error("the VF sent VF_RESET but has no MAC address: assign one to the VF")]
     NoAddress,
     /// The administrator has set the VF's address.
     #[error("the administrator set the VF's MAC address, so the guest cannot change it")]
@@ -85,13 +85,13 @@ pub enum MailboxRefusal {
     )]
     AddressInUse,
     /// Every receive-address entry is in use.
-    #[error("all address filters are in use")]
+    #[error("all MAC address filters of the card are in use; remove addresses from other VFs")]
     NoFilter,
     /// The administrator has put the VF on one VLAN.
     #[error("the administrator set the VF's port VLAN, so the guest cannot join another VLAN")]
     VlanFixed,
     /// Every VLVF entry is in use.
-    #[error("all VLAN filters are in use")]
+    #[error("all VLAN filters of the card are in use; remove VLANs from other VFs")]
     NoVlanFilter,
     /// The requested VLAN is not in the administrator's list.
     #[error("the requested VLAN is not among the VF's allowed VLANs")]

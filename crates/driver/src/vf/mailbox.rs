@@ -29,13 +29,13 @@ pub enum MailboxError {
     #[error("an earlier PF reply was lost: reset the VF before the next request")]
     Lost,
     /// The PF holds the mailbox buffer.
-    #[error("the PF keeps the mailbox locked")]
+    #[error("the PF keeps the mailbox locked: check that the PF driver runs")]
     Locked,
     /// The PF has not acknowledged the message.
-    #[error("the PF did not acknowledge mailbox message {0:#x}")]
+    #[error("the PF did not acknowledge mailbox message {0:#x}: check that the PF driver runs")]
     NotAcknowledged(u32),
     /// The PF has acknowledged the message without a reply.
-    #[error("the PF did not reply to mailbox message {0:#x}")]
+    #[error("the PF did not reply to mailbox message {0:#x}: check that the PF driver runs")]
     NoReply(u32),
     /// The PF refused the message.
     #[error("the PF refused mailbox message {0:#x}")]

@@ -104,7 +104,7 @@ impl Default for VfDriverConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum VfError {
     /// The PF's driver has not let its VFs start.
-    #[error("the PF is still in reset")]
+    #[error("the PF is still in reset: check that the PF driver runs")]
     PfInReset,
     /// A message to the PF failed.
     #[error(transparent)]

@@ -44,7 +44,7 @@ impl TestHal {
     fn data(&self, slot: u64) -> descriptor::AdvancedDataDescriptor {
         match descriptor::parse(&self.raw(vf::TX_BLOCK + tx::TDBAL, slot)) {
             AnyTxDescriptor::Data(data) => data,
-            other => panic!("slot {slot}: {other:?}"),
+            other => panic!("expected a data descriptor in slot {slot}, found {other:?}"),
         }
     }
 }

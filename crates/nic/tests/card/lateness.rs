@@ -89,7 +89,7 @@ fn idle_vf_accumulates_no_transmit_credit() {
         assert_eq!(poll(&mut bench), 1);
         // Every other poll comes at its deadline, so the card is never late.
         for _ in 1..8 {
-            bench.now = bench.poll().deadline.expect("a frame is delayed");
+            bench.now = bench.poll().deadline.expect("a poll with a delayed frame has a deadline");
             assert_eq!(poll(&mut bench), 1);
         }
     }

@@ -81,7 +81,7 @@ fn run(bench: &mut CardFixture, senders: &[(u8, Vec<[u8; 16]>)], end: u64) {
         bench.world.bus.log.clear();
         bench.world.wire.outgoing.clear();
         if !poll.more {
-            let deadline = poll.deadline.expect("frames are delayed");
+            let deadline = poll.deadline.expect("a poll with delayed frames has a deadline");
             assert!(deadline > bench.now, "a deadline is in the future");
             if deadline.as_nanos() >= end {
                 return;

@@ -253,7 +253,7 @@ proptest! {
         let expected = match theirs.transport {
             Some(TransportSlice::Tcp(tcp)) => (TransportHeader::Tcp, tcp.payload().len()),
             Some(TransportSlice::Udp(udp)) => (TransportHeader::Udp, udp.payload().len()),
-            other => panic!("{other:?}"),
+            other => panic!("expected TCP or UDP, found {other:?}"),
         };
         assert_eq!((found.l4, frame.len() - found.header_length), expected);
     }

@@ -55,7 +55,7 @@ fn cut(packet: &[u8], request: &OffloadRequest, mss: u16) -> Vec<Vec<u8>> {
 fn tcp_of(segment: &[u8]) -> TcpSlice<'_> {
     match SlicedPacket::from_ethernet(segment).unwrap().transport {
         Some(TransportSlice::Tcp(tcp)) => tcp,
-        other => panic!("{other:?}"),
+        other => panic!("expected a TCP segment, found {other:?}"),
     }
 }
 

@@ -140,10 +140,10 @@ fn receivers_device_family_strips_or_keeps_the_port_vlan_tag() {
     let mut world = TwoDevicePlane::new(tables);
     world.send(port(1), &bytes(address(9), 1));
     world.send(port(9), &bytes(address(1), 9));
-    let [(9, tagged)] = world.stream.frames()[..] else { panic!("one frame for port 9") };
+    let [(9, tagged)] = world.stream.frames()[..] else { panic!("expected one frame for port 9") };
     assert_eq!(tagged[12..18], [0x81, 0, 0, 100, 8, 0]);
     let [SlotFrame { port: 1, tag: Some(100), bytes, .. }] = &world.slots.filled[..] else {
-        panic!("one for port 1")
+        panic!("expected one frame with tag 100 for port 1")
     };
     assert_eq!((bytes.len(), &bytes[12..14]), (60, &[8, 0][..]));
 }

@@ -44,7 +44,7 @@ pub enum AvfDriverError {
     #[error("the VF stays in reset; check that the PF driver runs")]
     NoReset,
     /// The PF has sent no reply to a request in time.
-    #[error("the PF did not reply to virtchnl request {0} in time")]
+    #[error("the PF did not reply to virtchnl request {0} in time: check that the PF driver runs")]
     NoAnswer(u32),
     /// The PF refuses a request, with a status.
     #[error("the PF refused virtchnl request {0} with status {1}")]

@@ -56,7 +56,7 @@ pub enum TxError {
     #[error("the frame's headers do not fit the requested offload, which needs TCP or UDP over IP")]
     Headers,
     /// The VF is stopped: the frame was refused.
-    #[error("the driver's function is stopped")]
+    #[error("the VF is stopped: start it before sending frames")]
     Stopped,
 }
 

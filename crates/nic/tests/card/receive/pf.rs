@@ -151,7 +151,7 @@ pub(super) fn queue_of(bench: &mut CardFixture, frame: &[u8]) -> (u8, AdvancedRx
     start_all(bench);
     bench.wire_sends(frame);
     let mut hit = QueueIndex::all().filter(|queue| bench.pf().read(rx_block(*queue) + rx::RDH) == 1);
-    let queue = hit.next().expect("a queue got the frame");
+    let queue = hit.next().expect("one of the 16 queues received the frame");
     assert_eq!(hit.next(), None);
     let ring = bench.pf().read(rx_block(queue) + rx::RDBAL);
     let raw = bench.pf().peek(ring.into(), 16).try_into().unwrap();
