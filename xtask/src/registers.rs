@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn pf_register_row_has_offset_access_reset_and_notes() {
+    fn register_page_row_has_offset_access_reset_and_notes() {
         let page = page();
         let lines = [
             "| IMS | 01508, also 000d0 | W1S 77d4fbfd | 0 | interrupt |  | causes interrupt while their bits are one |",

@@ -1,4 +1,5 @@
-//! Host findings: a status that causes each finding, and a status that does not.
+//! Tests the host findings of `softiov doctor`: a status that causes each finding, and a status that does
+//! not.
 
 use super::finding::{DoctorFinding, DoctorVerdict, text};
 use super::host::{ProcessLimits, ports};

@@ -1,4 +1,4 @@
-//! Log lines as records for `softiov events`, which `daemon::events` stores.
+//! Stores log lines as records for `softiov events`, in the form of `daemon::events`.
 
 use daemon::events::{self, HostEvent};
 use serde_json::{Map, Value};

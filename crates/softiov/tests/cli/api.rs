@@ -1,5 +1,5 @@
-//! Commands of docs/api.md, run by a shell in their order, and compared with the output on the page.
-//! `crates/daemon/tests/live` tests the requests.
+//! Tests the commands of docs/api.md, run by a shell in their order, and compared with the output on the
+//! page. `crates/daemon/tests/live` tests the requests.
 
 use crate::process::ServeProcess;
 use host::test_support::skipped;

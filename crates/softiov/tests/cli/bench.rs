@@ -1,5 +1,5 @@
-//! The harness of `cargo xtask bench` on the program as it is built for tests: it runs, and its report is complete.
-//! No number is judged. Peers are skipped, whose packages would have to be downloaded.
+//! Tests the harness of `cargo xtask bench` on the program as it is built for tests: it runs, and its report is
+//! complete. No number is judged. Peers are skipped, whose packages would have to be downloaded.
 
 use ::bench::options::BenchmarkOptions;
 use clap::Parser;

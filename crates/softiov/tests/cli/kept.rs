@@ -1,5 +1,5 @@
-//! Changes by commands that outlast the host: the state file, their origin in `vf show`, and a disk that cannot store
-//! them.
+//! Tests changes by commands that outlast the host: the state file, their origin in `vf show`, and a disk that cannot
+//! store them.
 
 use crate::process::{CommandOutput, SOFTIOV, ServeProcess, files, softiov};
 use host::test_support::skipped;
@@ -68,7 +68,7 @@ fn stored_settings_survive_a_restart_and_show_their_origin() {
 }
 
 #[test]
-fn default_option_unsets_stored_settings_by_name() {
+fn option_default_removes_stored_settings_by_name() {
     let (folder, file) = with_file();
     let serve = start(&folder, &file);
     done(&serve, "vf set pf0vf1 --qos 5 --trust on --quarantine on");

@@ -1,5 +1,5 @@
-//! The operations page: its commands in their order on a host with a guest, and its systemd unit. `systemctl` is not
-//! run.
+//! Tests the operations page: its commands in their order on a host with a guest, and its systemd unit. `systemctl` is
+//! not run.
 
 use crate::page::{self, DocumentationReader, DocumentedCommand};
 use crate::process::{PATIENCE, SOFTIOV, ServeProcess, softiov};

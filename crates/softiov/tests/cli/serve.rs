@@ -1,4 +1,4 @@
-//! `softiov serve`: its start, its end, and the leftovers of a host before it.
+//! Tests `softiov serve`: its start, its end, and the leftovers of a host before it.
 
 use crate::process::{PATIENCE, SOFTIOV, ServeProcess, eventually, files, softiov};
 use rustix::process::Signal;
@@ -113,7 +113,7 @@ fn is_turned_away(client: &UnixStream) -> bool {
 }
 
 #[test]
-fn host_at_its_descriptor_limit_refuses_clients_then_recovers() {
+fn host_recovers_from_its_limit_of_open_descriptors() {
     let folder = tempdir().unwrap();
     let open = used(&ServeProcess::start(&folder, &[])).0;
     let script = format!("ulimit -n {}; exec {SOFTIOV} serve \"$@\"", open + 3);

@@ -1,4 +1,4 @@
-//! A tap as the uplink: created by the host if it has the privilege, otherwise refused with a remedy.
+//! Tests a tap as the uplink: created by the host if it has the privilege, otherwise refused with a remedy.
 
 use crate::process::{PATIENCE, SOFTIOV, ServeProcess, files, finish, softiov};
 use host::test_support::{in_network_namespace, skipped};

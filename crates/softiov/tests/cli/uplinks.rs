@@ -1,4 +1,4 @@
-//! Uplinks and processors of ports when the host is replaced. `tap` tests taps.
+//! Tests uplinks and processors of ports when the host is replaced. `tap` tests taps.
 
 use crate::process::{PATIENCE, ServeProcess, eventually, softiov};
 use crate::survival::{address, attach_to};
@@ -107,8 +107,8 @@ fn stream_peer_reconnects_to_the_next_host_at_its_path() {
 }
 
 /// Checks a host that is replaced while its uplink of this kind is gone: the successor does not create the uplink, and
-/// guests keep their VFs. Once the uplink is back, the successor attaches it, even if the predecessor has not quite
-/// ended.
+/// guests keep their VFs. Once the uplink exists again, the successor attaches it, even if the predecessor has not
+/// quite ended.
 fn is_taken_again_by_a_successor(kind: &str, below: &[&str], make: &[String]) {
     let what = format!("{kind} that is back after a crash of the host");
     let ip = |words: &str| {
@@ -175,7 +175,7 @@ fn macvtap_is_reattached_after_a_host_crash() {
 }
 
 #[test]
-fn port_commands_show_the_uplinks() {
+fn softiov_port_shows_the_uplink_of_each_port() {
     let folder = tempdir().unwrap();
     let serve = serve(&folder, "[[port]]\n");
     let file = folder.path().join("new.toml");

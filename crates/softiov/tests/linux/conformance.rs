@@ -1,6 +1,6 @@
-//! The table of docs/conformance.md: results of each stock driver on the card, and of our drivers elsewhere. A run of
-//! all checks compares the table with its results; with `SOFTIOV_RECORD=1` it writes the table. A skipped check keeps
-//! its row. `cargo xtask tidy` checks that every check has a row, without a boot.
+//! Compares the table of docs/conformance.md with the results of each stock driver on the card, and of our drivers
+//! elsewhere. With `SOFTIOV_RECORD=1` a run of all checks writes the table. A skipped check keeps its row.
+//! `cargo xtask tidy` checks that every check has a row, without a boot.
 
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/conformance.
 const BEGIN: &str = "<!-- printed by the Linux tests -->\n";
 const END: &str = "<!-- end -->\n";
 
-/// Driver whose conformance a check tests, by the beginning of the check's name; the first match counts.
+/// Drivers whose conformance the checks test, each by the beginning of the checks' names; the first match counts.
 const JUDGES: [(&str, &str); 22] = [
     ("demo::", "iavf and igbvf of Linux 6.1"),
     ("measure::queues::", "iavf of Linux 6.1"),

@@ -1,5 +1,5 @@
-//! VMMs that misbehave or die, without an effect on other guests. The protocol's own tests cover hostile bytes on the
-//! socket.
+//! Checks that VMMs that misbehave or die have no effect on other guests. The protocol's own tests cover hostile bytes
+//! on the socket.
 
 use crate::guest::{BOOT, COMMAND};
 use crate::report::CheckOutcome;
@@ -10,7 +10,7 @@ use linux_guest::GuestError;
 /// TCP port of a second iperf3 server, for a flow that is cut off.
 const DOOMED_PORT: u16 = 5202;
 
-/// A VF serves one client: a second client is refused, and the first is not disturbed.
+/// Checks that a VF serves one client: a second client is refused, and the first is not disturbed.
 pub(crate) fn second_client_is_turned_away(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let before = world.vf(ALICE)?.function.peer;
@@ -26,8 +26,8 @@ pub(crate) fn second_client_is_turned_away(world: &mut LinuxTestbed) -> Result<C
     Ok(CheckOutcome::Passed)
 }
 
-/// SIGKILL of one VMM under traffic: a flow between two other guests completes, and the next VMM on the VF finds it
-/// reset.
+/// Checks that, after SIGKILL of one VMM under traffic, a flow between two other guests completes, and the next VMM on
+/// the VF finds it reset.
 pub(crate) fn killed_vmm_is_not_noticed(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let carol = world.take_carol()?;
     let (alice, bob) = (world.alice()?, world.bob()?);
@@ -60,8 +60,8 @@ pub(crate) fn killed_vmm_is_not_noticed(world: &mut LinuxTestbed) -> Result<Chec
     Ok(CheckOutcome::Passed)
 }
 
-/// A guest without `share=on` boots, binds and has a link. The host reports the cause and the remedy once in the log,
-/// and in the VF's status as long as it holds. Other VFs are not disturbed.
+/// Checks that a guest without `share=on` boots, binds and has a link. The host reports the cause and the remedy once
+/// in the log, and in the VF's status as long as it holds. Other VFs are not disturbed.
 pub(crate) fn unshared_memory_is_told(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob, _] = world.everyone()?;
     let builder = world.builder("recluse", VISITOR).shared_memory(false);

@@ -1,4 +1,4 @@
-//! Measurements, made with `SOFTIOV_MEASURE=1`: a guest on the served card beside guests on other cards. No number is
+//! Measures guests with `SOFTIOV_MEASURE=1`: a guest on the served card beside guests on other cards. No number is
 //! judged.
 //!
 //! | module | contents |
@@ -21,12 +21,12 @@ use contender::GuestContender;
 use load::{GuestLoad, LoadResult};
 use table::ContenderRow;
 
-/// Number of turns in which each contender is measured.
+/// Number of rounds in which each contender is measured once.
 const ROUNDS: usize = 7;
 
-/// Measures iavf and igbvf on mapped ports, virtio-net on Open vSwitch-DPDK and on a tap of QEMU's, and the latter
-/// with frames of 1,514 bytes only. Each has a guest of the same kind with one processor, and exchanges the same
-/// traffic with the same namespace beyond the same bridge.
+/// Measures iavf and igbvf on mapped ports, virtio-net on Open vSwitch-DPDK and on a tap of QEMU's, and the latter with
+/// frames of 1,514 bytes only. Each has a guest of the same kind with one processor, and exchanges the same traffic
+/// with the same namespace beyond the same bridge.
 pub(crate) fn cards_take_turns(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     measure(world, |wire| {
         let contenders = GuestContender::all(world, wire)?;

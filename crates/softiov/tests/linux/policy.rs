@@ -1,5 +1,5 @@
-//! Policy changes while a guest with stock igbvf runs: some take effect at once, some the driver sees, and some only
-//! when it sets its interface up again. `dpdk` tests policies that igbvf never requests, and the PF driver's own
+//! Checks policy changes while a guest with stock igbvf runs: some take effect at once, some the driver sees, and some
+//! only when it sets its interface up again. `dpdk` tests policies that igbvf never requests, and the PF driver's own
 //! tests cover each refusal.
 
 use crate::guest::{ScenarioGuest, eventually};
@@ -16,11 +16,11 @@ use std::time::Instant;
 const OTHER_MAC: &str = "02:82:57:60:00:77";
 /// Id of a VLAN other than [`PORT_VLAN`].
 const VLAN: u8 = 77;
-/// IPv4 multicast group without other members, and its Ethernet address.
+/// Address of an IPv4 multicast group without other members. The group's Ethernet address follows.
 const GROUP: &str = "239.82.5.7";
 const GROUP_MAC: &str = "01:00:5e:52:05:07";
 
-/// A VF's link is down, up, or the port's, as the policy says; frames pass whenever it is up.
+/// Checks that a VF's link is down, up, or the port's, as the policy says; frames pass whenever it is up.
 pub(crate) fn link_state_is_the_administrators(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let states = [(LinkState::Disable, false), (LinkState::Enable, true), (LinkState::Disable, false)];
@@ -37,8 +37,8 @@ pub(crate) fn link_state_is_the_administrators(world: &mut LinuxTestbed) -> Resu
     Ok(CheckOutcome::Passed)
 }
 
-/// A running guest is put on a port VLAN and taken off it again, unaware of it. Meanwhile it is not a member of the
-/// VLANs that it had joined.
+/// Checks a running guest that is put on a port VLAN and taken off it again, unaware of it. Meanwhile the guest is not
+/// a member of the VLANs that it had joined.
 pub(crate) fn port_vlan_comes_and_goes(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     for guest in [alice, bob] {
@@ -72,7 +72,7 @@ pub(crate) fn port_vlan_comes_and_goes(world: &mut LinuxTestbed) -> Result<Check
     Ok(CheckOutcome::Passed)
 }
 
-/// A guest joins the VLANs on the policy's list and no others.
+/// Checks that a guest joins the VLANs on the policy's list and no others.
 pub(crate) fn vlans_are_those_on_the_list(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     world.change(ALICE, VfSettings { vlans: Some("90-110".into()), ..VfSettings::default() })?;
@@ -93,8 +93,8 @@ pub(crate) fn vlans_are_those_on_the_list(world: &mut LinuxTestbed) -> Result<Ch
     Ok(CheckOutcome::Passed)
 }
 
-/// An address that the administrator sets is assigned when the guest sets its interface up again; until then, frames
-/// with the old address are spoofed.
+/// Checks that an address set by the administrator is assigned when the guest sets its interface up again. Until then,
+/// frames with the old address are spoofed.
 pub(crate) fn address_reaches_the_guest_with_a_reset(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let own = world.vf(ALICE)?.mac;
@@ -127,7 +127,7 @@ pub(crate) fn address_reaches_the_guest_with_a_reset(world: &mut LinuxTestbed) -
     Ok(CheckOutcome::Passed)
 }
 
-/// A trusted guest changes the address that the administrator has set.
+/// Checks that a trusted guest can change the address that the administrator has set.
 pub(crate) fn trusted_guest_changes_its_address(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (bob, carol) = (world.bob()?, world.carol()?);
     let trust = |trust| world.change(CAROL, VfSettings { trust: Some(trust), ..VfSettings::default() });
@@ -147,7 +147,7 @@ pub(crate) fn trusted_guest_changes_its_address(world: &mut LinuxTestbed) -> Res
     Ok(CheckOutcome::Passed)
 }
 
-/// With the VF's spoof check off, frames with a foreign source address arrive.
+/// Checks that, with the VF's spoof check off, frames with a foreign source address arrive.
 pub(crate) fn spoofing_is_let_through_without_the_check(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (bob, carol) = (world.bob()?, world.carol()?);
     bob.join_vlan("eth0", VLAN)?;
@@ -169,8 +169,8 @@ pub(crate) fn spoofing_is_let_through_without_the_check(world: &mut LinuxTestbed
     Ok(CheckOutcome::Passed)
 }
 
-/// A guest receives a group's frames from its join to its leave. (All VFs share the card's group table: members of
-/// any group also receive frames of groups that other VFs have joined.)
+/// Checks that a guest receives a group's frames from its join to its leave. (All VFs share the card's group table:
+/// members of any group also receive frames of groups that other VFs have joined.)
 pub(crate) fn groups_are_joined_and_left(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let heard = || -> Result<u64> {
@@ -191,7 +191,7 @@ pub(crate) fn groups_are_joined_and_left(world: &mut LinuxTestbed) -> Result<Che
     Ok(CheckOutcome::Passed)
 }
 
-/// A VF with a rate never sends more, whatever its guest attempts.
+/// Checks that a VF with a rate never sends more, whatever its guest attempts.
 pub(crate) fn rate_is_never_exceeded(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     const MBPS: u32 = 8;
     let (alice, bob) = (world.alice()?, world.bob()?);
@@ -211,7 +211,7 @@ pub(crate) fn rate_is_never_exceeded(world: &mut LinuxTestbed) -> Result<CheckOu
     Ok(CheckOutcome::Passed)
 }
 
-/// A guest that requests longer frames than its policy allows receives none of them; ordinary frames pass.
+/// Checks that a guest that requests longer frames than its policy allows receives none of them; ordinary frames pass.
 pub(crate) fn mtu_is_limited(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     world.change(ALICE, VfSettings { max_mtu: Some(1500), ..VfSettings::default() })?;
@@ -236,7 +236,7 @@ pub(crate) fn mtu_is_limited(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     Ok(CheckOutcome::Passed)
 }
 
-/// No vector of a VF interrupts more often than the policy allows, whatever its driver writes.
+/// Checks that no vector of a VF interrupts more often than the policy allows, whatever its driver writes.
 pub(crate) fn interrupts_have_a_ceiling(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     // Below the rate of an emulated guest: each ping is an interrupt.
     const CEILING: u32 = 125;
@@ -256,8 +256,8 @@ pub(crate) fn interrupts_have_a_ceiling(world: &mut LinuxTestbed) -> Result<Chec
     Ok(CheckOutcome::Passed)
 }
 
-/// A guest that floods its network is quarantined: its link goes down, and up again when the administrator releases
-/// the VF.
+/// Checks that a guest that floods its network is quarantined: its link goes down, and up again when the administrator
+/// releases the VF.
 pub(crate) fn flood_is_quarantined_until_released(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [_, _, carol] = world.everyone()?;
     carol.check(&format!("ip link set eth2 up && ip route replace {GROUP}/32 dev eth2"))?;
@@ -293,7 +293,8 @@ pub(crate) fn flood_is_quarantined_until_released(world: &mut LinuxTestbed) -> R
     Ok(CheckOutcome::Passed)
 }
 
-/// A monitoring VF gets a copy of another guest's received frames, from the rule's first moment to its last.
+/// Checks that a monitoring VF gets a copy of another guest's received frames, from the rule's first moment to its
+/// last.
 pub(crate) fn watcher_is_sent_copies(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     const FRAMES: u32 = 100;
     const SIZE: u32 = 1000;
@@ -330,8 +331,8 @@ pub(crate) fn watcher_is_sent_copies(world: &mut LinuxTestbed) -> Result<CheckOu
     Ok(CheckOutcome::Passed)
 }
 
-/// Broadcasts beyond the limit reach no guest and are counted for each receiver. The limit is below one broadcast per
-/// window, so that their rate does not matter.
+/// Checks that broadcasts beyond the limit reach no guest and are counted for each receiver. The limit is below one
+/// broadcast per window, so that their rate does not matter.
 pub(crate) fn storms_are_kept_from_guests(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     const FRAMES: u32 = 50;
     let [alice, bob, carol] = world.everyone()?;

@@ -1,4 +1,4 @@
-//! Source addresses other than a guest's own.
+//! Checks frames with source addresses other than a guest's own.
 
 use crate::guest::eventually;
 use crate::report::CheckOutcome;
@@ -13,7 +13,7 @@ const FOREIGN_MAC: &str = "02:82:57:60:00:99";
 const VLAN: u8 = 77;
 const FRAMES: u32 = 10;
 
-/// The guest may change an address, unless the administrator has set it.
+/// Checks that the guest can change its address, unless the administrator has set it.
 pub(crate) fn addresses_of_the_administrator_stay(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob, carol) = (world.alice()?, world.bob()?, world.carol()?);
     carol.check_fails(&format!("ip link set eth0 address {FOREIGN_MAC}"))?;
@@ -34,7 +34,7 @@ pub(crate) fn addresses_of_the_administrator_stay(world: &mut LinuxTestbed) -> R
     Ok(CheckOutcome::Passed)
 }
 
-/// Frames with a foreign source address are dropped and counted.
+/// Checks that frames with a foreign source address are dropped and counted.
 ///
 /// A VLAN interface may have an address of its own. The PF refuses the driver's request for it, but the guest's
 /// kernel sends with it all the same.
@@ -72,8 +72,8 @@ pub(crate) fn command_of_the_guide() -> Result<(&'static str, &'static str)> {
     Ok((command, command.split(' ').nth(3).context("no address")?))
 }
 
-/// Frames to an address behind a guest's bridge arrive once the guest has requested a filter for it, as the guide
-/// says; switching the spoof check off does not help.
+/// Checks that frames to an address behind a guest's bridge arrive once the guest has requested a filter for it, as the
+/// guide says; switching the spoof check off does not help.
 pub(crate) fn a_bridges_address_takes_a_filter(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let (command, address) = command_of_the_guide()?;

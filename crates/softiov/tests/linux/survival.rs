@@ -1,4 +1,4 @@
-//! Every way in which the host's process ends, under virtual machines with stock drivers: no QEMU ends, and
+//! Checks every way in which the host's process ends, under virtual machines with stock drivers: no QEMU ends, and
 //! connections survive if a host returns. Times are printed, not judged.
 
 mod scene;
@@ -18,7 +18,7 @@ const TIMES: u32 = 5;
 /// Time after which an idle host has saved all of its state for a successor.
 const IDLE: Duration = Duration::from_millis(500);
 
-/// `softiov upgrade` under traffic, several times: no link goes down, and connections survive.
+/// Checks `softiov upgrade` under traffic, several times: no link goes down, and connections survive.
 pub(crate) fn hand_over_is_not_noticed(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, world| {
         let wire = world.wire.as_ref().ok();
@@ -45,8 +45,8 @@ pub(crate) fn hand_over_is_not_noticed(world: &mut LinuxTestbed) -> Result<Check
     })
 }
 
-/// SIGKILL of an idle host: the next process finds everything as it was. A driver that reads its card at that very
-/// moment must restart, so the check needs one crash without a lost link.
+/// Checks SIGKILL of an idle host: the next process finds everything as it was. A driver that reads its card at that
+/// very moment must restart, so the check needs one crash without a lost link.
 pub(crate) fn crash_while_idle_is_not_noticed(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, _| {
         let mut unnoticed = 0;
@@ -67,7 +67,7 @@ pub(crate) fn crash_while_idle_is_not_noticed(world: &mut LinuxTestbed) -> Resul
     })
 }
 
-/// SIGKILL under traffic in both directions, several times: links come back and connections survive.
+/// Checks SIGKILL under traffic in both directions, several times: links come back and connections survive.
 pub(crate) fn connections_outlive_crashes(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, world| {
         let [erin, frank] = scene.guests();
@@ -89,7 +89,7 @@ pub(crate) fn connections_outlive_crashes(world: &mut LinuxTestbed) -> Result<Ch
     })
 }
 
-/// Policy survives SIGKILL, both kept and volatile settings.
+/// Checks that the policy survives SIGKILL, both kept and volatile settings.
 pub(crate) fn policy_outlives_a_crash(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, _| {
         const VFS: [&str; 3] = ["pf0vf0", "pf1vf0", "pf1vf1"];
@@ -127,8 +127,8 @@ fn link_avf(scene: &SurvivalTestbed) -> Result<()> {
     erin.reach(AVF[1])
 }
 
-/// `softiov upgrade` under a stream between VFs of the second family, several times: iavf sees neither a reset nor a
-/// link change, and its counters continue.
+/// Checks `softiov upgrade` under a stream between VFs of the second family, several times: iavf sees neither a reset
+/// nor a link change, and its counters continue.
 pub(crate) fn avf_hand_over_is_not_noticed(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, _| {
         link_avf(scene)?;
@@ -150,7 +150,8 @@ pub(crate) fn avf_hand_over_is_not_noticed(world: &mut LinuxTestbed) -> Result<C
     })
 }
 
-/// After SIGKILL, a successor resets the card of the second family: iavf sets its VF up again, and frames pass.
+/// Checks that a successor resets the card of the second family after SIGKILL: iavf sets its VF up again, and frames
+/// pass.
 pub(crate) fn avf_starts_anew(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, _| {
         link_avf(scene)?;
@@ -164,7 +165,7 @@ pub(crate) fn avf_starts_anew(world: &mut LinuxTestbed) -> Result<CheckOutcome> 
     })
 }
 
-/// A QEMU of another user connects where its group may, and gets the reason where it may not.
+/// Checks that a QEMU of another user connects where its group may, and gets the reason where it may not.
 pub(crate) fn vmm_of_another_user_connects(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, world| {
         let builder = |name, vf| scene.builder(name, vf).user(VMM + 1, VMM);
@@ -189,7 +190,7 @@ pub(crate) fn vmm_of_another_user_connects(world: &mut LinuxTestbed) -> Result<C
     })
 }
 
-/// `vf disconnect` of one VF under traffic: its link goes down, and no other.
+/// Checks `vf disconnect` of one VF under traffic: its link goes down, and no other.
 pub(crate) fn disconnected_vf_costs_nothing_else(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, world| {
         let mut streams = scene.traffic(world.wire.as_ref().ok())?;
@@ -206,7 +207,7 @@ pub(crate) fn disconnected_vf_costs_nothing_else(world: &mut LinuxTestbed) -> Re
     })
 }
 
-/// SIGTERM under traffic: guests see their links go down, and every other device works. No host runs afterwards.
+/// Checks SIGTERM under traffic: guests see their links go down, and every other device works. No host runs afterwards.
 pub(crate) fn orderly_end_costs_the_link_alone(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, world| {
         let streams = scene.traffic(world.wire.as_ref().ok())?;
@@ -266,7 +267,7 @@ fn wait_loss(guest: &ScenarioGuest, interface: &str, before: u32) -> Result<()> 
     })
 }
 
-/// Ends the streams, and returns the longest time without a received byte in one of them, seconds.
+/// Ends the streams, and returns the longest time without a received byte in one of them, in seconds.
 fn close(streams: Vec<IperfStream<'_>>) -> Result<f64> {
     let gaps = streams.into_iter().map(IperfStream::close).collect::<Result<Vec<_>>>()?;
     Ok(gaps.into_iter().fold(0.0, f64::max))

@@ -1,6 +1,6 @@
-//! The network beyond the uplinks: a network namespace with a bridge, an address and an iperf3 server, into which the
-//! taps of two ports are plugged. It needs privileges; without them the scenario runs without uplinks and says so.
-//! The host itself creates the taps.
+//! Network beyond the uplinks: a network namespace with a bridge, an address and an iperf3 server, into which the taps
+//! of two ports are plugged. It needs privileges; without them the scenario runs without uplinks and reports that. The
+//! host itself creates the taps.
 
 use anyhow::{Context, Result, ensure};
 use linux_guest::HostTools;
@@ -32,7 +32,7 @@ pub(crate) struct WireNamespace {
 pub(crate) struct NamespaceServer(Child);
 
 impl WireNamespace {
-    /// Creates the namespace of the network with its bridge.
+    /// Creates the namespace beyond the uplinks with its bridge.
     ///
     /// # Errors
     /// A privilege or a program is missing.
@@ -83,7 +83,7 @@ impl WireNamespace {
         self.ip(&format!("link del {}", self.tap(port)))
     }
 
-    /// Creates a port's tap again in the host's namespace. It must be plugged once the host has attached it.
+    /// Creates a port's tap again in the host's namespace. Plug it once the host has attached it.
     pub(crate) fn return_tap(&self, port: u8) -> Result<()> {
         run(Command::new("ip").args(["tuntap", "add", &self.tap(port), "mode", "tap"])).map(drop)
     }
@@ -103,12 +103,12 @@ impl WireNamespace {
         format!("10.82.0.{NUMBER}")
     }
 
-    /// Returns the path of the namespace in /run/netns or /proc.
+    /// Returns the path of the namespace beyond the uplinks, in /run/netns or /proc.
     pub(crate) fn namespace(&self) -> PathBuf {
         Path::new("/run/netns").join(&self.name)
     }
 
-    /// Pings a guest from beyond the uplinks; every ping must be answered.
+    /// Pings a guest from the namespace beyond the uplinks; every ping must be answered.
     pub(crate) fn ping(&self, address: &str, size: u32, count: u32) -> Result<()> {
         let mut ping = self.inside(&self.tools.busybox());
         let words = format!("ping -A -c {count} -s {size} {address}");
@@ -118,7 +118,8 @@ impl WireNamespace {
         Ok(())
     }
 
-    /// Returns the namespace's interfaces, neighbours, learnt addresses and connections as text, for error messages.
+    /// Returns the interfaces, neighbours, learnt addresses and connections of the namespace as text, for error
+    /// messages.
     pub(crate) fn state(&self) -> String {
         let ask = |words: &str| {
             let mut words = words.split(' ');
@@ -135,7 +136,7 @@ impl WireNamespace {
         Ok(NamespaceServer(quiet.spawn()?))
     }
 
-    /// Runs `ip` with these words in the namespace.
+    /// Runs `ip` with the arguments `words` in the namespace beyond the uplinks.
     fn ip(&self, words: &str) -> Result<()> {
         run(Command::new("ip").args(["-n", &self.name]).args(words.split(' '))).map(drop)
     }

@@ -1,5 +1,5 @@
-//! The static program, for the target that `docs/operations.md` names, without optimisation, which takes minutes: it
-//! runs where there is only /proc, without a dynamic linker.
+//! Tests the static program, for the target that `docs/operations.md` names, without optimisation, which takes minutes:
+//! it runs where there is only /proc, without a dynamic linker.
 
 use crate::machine::obstacle;
 use anyhow::{Context, Result, ensure};

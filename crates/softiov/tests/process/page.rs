@@ -1,4 +1,4 @@
-//! A page of the documentation as its reader meets it: its commands are typed into one shell in their order, and
+//! Follows a page of the documentation as its reader does: its commands are typed into one shell in their order, and
 //! their output must match the page. `...` on a page stands for lines that it leaves out, and `[..]` for text that
 //! differs between machines. Blocks that are not commands (`toml`, `xml`) are skipped.
 
@@ -64,7 +64,7 @@ pub(crate) fn steps(page: &str) -> Vec<DocumentedCommand> {
     steps
 }
 
-/// Returns the text that a line behind `> ` adds to the command before it; `None` for another line.
+/// Returns the text that a line after `> ` adds to the command before it; `None` for another line.
 fn continued(line: &str) -> Option<&str> {
     line.strip_prefix("> ").or((line == ">").then_some(""))
 }
@@ -80,7 +80,8 @@ pub(crate) struct DocumentationReader {
 }
 
 impl DocumentationReader {
-    /// Starts the shell of a reader. `places` are pairs of names: the page has the first, and this machine the second.
+    /// Starts the shell of a reader. `places` are pairs of names: the first is the name on the page, and the second
+    /// that on this machine.
     pub(crate) fn at(mut shell: Command, places: &[(&str, &str)]) -> Self {
         let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a shell");
         let (typed, printed) =

@@ -1,5 +1,5 @@
-//! A host in a process of its own, as a user starts it: `softiov serve`, which is the keeper, and the process that it
-//! has started. Checks with stock guests and the soak share it.
+//! Runs a host in a process of its own, as a user starts it: `softiov serve`, which is the keeper, and the process that
+//! it has started. Checks with stock guests and the soak share it.
 
 use anyhow::{Context, Result, bail, ensure};
 use host::test_support::{hosts, kill_all};
@@ -58,8 +58,8 @@ impl HostWithKeeper {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    /// Waits until the keeper has exactly one host process, other than `former`, and returns its pid. The host may not
-    /// serve yet.
+    /// Waits until the keeper has exactly one host process, other than `former`, and returns its process id. The host
+    /// may not serve yet.
     pub(crate) fn host(&self, former: Option<Pid>) -> Result<Pid> {
         let deadline = Instant::now() + PATIENCE;
         loop {

@@ -1,5 +1,5 @@
-//! Policy changes while a stock iavf runs. Link, spoof check and rate take effect at once; for others the PF resets
-//! the VF, and the driver reads the new policy when it restarts. The PF driver's own tests cover each refusal.
+//! Checks policy changes while a stock iavf runs. Link, spoof check and rate take effect at once; for others the PF
+//! resets the VF, and the driver reads the new policy when it restarts. The PF driver's own tests cover each refusal.
 
 use super::recovery::exchange;
 use super::{AvfInterface, linked};
@@ -20,7 +20,7 @@ const FRAMES: u32 = 20;
 /// IPv4 multicast group that no other check uses.
 const GROUP: &str = "239.82.5.9";
 
-/// A VF's link is down, up, or the port's, as the policy says; frames pass whenever it is up.
+/// Checks that a VF's link is down, up, or the port's, as the policy says; frames pass whenever it is up.
 pub(crate) fn link_state_is_the_administrators(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     for (state, up) in [(LinkState::Disable, false), (LinkState::Enable, true), (LinkState::Auto, true)] {
@@ -34,7 +34,7 @@ pub(crate) fn link_state_is_the_administrators(world: &mut LinuxTestbed) -> Resu
     Ok(CheckOutcome::Passed)
 }
 
-/// A running guest is put on a port VLAN, sends and receives untagged there, and is taken off it again.
+/// Checks a running guest that is put on a port VLAN, sends and receives untagged there, and is taken off it again.
 pub(crate) fn port_vlan_comes_and_goes(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     bob.join_vlan(PORT_VLAN)?;
@@ -59,8 +59,8 @@ pub(crate) fn port_vlan_comes_and_goes(world: &mut LinuxTestbed) -> Result<Check
     Ok(CheckOutcome::Passed)
 }
 
-/// A guest is a member of those of its VLANs that are on the policy's list, also after the list changes or the VF is
-/// reset.
+/// Checks that a guest is a member of those of its VLANs that are on the policy's list. A change of the list or a reset
+/// of the VF does not alter that.
 pub(crate) fn vlans_are_those_on_the_list(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let list = |vlans: &str| VfSettings { vlans: Some(vlans.into()), ..VfSettings::default() };
@@ -95,8 +95,8 @@ pub(crate) fn vlans_are_those_on_the_list(world: &mut LinuxTestbed) -> Result<Ch
     Ok(CheckOutcome::Passed)
 }
 
-/// An address that the administrator sets is assigned to the running guest and stays: only a trusted guest may choose
-/// another.
+/// Checks that an address set by the administrator is assigned to the running guest and stays: only a trusted guest may
+/// choose another.
 pub(crate) fn address_is_the_administrators(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let own = world.vf(ALICE_AVF)?.mac;
@@ -133,7 +133,7 @@ pub(crate) fn address_is_the_administrators(world: &mut LinuxTestbed) -> Result<
     Ok(CheckOutcome::Passed)
 }
 
-/// Frames with a foreign source address are dropped and counted, unless the policy switches the check off.
+/// Checks that frames with a foreign source address are dropped and counted, unless the policy switches the check off.
 pub(crate) fn spoofing_is_checked(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let own = world.vf(ALICE_AVF)?.mac;
@@ -169,8 +169,8 @@ pub(crate) fn spoofing_is_checked(world: &mut LinuxTestbed) -> Result<CheckOutco
     Ok(CheckOutcome::Passed)
 }
 
-/// A guest that floods its network is quarantined: its driver sees a reset, after which the link stays down. The link
-/// returns when the administrator releases the VF.
+/// Checks that a guest that floods its network is quarantined: its driver sees a reset, after which the link stays
+/// down. The link returns when the administrator releases the VF.
 pub(crate) fn flood_is_quarantined_until_released(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     alice.reach(bob)?;
@@ -198,7 +198,7 @@ pub(crate) fn flood_is_quarantined_until_released(world: &mut LinuxTestbed) -> R
     Ok(CheckOutcome::Passed)
 }
 
-/// Only a trusted VF in promiscuous mode receives frames for other addresses.
+/// Checks that only a trusted VF in promiscuous mode receives frames for other addresses.
 pub(crate) fn promiscuity_takes_trust(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     // Frames to an unknown address go over the wire to Bob's port.
@@ -231,7 +231,7 @@ pub(crate) fn promiscuity_takes_trust(world: &mut LinuxTestbed) -> Result<CheckO
     Ok(CheckOutcome::Passed)
 }
 
-/// A VF with a rate never sends more; without one it sends at full speed again.
+/// Checks that a VF with a rate never sends more; without one it sends at full speed again.
 pub(crate) fn rate_is_never_exceeded(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     const MBPS: u32 = 8;
     let [alice, bob] = &linked(world)?;
@@ -270,8 +270,8 @@ fn refusals(status: &VfStatus, reason: &str) -> u64 {
     status.mailbox.refused.get(reason).copied().unwrap_or(0)
 }
 
-/// Frames to an address behind a guest's bridge arrive once the guest has requested a filter for it, as the guide
-/// says.
+/// Checks that frames to an address behind a guest's bridge arrive once the guest has requested a filter for it, as the
+/// guide says.
 pub(crate) fn a_bridges_address_takes_a_filter(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let (command, address) = command_of_the_guide()?;

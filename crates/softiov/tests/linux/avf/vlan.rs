@@ -1,4 +1,4 @@
-//! VLANs between two stock iavf drivers, which negotiate VLAN_V2 with the PF: filters, and tag insertion and
+//! Checks VLANs between two stock iavf drivers, which negotiate VLAN_V2 with the PF: filters, and tag insertion and
 //! stripping by the card. `policy` tests VLANs of the administrator.
 
 use super::{AvfInterface, linked, no_checksum_errors};
@@ -9,8 +9,8 @@ use anyhow::{Context, Result, ensure};
 const VLAN: u8 = 77;
 const FRAMES: u32 = 20;
 
-/// Members reach each other whether the card or the kernel inserts and strips tags, in every combination; a former
-/// member receives nothing.
+/// Checks that members of a VLAN reach each other whether the card or the kernel inserts and strips tags, in every
+/// combination; a former member receives nothing.
 pub(crate) fn members_reach_each_other(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     for end in [alice, bob] {
@@ -53,8 +53,8 @@ fn exchange(alice: &AvfInterface<'_>, bob: &AvfInterface<'_>) -> Result<()> {
     no_checksum_errors(bob.guest)
 }
 
-/// Sends [`FRAMES`] broadcasts into the VLAN from one interface, and returns how many of them the VF of another
-/// receives.
+/// Sends [`FRAMES`] broadcasts into the VLAN from one interface, and returns how many of them the VF of the other
+/// interface receives.
 fn heard(world: &LinuxTestbed, from: &AvfInterface<'_>, by: &AvfInterface<'_>) -> Result<u64> {
     let before = world.vf(by.vf)?.rx.broadcast;
     from.guest.check_fails(&format!("ping -q -c {FRAMES} -i 0.02 -W 1 10.83.{VLAN}.255"))?;

@@ -1,5 +1,5 @@
-//! A guest with one card, and its forwarder. Both are stopped outside of their turn, so that they take no processor
-//! from others.
+//! Guest with one card, and its forwarder, as a contender of the measurements. Both are stopped while another contender
+//! is measured, so that they take no processor from others.
 
 use super::load::{GuestLoad, HostCounters, LoadResult};
 use crate::guest::{BOOT, COMMAND, eventually};
@@ -17,7 +17,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Numbers of the contenders' taps and addresses; ports of the other checks' host have lower ones.
+/// Number of the first contender's tap and addresses. Those of others follow; ports of the checks' host have lower
+/// ones.
 const IAVF: u8 = 11;
 const IGBVF: u8 = 12;
 const ON_SWITCH: u8 = 13;
@@ -25,14 +26,14 @@ const ON_TAP: u8 = 14;
 const ON_TAP_CUT: u8 = 15;
 
 const SWITCH: &str = "virtio-net, vhost-user to Open vSwitch-DPDK";
-/// Name of the contender whose virtio-net receives single frames like igbvf and iavf, to show the effect of large
+/// Name of the contender whose virtio-net receives single frames as igbvf and iavf do, to show the effect of large
 /// packets.
 const CUT: &str = "virtio-net, tap, receives frames of 1,514 bytes";
 const NO_LARGE_RECEIVE: &str = ",guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off";
 
 /// Name of the only VF of a contender's host.
 const VF: &str = "pf0vf0";
-/// Names of Open vSwitch's ports: to the guest, and to the network beyond the uplink.
+/// Name of Open vSwitch's port to the guest. The name of the port to the network beyond the uplink follows.
 const GUEST: &str = "guest";
 const UPLINK: &str = "uplink";
 
@@ -55,12 +56,12 @@ enum GuestForwarder {
         /// Folder of the switch's sockets.
         _folder: TempDir,
     },
-    /// QEMU forwards by itself.
+    /// QEMU forwards the frames by itself.
     Qemu,
 }
 
 impl GuestContender {
-    /// Boots the guests of all contenders; the first is iavf.
+    /// Boots the guests of all contenders; the first contender is iavf.
     pub(super) fn all(world: &LinuxTestbed, wire: &WireNamespace) -> Result<Vec<Self>> {
         let assets = world.assets();
         Ok(vec![
@@ -163,7 +164,7 @@ impl GuestContender {
         self.guest.accel().name()
     }
 
-    /// Measures each load once, while guest and forwarder run.
+    /// Measures each load once, while guest and forwarder run, and then stops both.
     pub(super) fn turn(&self, server: &str) -> Result<Vec<LoadResult>> {
         self.running(|| {
             self.reach(server)?;
