@@ -1,4 +1,4 @@
-//! Options of the command line.
+//! Command-line options of the benchmark.
 
 use crate::contender::card::CardVariant;
 use crate::contender::{self, ContenderKind};

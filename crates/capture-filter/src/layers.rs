@@ -9,7 +9,7 @@ use crate::node::{
 /// Maximum number of slots for offsets that depend on the frame; each `geneve` takes three.
 pub(crate) const SLOTS: usize = 15;
 
-/// Ethernet types (IANA).
+/// Ethernet types of protocols (IANA).
 pub(crate) mod ethernet {
     pub(crate) const IP: u32 = 0x0800;
     pub(crate) const ARP: u32 = 0x0806;
@@ -50,7 +50,7 @@ const PPP_MPLS: u32 = 0x0281;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LinkLayer {
     Ethernet,
-    /// PPP, after `pppoes`.
+    /// The innermost link layer is PPP, after `pppoes`.
     Ppp,
 }
 

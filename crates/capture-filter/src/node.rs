@@ -120,7 +120,7 @@ pub(crate) struct HeaderChainSearch {
 /// Test for a Geneve packet, which stores the offsets of the headers inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GeneveTest {
-    /// Offset of the outer IP header.
+    /// Offset of the IP header outside the Geneve tunnel.
     pub(crate) outer: FrameOffset,
     /// True if the outer header is an IPv6 header, of 40 bytes.
     pub(crate) is_ipv6: bool,

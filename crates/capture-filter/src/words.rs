@@ -29,7 +29,7 @@ pub(crate) enum ReservedWord {
     Pppoes,
     Geneve,
     Llc,
-    /// `rnr`, also a subtype of LLC.
+    /// Word `rnr`, also a subtype of LLC.
     Rnr,
     /// Refused word: for frames of another link type, or for metadata that a savefile does not have.
     Foreign,

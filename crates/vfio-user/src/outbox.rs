@@ -15,7 +15,7 @@ use crate::wire::MessageHeader;
 /// Maximum bytes of small messages that one `sendmsg` joins.
 pub const MAX_CHUNK: usize = 4096;
 
-/// Arguments of one `sendmsg`.
+/// Bytes and descriptors for one `sendmsg` call.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SendmsgArguments<'a, F> {
     /// Bytes for one `sendmsg`; never empty.

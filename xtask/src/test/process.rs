@@ -60,7 +60,7 @@ impl ProgramOutput {
         self.text(|_| true)
     }
 
-    /// Returns the lines of both output streams.
+    /// Returns the lines of the program's output, both streams together.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().map(|line| line.text.as_str())
     }

@@ -12,11 +12,11 @@ use std::fs;
 /// Description of the benchmark's machine.
 #[derive(Debug, Clone, Serialize)]
 pub struct MachineDescription {
-    /// Name of the processor.
+    /// Name of the machine's processor.
     pub processor: String,
     /// Number of processors that this process may use.
     pub processors: usize,
-    /// Release of the kernel.
+    /// Release of the machine's kernel.
     pub kernel: String,
     /// Load average of the machine in the last minute before the run, caused by other programs.
     pub load: Option<f64>,

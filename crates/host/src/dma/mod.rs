@@ -237,7 +237,7 @@ impl DmaTable {
         Ok(self.remove(from..to))
     }
 
-    /// Removes every DMA region, as [`Self::unmap`] does.
+    /// Removes every DMA region of the client from the device's reach, as [`Self::unmap`] does.
     pub fn unmap_all(&mut self) -> RemovedRegions {
         self.remove(0..self.regions.len())
     }

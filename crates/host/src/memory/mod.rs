@@ -64,7 +64,7 @@ pub enum FileMapError {
     /// The file is too short for the range to map.
     #[error("range {offset:#x}+{len:#x} lies outside the memory file of {size:#x} bytes")]
     OutsideFile {
-        /// File offset of the first requested byte.
+        /// File offset of the first byte that was to be mapped.
         offset: u64,
         /// Number of bytes that were to be mapped.
         len: u64,
@@ -103,7 +103,7 @@ pub enum MemoryAccessError {
     OutOfRange {
         /// First byte of the access, from the start of the mapping.
         offset: u64,
-        /// Number of bytes of the access.
+        /// Number of bytes in the refused access.
         len: usize,
     },
     /// The access is a store to a read-only mapping.

@@ -55,7 +55,7 @@ pub enum VfAssignmentState {
     Absent,
     /// The VF has been reset and has no owner.
     Present,
-    /// The VF is driven by this owner.
+    /// The VF is assigned to this owner, which drives it.
     Assigned(VfOwner),
     /// The VF is quarantined because its reset failed: the VF is stopped, and gets no owner before a reset succeeds.
     Quarantined,

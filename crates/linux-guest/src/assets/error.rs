@@ -18,7 +18,7 @@ pub enum AssetError {
     /// The host is not x86-64.
     #[error("Linux guests need an x86-64 host, but this host is {0}")]
     Architecture(&'static str),
-    /// Environment variables contradict each other.
+    /// Environment variables contradict each other, or name no cache folder.
     #[error("{0}")]
     Environment(&'static str),
     /// The QEMU that the environment names cannot be used.

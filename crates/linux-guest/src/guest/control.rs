@@ -31,7 +31,7 @@ impl GuestCommandOutput {
 /// Reason why the host received no result of a command in the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommandError {
-    /// The virtual machine ended before the result.
+    /// The virtual machine ended before the result of the command.
     Closed,
     /// The guest has booted again since the command was sent.
     Rebooted,

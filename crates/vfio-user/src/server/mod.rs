@@ -38,7 +38,7 @@ pub struct NegotiatedVersion {
     pub write_multiple: bool,
 }
 
-/// Result of one call of [`ServerSession::step`].
+/// Progress of a session in one call of [`ServerSession::step`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionProgress {
     /// The session has handled a message: call again.

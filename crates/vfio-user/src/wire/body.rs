@@ -79,7 +79,7 @@ pub struct RegionInfoBody {
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct RegionCapabilityHeader {
-    /// Id of the capability.
+    /// Id of the region capability.
     pub id: U16,
     /// Version of the capability's layout.
     pub version: U16,
@@ -98,7 +98,7 @@ impl RegionCapabilityHeader {
 pub struct SparseMmapBody {
     /// Number of mappable areas that follow.
     pub nr_areas: U32,
-    /// Reserved, zero.
+    /// Reserved field, zero.
     pub reserved: U32,
 }
 

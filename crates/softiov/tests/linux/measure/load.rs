@@ -16,9 +16,9 @@ const MARK: &str = "=====";
 /// Network load of a guest while it is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GuestLoad {
-    /// TCP stream from the guest.
+    /// TCP stream that the guest sends.
     Sent,
-    /// TCP stream to the guest.
+    /// TCP stream that the guest receives.
     Received,
     /// Pings of 56 bytes from the guest, each as soon as the last is answered.
     Asked,
