@@ -1,4 +1,4 @@
-//! Captures of frames: the interface of each frame, and the reason of each drop.
+//! Tests of packet captures on a live host: the interface of each frame, and the reason of each drop.
 
 use crate::support::guest::VfGuest;
 use crate::support::http;

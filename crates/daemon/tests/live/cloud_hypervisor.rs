@@ -1,4 +1,5 @@
-//! A VMM like Cloud Hypervisor, on the published client of the `vfio_user` crate, and the replies that it depends on.
+//! Tests with a VMM like Cloud Hypervisor, which uses the client of the published `vfio_user` crate, and of the replies
+//! that this client depends on.
 
 use crate::support::cloud_hypervisor;
 use crate::support::guest::{VfGuest, exchange};

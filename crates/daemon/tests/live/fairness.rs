@@ -1,4 +1,5 @@
-//! Fairness between VFs: one VF's work does not stop the others. By counts, because times vary.
+//! Tests of fairness between VFs: one VF's work does not stop the others. The tests count frames and
+//! requests, because times vary.
 
 use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};

@@ -1,6 +1,6 @@
-//! Hand-over of a host while guests with Adaptive Virtual Functions send frames and requests: no VF is reset, no link
-//! changes, and no counter falls. With doorbells as messages and in mapped memory. `softiov` tests hand-overs to
-//! another process, and crashes, after which drivers restart.
+//! Tests of a host's hand-over while guests with Adaptive Virtual Functions send frames and requests: no VF is reset,
+//! no link changes, and no counter falls. Doorbells are messages, or stores into mapped memory. `softiov` tests
+//! hand-overs to another process, and crashes, after which drivers restart.
 
 use crate::support::eventually;
 use crate::support::live::LiveHost;
@@ -32,7 +32,7 @@ impl BarMappingVmm {
         let ask = |client: &mut Client<OwnedFd>, out: &mut _| client.region_info(out, BAR0, 128);
         let answered = qemu.ask_for_file(ask, |answer, fds| match answer {
             Ok(ReplyContents::Region(layout)) => (layout, fds),
-            other => panic!("{other:?}"),
+            other => panic!("unexpected answer {other:?}"),
         });
         let (layout, fds) = answered.unwrap();
         let map = |offset, size| {

@@ -1,4 +1,4 @@
-//! Clients that stall, send garbage, or truncate their memory: only their own connection suffers.
+//! Tests of clients that stall, send garbage, or truncate their memory: only their own connection suffers.
 
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
@@ -194,7 +194,7 @@ fn replies_to_a_slow_reader_wait_and_all_arrive() {
     while quiet < 20 {
         match raw.stream().write(&load(asked, 7, 0, 4096)) {
             Ok(32) => (asked, quiet) = (asked + 1, 0),
-            Ok(other) => panic!("{other} bytes of a request taken"),
+            Ok(other) => panic!("the socket accepts {other} bytes of a request"),
             Err(_) => {
                 quiet += 1;
                 bystanders.are_fine();
@@ -217,7 +217,7 @@ fn client_that_truncates_its_memory_is_cut_off_others_stay() {
     exchange(&mut a, &mut bystanders.b, 3);
     a.machine.ram.truncate();
     assert!(bystanders.c.send(a.vf.mac(), &[1; 60]));
-    eventually("its client is cut off", || bystanders.live.show(0).peer.is_none());
+    eventually("the hostile client is disconnected", || bystanders.live.show(0).peer.is_none());
     bystanders.are_fine();
     assert_eq!(driver::Hal::read(&mut a.machine, 8), u32::MAX, "the guest still has its card");
     drop(a);
@@ -233,7 +233,7 @@ fn client_truncating_memory_during_transmit_is_cut_off() {
         a.send_many(to, 100);
         a.machine.ram.truncate();
         a.send_many(to, 100);
-        eventually("its client is cut off", || bystanders.live.show(0).peer.is_none());
+        eventually("the hostile client is disconnected", || bystanders.live.show(0).peer.is_none());
         bystanders.b.take();
         bystanders.are_fine();
     }

@@ -1,5 +1,5 @@
-//! Interrupts: valid eventfds, changes of a vector's eventfd, and interrupt rates under policy, against the driver's
-//! settings. `driver::pf` tests the arithmetic of the bounds.
+//! Tests of interrupts: valid eventfds, changes of an interrupt vector's eventfd, and interrupt rates that policy sets
+//! against the guest driver's settings. `driver::pf` tests the arithmetic of the bounds.
 
 use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};
@@ -91,7 +91,7 @@ fn interrupt_vector_without_an_eventfd_notifies_no_client() {
     assert_eq!(a.receive_within(Duration::from_millis(50)), Vec::<Vec<u8>>::new());
     let copies = a.machine.eventfd_copies();
     a.machine.vmm.assign(0, copies).unwrap();
-    assert_eq!(a.take(), [[1; 60]], "the frame is missing too");
+    assert_eq!(a.take(), [[1; 60]], "the frame is missing, not only its interrupt");
 }
 
 /// Returns the throttling interval of the guest's receive vector as the guest's driver reads it, microseconds.

@@ -1,5 +1,5 @@
-//! Worst round-trip time of two guests while a third does the most expensive things to the host: it ends with much
-//! memory, punches holes in it, maps and unmaps it. Printed as the median of several runs:
+//! Measurement of the worst round-trip time of two guests while a third costs the host most: it ends with much memory,
+//! punches holes in it, maps and unmaps it. Prints the median of several runs:
 //!
 //! ```sh
 //! SOFTIOV_LATENCY_MIB=4096 cargo test --release -p daemon --test live latency -- --nocapture
@@ -19,7 +19,7 @@ use vfio_user::client::ClientDmaWindow;
 
 /// Time after which QEMU gives up on a host that does not answer.
 const GIVES_UP: Duration = Duration::from_secs(5);
-/// Time for which the pair exchanges frames after the third guest's action.
+/// Time for which the two measured guests exchange frames after the third guest's action.
 const AFTER: Duration = Duration::from_millis(300);
 
 /// Returns the size of the third guest's memory that the environment requests, MiB; `None` without a request.

@@ -1,4 +1,5 @@
-//! Settings of a port on a live host, changed while guests run: mirror rules, storm control, thresholds.
+//! Tests of settings of a port on a live host that change while guests run: mirror rules, storm control, thresholds for
+//! offences.
 
 use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};

@@ -1,4 +1,5 @@
-//! Resets from outside the driver: a function level reset, the VMM's, and the administrator's of the whole port.
+//! Tests of resets that do not come from the guest's driver: a function level reset, the VMM's reset, and the
+//! administrator's reset of the whole port.
 
 use crate::support::alone::{alone, descriptors, resident};
 use crate::support::eventually;
@@ -165,8 +166,8 @@ fn use_up(machine: &mut MachineWithFunction<QemuClient>, shape: ExpectedFunction
     }
 }
 
-/// Checks that the next client of a used function reads the same bytes as the first client of a new function. Registers
-/// of BAR 0 in `running` count time, so they may differ.
+/// Checks that the next client of a used function reads the same bytes as the first client of a new function. The
+/// registers of BAR 0 in `running` count time, so they may differ.
 fn is_as_new(used: &Path, new: &Path, shape: ExpectedFunction, running: &[u32]) {
     for (used, new) in first_look(used, shape).into_iter().zip(first_look(new, shape)) {
         let bytes = (0..).zip(used.1.iter().zip(&new.1));

@@ -1,4 +1,4 @@
-//! Resources that clients can make the host use: descriptors, memory, processor time, log lines.
+//! Tests of the resources that clients can make the host use: descriptors, memory, processor time, log lines.
 
 use crate::support::alone::{alone, assert_asleep, descriptors, resident};
 use crate::support::eventually;
@@ -48,7 +48,7 @@ fn thousand_clients_leak_no_memory_or_descriptor() {
         (0..1000).for_each(|round| come_and_go(&live, &ram, round));
         eventually("all clients are gone", all_gone);
         eventually("all descriptors are closed", || descriptors() <= fds);
-        eventually("nothing is mapped", || ram.mapped_by_the_host() == 0);
+        eventually("the host has unmapped the guest's memory", || ram.mapped_by_the_host() == 0);
         let grown = resident().saturating_sub(bytes);
         assert!(grown < 4 << 20, "{grown} bytes more than before");
         let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));

@@ -1,5 +1,5 @@
-//! A stream socket as the uplink, with peers that follow the protocol and peers that do not. The framing has unit
-//! tests.
+//! Tests of a stream socket as the uplink, with peers that follow the protocol and peers that do not. The framing has
+//! unit tests.
 
 use crate::support::alone::{alone, assert_asleep};
 use crate::support::guest::{VfGuest, exchange};
@@ -231,7 +231,7 @@ fn invalid_stream_length_disconnects_bad_frame_is_counted() {
     assert!(live.is_whole());
 }
 
-/// Reads the rest of the stream of a disconnected peer, and returns its length.
+/// Reads the rest of a disconnected peer's stream, and returns the number of bytes.
 fn read_to_the_end(mut peer: StreamPeer) -> usize {
     let mut rest = Vec::new();
     // The host closes with unread bytes, so the read may end with an error.

@@ -1,5 +1,5 @@
-//! Memory and descriptors of clients that take long to map, unmap or close: only their owner waits. Also the limits of
-//! a client's memory.
+//! Tests of clients' memory and descriptors that take long to map, unmap or close: only the client that owns them
+//! waits. Also tests the limits of a client's memory.
 
 use crate::support::alone::alone;
 use crate::support::eventually;
@@ -36,7 +36,7 @@ fn touched(size: u64) -> OwnedFd {
     fd
 }
 
-/// Returns the processor time that this process's threads named `name` have used.
+/// Returns the processor time that this process's threads with the name `name` have used.
 fn taken_by(name: &str) -> Duration {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let of_task = |task: std::path::PathBuf| {
@@ -93,7 +93,8 @@ fn lingering(patience: Duration) -> (OwnedFd, TcpStream) {
     (stream.into(), other)
 }
 
-/// Passes the host `count` descriptors whose close blocks, by `send`, and checks that two guests are served meanwhile.
+/// Passes the host `count` descriptors whose close blocks, by `send`, and checks that two other guests are served
+/// meanwhile.
 fn beside_descriptors_that_do_not_close(count: usize, mut send: impl FnMut(&LiveHost, OwnedFd)) {
     let live = LiveHost::start();
     let (mut b, mut c) = (VfGuest::under_qemu(&live, 1), VfGuest::under_qemu(&live, 2));
@@ -178,7 +179,7 @@ fn requests_of_one_client_stay_in_order_on_any_thread() {
         assert_eq!(errors, [0, 0, 0, 2, 0, 0]);
     }
     drop(raw);
-    eventually("nothing is mapped", || ram.mapped_by_the_host() == 0);
+    eventually("the host has unmapped the guest's memory", || ram.mapped_by_the_host() == 0);
 }
 
 #[test]
@@ -193,7 +194,7 @@ fn client_lost_in_a_request_leaves_no_state_to_the_next() {
         assert_eq!(live.show(0).function.peer.unwrap().windows, 0);
         drop(qemu);
     }
-    eventually("nothing is mapped", || ram.mapped_by_the_host() == 0);
+    eventually("the host has unmapped the guest's memory", || ram.mapped_by_the_host() == 0);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Raw bytes on a vfio-user socket, valid or not, and the replies.
+//! Messages as bytes on a vfio-user socket, valid or not, and the host's replies.
 
 use super::{PATIENCE, eventually};
 use host::socket::StreamSocket;
@@ -70,7 +70,7 @@ impl RawConnection {
     pub(crate) fn greet(path: &Path) -> Self {
         let mut raw = Self::connect(path);
         raw.send(&version());
-        let (error, _) = raw.reply().expect("a reply to VERSION");
+        let (error, _) = raw.reply().expect("the host answers VERSION");
         assert_eq!(error, 0);
         raw
     }
@@ -112,7 +112,7 @@ impl RawConnection {
         }
         let word =
             |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-        assert_eq!(word(8) & 0xf, 1, "not a reply");
+        assert_eq!(word(8) & 0xf, 1, "the message is no reply");
         let mut body = vec![0; word(4) as usize - 16];
         self.0.read_exact(&mut body).unwrap();
         Some((word(12), body))

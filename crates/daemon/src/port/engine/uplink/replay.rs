@@ -154,7 +154,7 @@ impl RecordingPlayer {
                     Ok(Some(length))
                 }
                 Err(PcapError::Eof) => {
-                    tracing::info!(path, "played the whole recording");
+                    tracing::info!(path, "replayed the whole recording");
                     return;
                 }
                 Err(PcapError::Incomplete(_)) if !exhausted => Ok(None),

@@ -183,13 +183,13 @@ impl CrashFixture {
             }
             std::thread::sleep(Duration::from_micros(100));
         }
-        panic!("no reply");
+        panic!("the port sends no reply");
     }
 
     /// Sends a request as the client, and returns the body of the reply.
     fn ask(&mut self, id: u16, command: Command, body: &[u8]) -> Vec<u8> {
         self.send(id, command, body);
-        let (answered, body) = self.reply().expect("the port lives");
+        let (answered, body) = self.reply().expect("the port has not crashed");
         assert_eq!(answered, id);
         body
     }
@@ -207,7 +207,7 @@ impl CrashFixture {
     /// that the client can continue.
     fn check_successor(&mut self, id: u16, what: &str) {
         self.world.succeed();
-        assert_eq!(self.reply().expect("the successor lives").0, id, "{what}");
+        assert_eq!(self.reply().expect("the successor has not crashed").0, id, "{what}");
         assert_eq!(self.ask(id + 1, Command::RegionRead, &read(4)).len(), 20, "{what}");
         assert!(self.received.is_empty(), "{what}: more bytes");
     }
@@ -299,7 +299,7 @@ fn next_process_answers_requests_sent_between_processes() {
     }
     scene.world.succeed();
     for id in 7..12 {
-        assert_eq!(scene.reply().expect("the successor lives").0, id);
+        assert_eq!(scene.reply().expect("the successor has not crashed").0, id);
     }
     assert!(scene.received.is_empty(), "no more bytes");
 }
