@@ -71,7 +71,7 @@ fn cost_table_of_modern_machines_is_not_fitted() {
     assert_eq!(fitted(CostTable::modern()), Ok(CostTable::modern()));
 }
 
-/// Checks the residuals of a single port only: ten ports take too long in a debug build.
+/// Checks the calibration residuals of a single port only: ten ports take too long in a debug build.
 #[test]
 fn residuals_of_one_port_match_the_calibration_file() {
     let targets: Vec<_> = TARGETS

@@ -1,4 +1,4 @@
-//! Tests that every setting affects a row wherever it is accepted, and is rejected where it has no effect.
+//! Tests that every setting affects a result row wherever it is accepted, and is rejected where it has no effect.
 
 use super::catalogue;
 use crate::experiment::{Experiment, PointRunError};
@@ -10,9 +10,9 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Another value for each setting that is no constant, and for some constants. The adaptive policy's r and
-/// bufs, which have no effect in the first second, and the scheduler, which has one only after a while, have
-/// their own tests.
+/// Value other than the default for each setting that is no cost constant, and for some constants. The adaptive
+/// policy's r and bufs, which have no effect in the first second, and the scheduler, which has one only after a while,
+/// have their own tests.
 const OTHER: &[(&str, &str)] = &[
     // An experiment's own table is among the two values.
     ("table", "modern"),
@@ -54,8 +54,8 @@ fn without_effect(error: &LabError) -> bool {
     matches!(error, LabError::Failed { failures, .. } if failures.iter().all(|failure| is_so(&failure.error)))
 }
 
-/// Returns everything a run produced except its point; the trace shows small effects that rounded metrics
-/// hide.
+/// Returns everything that an experiment run produced except its point; the trace shows small effects that rounded
+/// metrics hide.
 fn happened(run: &RunResult) -> (&Metrics, u64, u64) {
     let record = &run.records[0];
     (&record.row.metrics, record.trace, record.simulated_ps)
@@ -69,7 +69,7 @@ fn ends(experiment: &'static Experiment) -> Vec<Params> {
     points.into_iter().take(1).chain(last).collect()
 }
 
-/// Returns the settings that are accepted at a point and affect nothing there.
+/// Returns the settings that are accepted at an experiment point and affect nothing there.
 fn idle_settings(experiment: &Experiment, point: &Params) -> Vec<String> {
     let brief: &[_] = &[("warm_up_ms", "8"), ("measure_ms", "8")];
     let is_timed = run(experiment, point, brief).is_ok();

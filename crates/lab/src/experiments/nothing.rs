@@ -1,9 +1,9 @@
-//! Explains rows whose throughput is 0, where 0 is the result and not a defect.
+//! Explains result rows whose throughput is 0, where 0 is the result and not a defect.
 
 use crate::row::ResultRow;
 use crate::value::ParameterValue;
 
-/// Returns the reason why a row's throughput is 0. Returns `None` if the throughput is not 0.
+/// Returns the reason why a result row's throughput is 0. Returns `None` if the throughput is not 0.
 #[must_use]
 pub fn why_nothing(row: &ResultRow) -> Option<&'static str> {
     let through = row.metrics.iter().find(|(name, _)| name.starts_with("throughput"))?;

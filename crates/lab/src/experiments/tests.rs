@@ -34,7 +34,7 @@ fn every_experiment_is_reproducible() {
     assert_eq!(one, dealt);
 }
 
-/// Checks that the report marks a constant that is never charged.
+/// Checks that the report marks a cost constant that no experiment charges.
 #[test]
 fn cost_constants_without_charge_are_marked_in_the_report() {
     let catalogue = catalogue();
@@ -103,7 +103,7 @@ fn out_of_range_settings_are_rejected_by_name() {
     }
 }
 
-/// Compares a row with the result of a simulation of the scheduler alone, to the last digit.
+/// Compares the row of the audio experiment with the result of a simulation of the scheduler alone, to the last digit.
 #[test]
 fn audio_underruns_match_the_scheduler_simulation() {
     let row = found("rt-audio", &["scheduler=credit", "tick_ms=10", "weights=1:16"]).unwrap();
@@ -138,7 +138,7 @@ const CHARGED: &[(&str, &[&str])] = &[
     ("fig14", &["vms=60", "warm_up_ms=5"]),
 ];
 
-/// Checks that a constant that affects no row states the reason; otherwise it should be removed from the table.
+/// Checks that a cost constant that affects no row states the reason; otherwise it should be removed from the table.
 #[test]
 fn cost_constant_affects_a_row_or_states_a_reason() {
     let brief = |name: &str, set: &[&str]| found(name, &[&["measure_ms=12"], set].concat()).unwrap().metrics;
@@ -155,8 +155,8 @@ fn cost_constant_affects_a_row_or_states_a_reason() {
     }
 }
 
-/// Checks relations between rows that hold for every seed, as they do not depend on clock phases and the starts of
-/// streams.
+/// Checks relations between result rows that hold for every seed, as they do not depend on clock phases and the starts
+/// of streams.
 #[test]
 fn relations_between_result_rows_hold_for_every_seed() {
     let orders: &[(&str, &str, &[&[&str]])] = &[

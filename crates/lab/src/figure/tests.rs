@@ -119,8 +119,8 @@ fn chart_draws_a_stated_value_above_its_part_of_a_stack() {
     assert!(svg.contains("stated, calibrated on") && svg.contains("stated, predicted"));
 }
 
-/// Checks that, with several seeds, each value has an error bar of its interval. The scale includes the interval, which
-/// is cut at zero.
+/// Checks that, with several seeds, each value has an error bar of its interval. The scale includes the interval, whose
+/// lower end is at least zero.
 #[test]
 fn chart_draws_a_confidence_interval_around_its_value() {
     for (figure, which) in [(0, "a line"), (1, "a bar")] {

@@ -1,4 +1,4 @@
-//! Tests of the conversion from readings to constants and settings.
+//! Tests of the conversion from host measurements to cost constants and settings.
 
 use std::num::NonZeroUsize;
 
@@ -55,7 +55,7 @@ fn settings_of_this_host_contain_its_measured_constants() {
     assert_eq!(measured.count(), texts.len() - 1);
 }
 
-/// Checks that a machine that is twice as fast, and differs in nothing else, is half as busy.
+/// Checks that a host that is twice as fast, and differs in nothing else, is half as busy.
 #[test]
 fn twice_the_clock_frequency_halves_processor_use() {
     let busy = |hertz| {

@@ -1,4 +1,4 @@
-//! The report: one self-contained HTML file, with CSV and JSON beside it.
+//! The report of experiments: one self-contained HTML file, with CSV and JSON beside it.
 //!
 //! | module | contents |
 //! |---|---|
@@ -48,7 +48,7 @@ pub struct ExperimentReport {
     sensitivity: Sensitivity,
 }
 
-/// Section of the report: an experiment with one choice of settings.
+/// Section of the report: an experiment with one set of changed settings.
 #[derive(Clone, Debug)]
 struct ReportSection {
     experiment: &'static Experiment,
@@ -159,7 +159,7 @@ impl ExperimentReport {
         plain::json(self)
     }
 
-    /// Returns half of the 95 % interval of a row's metric, if there are several seeds.
+    /// Returns half of the 95 % confidence interval of a row's metric, if there are several seeds.
     fn half(&self, row: &ResultRow, metric: &str) -> Option<f64> {
         self.interval(row)?.get(metric).copied().filter(|half| *half > 0.0)
     }
@@ -178,8 +178,8 @@ impl ExperimentReport {
         if section.changed.is_empty() { &self.stated } else { &[] }
     }
 
-    /// Returns the commands that reproduce all rows: one per choice of settings, and one per point that is
-    /// not in its experiment's sweep.
+    /// Returns the commands that reproduce all rows: one command per set of changed settings, and one per
+    /// point that is not in its experiment's sweep.
     fn commands(&self) -> Vec<String> {
         let mut choices: Vec<(&Params, Vec<&str>)> = Vec::new();
         for section in self.sections.iter().filter(|section| section.sweeps()) {
@@ -236,7 +236,7 @@ impl ReportSection {
         self.missing < plan::points(self.experiment).len()
     }
 
-    /// Returns a command for each row whose point is not in the experiment's sweep.
+    /// Returns a command for each row of the section whose point is not in the experiment's sweep.
     fn beyond(&self, seeds: SeedRange) -> Vec<String> {
         let points = plan::points(self.experiment);
         let beyond = self.rows.iter().filter(|row| !points.contains(&axes(self.experiment, &row.params)));
@@ -273,7 +273,7 @@ fn listed<T: ToString>(values: &[T]) -> String {
     values.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Groups the rows of an experiment by changed settings, unchanged ones first.
+/// Groups the rows of an experiment by changed settings, rows without changed settings first.
 fn sections(experiment: &'static Experiment, records: &[RowRecord]) -> Vec<ReportSection> {
     let points = plan::points(experiment);
     let mut sections: Vec<ReportSection> = Vec::new();

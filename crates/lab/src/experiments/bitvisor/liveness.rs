@@ -1,4 +1,4 @@
-//! Waiting time of VF requests for a PF driver without interrupts (bitvisor-liveness).
+//! Experiment on the waiting time of VF requests for a PF driver without interrupts (bitvisor-liveness).
 
 use super::traffic::quantile;
 use crate::experiment::{
@@ -74,7 +74,7 @@ pub(super) const LIVENESS: Experiment = Experiment {
     run: liveness,
 };
 
-/// Measured time, long enough for the rarest exits.
+/// Simulated time, long enough for the rarest VM exits.
 const SPAN: VirtualDuration = VirtualDuration::from_secs(10);
 
 fn liveness(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {

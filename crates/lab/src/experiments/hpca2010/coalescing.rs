@@ -1,5 +1,5 @@
-//! Interrupt coalescing: fixed rates compared with the adaptive policy, for datagrams (fig08) and a stream
-//! (fig09).
+//! Experiments on interrupt coalescing: fixed rates compared with the adaptive policy, for datagrams (fig08)
+//! and a stream (fig09).
 
 use crate::experiment::{
     Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,

@@ -1,4 +1,4 @@
-//! Tests that rows have the relations stated by the paper.
+//! Tests that result rows have the relations that the paper states.
 
 use crate::experiments::tests::found;
 
@@ -6,8 +6,8 @@ fn value(experiment: &str, set: &[&str], metric: &str) -> f64 {
     *found(experiment, set).unwrap().metrics.get(metric).unwrap()
 }
 
-/// Checks the service domain's cost of masking: more guests on a wire have shorter bursts of frames each, so there are
-/// more interrupts to mask.
+/// Checks the service domain's cost of MSI-X masking: with more guests on a wire, each guest's bursts are shorter, so
+/// there are more interrupts.
 #[test]
 fn dom0_cost_grows_per_guest_without_msi_acceleration() {
     let dom0 = |vms: u8| {
@@ -46,7 +46,8 @@ fn network_back_end_cost_grows_with_guests_and_hvm() {
     assert!(few < many && paravirtual < 0.96 * many, "{few} {many} {paravirtual}");
 }
 
-/// Checks that the guests' own saving is negligible: masking costs the device model and the hypervisor.
+/// Checks that the guests' own saving by MSI-X acceleration is negligible: masking costs the device model and the
+/// hypervisor.
 #[test]
 fn msi_acceleration_saves_mostly_hypervisor_cycles() {
     let saved = |metric| {

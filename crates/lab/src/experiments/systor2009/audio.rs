@@ -1,4 +1,4 @@
-//! Audio underruns of a guest beside a busy service domain (rt-audio).
+//! Experiment on audio underruns of a guest beside a busy service domain (rt-audio).
 
 use crate::experiment::{
     Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
@@ -56,10 +56,11 @@ pub(super) const AUDIO: Experiment = Experiment {
     run: audio,
 };
 
-/// Number of runs with different phases and crystals; then the duration of each.
+/// Number of simulations with different phases and crystals.
 const RUNS: u64 = 32;
+/// Simulated time of each simulation.
 const SPAN: VirtualDuration = VirtualDuration::from_secs(60);
-/// Student's t for 95 % and 31 degrees of freedom.
+/// Student's t for a 95 % confidence interval and 31 degrees of freedom.
 const T: f64 = 2.040;
 
 fn audio(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {

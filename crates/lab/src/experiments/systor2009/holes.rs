@@ -1,4 +1,4 @@
-//! Device registers that reveal a device's physical location (driver-holes).
+//! Experiment on device registers that reveal a device's physical location (driver-holes).
 
 use crate::experiment::{
     Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,

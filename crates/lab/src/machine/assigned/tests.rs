@@ -1,4 +1,5 @@
-//! Tests of the machine: its calibration target, and relations that hold for any costs.
+//! Tests of the machine with an assigned or shared device: its calibration target, and relations that hold
+//! for any costs.
 
 use super::DevicePath;
 use super::net::{self, NetworkSimulation};

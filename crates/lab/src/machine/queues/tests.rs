@@ -1,4 +1,4 @@
-//! Tests of doorbells and queue pairs by a machine's results.
+//! Tests of doorbells and queue pairs by the results of simulations.
 
 use super::{DoorbellPath, MultiqueueResults, MultiqueueSetup, MultiqueueSimulation, MultiqueueTraffic};
 use hypervisor::cost::CostTable;

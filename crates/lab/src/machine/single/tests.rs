@@ -1,4 +1,5 @@
-//! Tests of the machine: its calibration targets, isolation, and relations between the systems.
+//! Tests of the single-processor machine: its calibration targets, isolation, and relations between the
+//! systems.
 
 use super::{
     Attack, CardDriver, PacketChannel, PayloadDirection, SingleCpuResults, SingleCpuSetup,

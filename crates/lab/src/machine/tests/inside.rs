@@ -1,4 +1,4 @@
-//! Tests of traffic over a card without its wire.
+//! Tests of traffic between domains of the server, over a card without its wire.
 
 use super::setup;
 use crate::machine::{ClientTraffic, InternalSender, InternalTraffic, ServerSetup, ServerSimulation};

@@ -1,5 +1,5 @@
-//! Tests of the mechanisms in combination: DMA and interrupts of functions, ends of interrupt, timers,
-//! resets.
+//! Tests of the server's mechanisms in combination: DMA and interrupts of functions, ends of interrupt,
+//! timers, resets.
 
 use super::setup;
 use crate::machine::chipset::Chipset;
@@ -141,7 +141,7 @@ fn eoi_ends_one_interrupt_and_delivers_the_next() {
     }
 }
 
-/// Checks that a run charges each end of interrupt at the cost table's price.
+/// Checks that a simulation charges each end of interrupt at the cost table's price.
 #[test]
 fn eoi_is_charged_by_its_handling_path() {
     for (eoi, price) in

@@ -1,4 +1,4 @@
-//! Tests of the server in the set-ups of the paper.
+//! Tests of the modelled server in the set-ups of the paper.
 
 mod inside;
 mod mechanisms;
@@ -97,7 +97,7 @@ fn equal_seeds_give_equal_server_traces() {
     assert_ne!(hash(7), hash(8));
 }
 
-/// Checks that the counts balance and the wires stay full with either scheduler, when twenty guests share eight
+/// Checks that the counters balance and the wires stay full with either scheduler, when twenty guests share eight
 /// threads.
 #[test]
 fn guests_fill_their_links_with_either_scheduler() {

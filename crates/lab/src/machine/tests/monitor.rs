@@ -1,4 +1,4 @@
-//! Tests of the PF drivers in a running machine: their cost, and the time of answers to guests.
+//! Tests of the PF drivers in a running server: their cost, and the time of answers to guests.
 
 use super::setup;
 use crate::machine::parts::card::card_time;
@@ -16,14 +16,14 @@ fn at_millis(millis: u64) -> VirtualInstant {
     VirtualInstant::ZERO + VirtualDuration::from_millis(millis)
 }
 
-/// Runs the server to `at`, and returns the cycles that the service domain has spent on drivers.
+/// Runs the server to `at`, and returns the cycles that the service domain has spent in drivers.
 fn spent(world: &mut ServerSimulation, at: VirtualInstant) -> u64 {
     world.run(at);
     let dom0 = world.core.processors.domain_of(world.system.service[0].vcpu);
     world.core.processors.snapshot(at).ledger().spent(dom0, CycleCategory::Driver)
 }
 
-/// Checks the cost of a visit without work, which reads only ICR, MBVFICR and VFLRE.
+/// Checks the cost of a visit of the PF drivers without work, which reads only ICR, MBVFICR and VFLRE.
 #[test]
 fn monitor_visits_every_port_100_times_a_second() {
     let quiet = ServerSetup { ports: 3, guests: 3, traffic: ClientTraffic::Silent, ..setup() };

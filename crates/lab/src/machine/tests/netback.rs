@@ -1,5 +1,5 @@
-//! Tests of the back end on several virtual CPUs: its calibration, and no loss or reordering while its parts
-//! move.
+//! Tests of the back end on several virtual CPUs: its calibration, and no loss or reordering while workers, cards and
+//! interfaces move.
 
 use super::setup;
 use crate::machine::{
@@ -80,8 +80,8 @@ fn spreading_a_saturated_back_end_keeps_frame_order() {
     assert_eq!((found.reordered(), found.lost_events()), (0, 0));
 }
 
-/// Checks that a request that waits when a saturated virtual CPU hands over its work is continued elsewhere. Tests of
-/// `hypervisor::evtchn` show for all histories that rebinding loses no event.
+/// Checks that a request that waits when a saturated virtual CPU hands over its work is continued on another virtual
+/// CPU. Tests of `hypervisor::evtchn` show for all histories that rebinding loses no event.
 #[test]
 fn guest_requests_continue_when_a_saturated_back_end_spreads() {
     for seed in 1..=16 {

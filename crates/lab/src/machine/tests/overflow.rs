@@ -1,17 +1,16 @@
-//! Tests of socket overflow by arithmetic: `pps / rate` packets arrive between two interrupts, and a socket
-//! holds 64.
+//! Tests of socket overflow by arithmetic: `pps / rate` packets arrive between two interrupts, and a socket holds 64.
 
 use super::setup;
 use crate::machine::{ServerSetup, ServerSimulation};
 use driver::moderation::{AdaptiveModeration, ModerationPolicy, interrupt_frequency, interval_us};
 use sim::VirtualDuration;
 
-/// Full frames a second at a gigabit: 10^9 / (1,538 * 8).
+/// Full frames per second at a gigabit: 10^9 / (1,538 * 8).
 const LINE_RATE: f64 = 81_274.0;
 /// Packets that the program's socket holds.
 const SOCKET: f64 = 64.0;
 
-/// Returns the loss in percent and the receive interrupts per second with a moderation policy.
+/// Runs the server with a moderation policy. Returns the loss in percent and the receive interrupts per second.
 fn at(moderation: ModerationPolicy, warm_up: VirtualDuration) -> (f64, f64) {
     let mut world = ServerSimulation::new(&ServerSetup { moderation, ..setup() }).unwrap();
     let measured = world.measure(warm_up, VirtualDuration::from_millis(200)).unwrap();

@@ -25,7 +25,8 @@ fn measured(setup: &ServerSetup) -> ServerResults {
         .unwrap()
 }
 
-/// Checks that a request that arrives within the interrupt interval waits for its end: one transaction per interval.
+/// Checks that a request that arrives within the interrupt interval waits for the interval's end: one transaction per
+/// interval.
 #[test]
 fn guest_program_responds_once_per_interrupt() {
     for interval_us in [1_000, 500, 100] {
@@ -76,7 +77,7 @@ fn request_response_takes_a_round_trip_and_a_turnaround() {
     }
 }
 
-/// Checks that every request was read and answered, except one per client in flight.
+/// Checks that every request was read and answered, except one request in flight per client.
 #[test]
 fn no_request_or_response_of_a_guest_is_lost() {
     for network in [NetworkPath::Direct, NetworkPath::Split { workers: 1 }] {

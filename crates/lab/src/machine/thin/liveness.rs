@@ -1,5 +1,5 @@
-//! Waiting time of VF requests without an interrupt: until the next exit, at the guest's rate, or until the
-//! preemption timer, which bounds it. The duration of a visit is neglected.
+//! Waiting time of VF requests for a PF driver without interrupts: until the next VM exit, at the guest's
+//! rate, or until the preemption timer, which bounds it. The duration of a visit is neglected.
 
 use super::{SLOTS, inbox};
 use crate::machine::parts::thin::admin::{AdminQueueFirmware, VfMessage};
@@ -8,10 +8,10 @@ use avf::admin::SIZE;
 use sim::{EventQueue, RandomStream, VirtualDuration, VirtualInstant};
 use std::collections::VecDeque;
 
-/// Parameters of a simulation of guest exits and VF requests.
+/// Parameters of a simulation of VM exits and VF requests.
 #[derive(Debug, Clone, Copy)]
 pub struct LivenessSetup {
-    /// Exits of the guest per second; 0 if it never exits.
+    /// VM exits of the guest per second; 0 if it never exits.
     pub exits_per_s: u32,
     /// Interval of the preemption timer; `None` if the timer is off.
     pub preempt: Option<VirtualDuration>,
@@ -19,7 +19,7 @@ pub struct LivenessSetup {
     pub burst: u32,
     /// Seed of the times of exits and requests.
     pub seed: u64,
-    /// Virtual time that the run lasts.
+    /// Virtual time that the simulation lasts.
     pub span: VirtualDuration,
 }
 
@@ -28,9 +28,9 @@ pub struct LivenessSetup {
 pub struct LivenessResults {
     /// Times from each request to its answer, shortest first.
     pub delays: Vec<VirtualDuration>,
-    /// Number of requests not answered: refused by a full queue, or waiting at the end.
+    /// Number of VF requests not answered: refused by a full queue, or waiting at the end.
     pub lost: u64,
-    /// Number of visits of the PF driver.
+    /// Number of visits of the monitor thread to the PF driver.
     pub visits: u64,
 }
 
@@ -41,10 +41,10 @@ enum LivenessEvent {
     Burst,
 }
 
-/// Mean interval between bursts of requests.
+/// Mean interval between bursts of VF requests.
 const BETWEEN: VirtualDuration = VirtualDuration::from_millis(50);
 
-/// Simulates VF requests to a PF driver that a monitor thread runs at exits of the guest.
+/// Simulates VF requests to a PF driver that a monitor thread runs at VM exits of the guest.
 #[must_use]
 pub fn run(plan: &LivenessSetup) -> LivenessResults {
     let mut ring = vec![0; usize::from(SLOTS) * SIZE];

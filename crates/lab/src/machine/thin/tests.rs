@@ -1,4 +1,4 @@
-//! Tests of the machine: its calibration target, and relations between the PF drivers.
+//! Tests of the thin-hypervisor machine: its calibration target, and relations between the PF drivers.
 
 use super::{
     PfNotification, ThinHypervisorResults, ThinHypervisorSetup, ThinHypervisorSimulation, WireTraffic,

@@ -40,13 +40,13 @@ pub(crate) const VF: u8 = 0;
 pub(crate) const ADDRESS: MacAddress = MacAddress([0x02, 0xbb, 0, 0, 0, 0]);
 /// Speed of the link, Mb/s.
 const LINK: u32 = 100_000;
-/// Descriptors of each ring; four pairs of rings fit a guest's memory.
+/// Descriptors of each ring of a queue pair; four pairs fit a guest's memory.
 const RING: u16 = 256;
-/// Buffers that the driver returns per doorbell (Linux iavf, IAVF_RX_BUFFER_WRITE).
+/// Receive buffers that the driver returns per doorbell (Linux iavf, IAVF_RX_BUFFER_WRITE).
 const BATCH: u16 = 32;
-/// Frames that a queue processes before the next queue is served.
+/// Frames that the card processes for a queue before it serves the next queue.
 const BUDGET: usize = 64;
-/// Number of client addresses to try in the search for a flow per queue.
+/// Number of client addresses to try in the search for a flow per queue pair.
 const CANDIDATES: u8 = 255;
 
 /// Memory of the card's PF and VF, and the interrupts that they sent.
@@ -54,7 +54,7 @@ const CANDIDATES: u8 = 255;
 pub(crate) struct AvfFunctions {
     pf: FunctionMemory,
     vf: FunctionMemory,
-    /// Interrupts not yet delivered: sender and message.
+    /// Interrupts that were sent and not delivered yet: sender and message.
     pub(crate) sent: Vec<(Rid, InterruptMessage)>,
     /// DMA requests of functions that do not exist, or blocked by the IOMMU.
     faults: u64,
@@ -68,7 +68,7 @@ pub(crate) struct AvfPort {
     pub(crate) line: ClientWire,
     pub(crate) functions: AvfFunctions,
     pairs: u16,
-    /// Frames sent by `flows` to find a client's queue.
+    /// Number of frames sent by `flows` to find a client for each queue.
     probes: u64,
 }
 
@@ -135,7 +135,7 @@ impl Bus for AvfBus<'_> {
 }
 
 impl AvfPort {
-    /// Creates a port with a VF of `pairs` queue pairs and starts its drivers. A vector interrupts at most
+    /// Creates a port with a VF of `pairs` queue pairs and starts its drivers. An interrupt vector interrupts at most
     /// once per `interval_us`. Fails if a driver fails or fewer pairs are available.
     pub(crate) fn new(
         (pf, vf): (FunctionMemory, FunctionMemory),
@@ -235,8 +235,8 @@ impl AvfPort {
         self.card.poll(now, &mut AvfBus { functions: &mut self.functions, chipset });
     }
 
-    /// Advances the card's port to `now`. Returns the latest time of the next call. Interrupts are in `functions`
-    /// afterwards.
+    /// Advances the card's port to `now`. Returns the latest time of the next call. The interrupts sent are in
+    /// `functions` afterwards.
     pub(crate) fn sync(&mut self, now: VirtualInstant, chipset: &mut Chipset) -> Option<VirtualInstant> {
         self.line.advance(now);
         let Self { card, plane, line, functions, .. } = self;
@@ -251,7 +251,7 @@ impl AvfPort {
         [arrival, deadline].into_iter().flatten().min()
     }
 
-    /// Checks that all frames are accounted for and no function left its memory.
+    /// Checks that all frames are accounted for and no function accessed memory of others.
     pub(crate) fn check_books(&self, books: &mut ConservationChecks) {
         // A real card's statistics are registers whose reading may change the card, so a copy is read.
         let statistics = self.card.clone().statistics(VF);

@@ -1,4 +1,4 @@
-//! Tests of the rules that protect guests from each other.
+//! Tests of the CDNA rules that protect guests from each other.
 
 use super::bits::{InterruptBitVectors, VECTORS};
 use super::card::{CdnaCard, ContextFault, TRANSMIT};
@@ -123,7 +123,7 @@ fn cdna_interrupt_bits_of_all_contexts_survive_a_full_buffer() {
     assert_eq!(bits.take().count(), 0);
 }
 
-/// Checks that no slot, however old, can hold the expected sequence number.
+/// Checks that no ring slot, however old, can hold the expected sequence number.
 #[test]
 fn cdna_sequence_number_space_is_twice_the_ring_size() {
     assert_eq!((RING, SEQUENCES), (256, 512));

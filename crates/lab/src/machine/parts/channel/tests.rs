@@ -1,4 +1,4 @@
-//! Tests that packets cross the channel intact and hostile requests have no effect.
+//! Tests that packets cross the channel between domains intact and hostile requests have no effect.
 
 use super::offload::cut;
 use super::{ChannelPacket, ChannelRequest, ChannelRequestError, HEADERS, accept, slots};
@@ -9,15 +9,15 @@ use i82576::MacAddress;
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 use split::{MAX_FRAME, PIECES, PendingOffloads};
 
-/// Creates 64 pages, 32 for each of two guests.
+/// Creates 64 memory pages, 32 for each of two guests.
 fn pages() -> PageOwners {
     let mut pages = PageOwners::new(64);
     (0..64).for_each(|page| assert!(pages.give(page, (page / 32) as u16)));
     pages
 }
 
-/// Creates a transmit request of the first guest with `payload` bytes, to be cut into segments of `segment`
-/// bytes.
+/// Creates a transmit request of the first guest with `payload` bytes, to be segmented into pieces of
+/// `segment` bytes.
 fn request(payload: usize, segment: Option<u16>) -> ChannelRequest {
     let mut frame = vec![0; TCP_HEADERS + payload];
     let tcp =

@@ -1,6 +1,6 @@
-//! The machine interface of a front end: its rings, pages, grant table and events. Grants are written to
-//! memory shared with the hypervisor without a hypercall; an event is a hypercall. Costs per packet are
-//! charged by the device.
+//! The machine interface of a split driver's front end: its rings, pages, grant table and events. Grants are
+//! written to memory shared with the hypervisor without a hypercall; an event is a hypercall. Costs per
+//! packet are charged by the device.
 
 use super::{SplitConnections, SplitNetwork};
 use crate::machine::parts::platform::GuestPlatform;

@@ -1,5 +1,5 @@
-//! The machine interface of the back end: rings, grants, events. Each call is a hypercall of the service
-//! domain, charged to the current step.
+//! The machine interface of a split driver's back end: rings, grants, events. Each call is a hypercall of the
+//! service domain, charged to the current step.
 
 use super::SplitConnections;
 use hypervisor::account::{CycleCategory, CycleSink};

@@ -1,4 +1,4 @@
-//! Tests that requests are served once and in order, with bounded work per visit.
+//! Tests that VF requests are served once and in order, with bounded work per visit of the monitor thread.
 
 use super::admin::{AdminQueueFirmware, VFS, VfMessage};
 use super::monitor::InboxMonitor;
@@ -23,7 +23,7 @@ fn message(vf: u16, operation: u32) -> VfMessage {
     VfMessage { vf, operation, length: 24 }
 }
 
-/// Returns the served messages, as the VFs sent them.
+/// Returns the served messages of VFs, in the form in which the VFs sent them.
 fn asked(served: &[MessageFromVf]) -> Vec<VfMessage> {
     served.iter().map(|m| VfMessage { vf: m.vf, operation: m.operation, length: m.length }).collect()
 }
@@ -87,8 +87,9 @@ fn only_one_processor_at_a_time_runs_the_monitor_thread() {
     assert!(monitor.enter());
 }
 
-/// Address of the PF's buffers; then of the VFs' send rings. The PF's ring is before both.
+/// Address of the PF's buffers; the PF's ring is before them.
 const BUFFERS: u64 = 0x1000;
+/// Address of the VFs' send rings.
 const RINGS: u64 = 0x4_0000;
 
 /// Memory that the PF and all VFs of the card can access.
@@ -132,7 +133,7 @@ impl AvfCardFixture {
         Self { card, memory, queue, tails: [0; 2] }
     }
 
-    /// Sends a message of a VF's driver. Returns `true` if the card passed it to the PF.
+    /// Sends a message of a VF's driver. Returns `true` if the card passed the message to the PF.
     fn send(&mut self, message: VfMessage) -> bool {
         let VfMessage { vf, operation, length } = message;
         let tail = &mut self.tails[usize::from(vf)];
@@ -158,8 +159,8 @@ impl AvfCardFixture {
     }
 }
 
-/// Compares messages and ring slots of the modelled and the `nic` crate's queue. They differ only without a free
-/// buffer: the real card leaves a message in its VF's ring, this one refuses it.
+/// Compares messages and ring slots of the modelled queue and the `nic` crate's queue. They differ only without a free
+/// buffer: the real card leaves a message in its VF's ring, the modelled card refuses it.
 #[test]
 fn modelled_queue_matches_the_nic_crates_card() {
     let mut real = AvfCardFixture::new();
