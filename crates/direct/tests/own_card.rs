@@ -161,7 +161,7 @@ fn with_one_vf_checks_that_need_two_are_skipped() {
 }
 
 #[test]
-fn check_run_stops_if_the_report_function_breaks_it() {
+fn check_run_ends_if_the_report_function_returns_break() {
     let folder = tempfile::tempdir().unwrap();
     let host = RunningHost::start(HostConfig::check(HostConfig::parse("").unwrap(), folder.path()).unwrap())
         .unwrap();

@@ -341,10 +341,10 @@ mod tests {
     }
 
     #[test]
-    fn socket_folder_that_the_user_cannot_enter_is_named() {
+    fn socket_folder_the_user_cannot_enter_is_named_in_the_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sockets");
-        let name = "socket_folder_that_the_user_cannot_enter_is_named";
+        let name = "socket_folder_the_user_cannot_enter_is_named_in_the_error";
         if !geteuid().is_root() {
             return skipped(name, "only root can give a folder away");
         }

@@ -55,7 +55,7 @@ fn no_byte_outside_the_mapped_range_is_accessible() {
 }
 
 #[test]
-fn memory_writes_of_any_length_and_alignment_are_whole() {
+fn memory_writes_of_any_length_and_alignment_are_complete() {
     let fd = memfd(1);
     let map = mapped(&fd, 1);
     let pattern: Vec<u8> = (1..=100).collect();
@@ -172,7 +172,7 @@ fn truncated_memfd_reads_as_zeros_and_others_stay_intact() {
 }
 
 #[test]
-fn table_entry_of_a_poisoned_mapping_is_reused_clean() {
+fn entry_of_a_poisoned_mapping_is_not_poisoned_when_reused() {
     for _ in 0..100 {
         let fd = memfd(1);
         let map = mapped(&fd, 1);

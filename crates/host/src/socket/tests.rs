@@ -152,7 +152,7 @@ fn descriptors_arrive_with_their_bytes_and_close_on_exec() {
 }
 
 #[test]
-fn receive_ends_after_bytes_sent_with_descriptors() {
+fn one_receive_ends_after_bytes_that_carry_descriptors() {
     let (one, other) = connected();
     let (_reader, writer) = rustix::pipe::pipe().unwrap();
     let send_three = || {

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn compressed_and_dashed_module_files_have_the_kernels_name() {
+    fn module_name_drops_the_file_suffix_and_has_no_dashes() {
         assert_eq!(module_name(Path::new("kernel/drivers/char/virtio-console.ko.xz")), "virtio_console");
     }
 

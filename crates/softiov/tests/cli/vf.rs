@@ -208,7 +208,7 @@ fn qemu_args_are_the_same_before_and_after_the_host_starts() {
 }
 
 #[test]
-fn qemu_args_check_the_size_and_refuse_a_port() {
+fn qemu_args_refuses_an_invalid_memory_size_and_a_port() {
     let folder = tempdir().unwrap();
     let serve = ServeProcess::start(&folder, &[]);
     let ask = |words: &str| softiov(serve.folder(), &words.split(' ').collect::<Vec<_>>());

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn capabilities_are_parsed_as_rendered() {
+    fn parsed_capabilities_equal_the_rendered_ones() {
         let (said, text) = EVERYTHING.render(usize::MAX);
         assert_eq!(said, EVERYTHING);
         assert_eq!(VersionCapabilities::parse(&text), Ok(EVERYTHING));

@@ -102,7 +102,7 @@ fn masking_an_unmaskable_interrupt_type_is_refused() {
 }
 
 #[test]
-fn interrupt_type_unknown_or_without_vectors_is_refused() {
+fn unknown_interrupt_type_and_one_without_vectors_are_refused() {
     let mut script = ScriptedSession::agreed();
     for index in [5, u32::MAX] {
         assert_eq!(script.refused(SET, &set_irqs(NONE | TRIGGER, index, 0, 0)), EINVAL);

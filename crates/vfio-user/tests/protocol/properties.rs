@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn every_request_without_no_reply_flag_gets_one_reply(
+    fn every_request_that_wants_a_reply_gets_exactly_one(
         messages in vec((any::<u16>(), 0u16..30, any::<bool>(), vec(any::<u8>(), 0..100)), 0..30),
     ) {
         let mut stream = message(0, 1, 0, &[0; 4]);

@@ -60,7 +60,7 @@ fn enable_interrupts(script: &mut ScriptedSession) {
 }
 
 #[test]
-fn guest_boots_transmits_and_shuts_down() {
+fn qemu_guest_boots_transmits_and_shuts_down() {
     let mut script = ScriptedSession::fresh();
     realize(&mut script);
     settle_memory(&mut script);

@@ -22,7 +22,7 @@ fn version_reply_fits_the_clients_request_buffer() {
 }
 
 #[test]
-fn version_without_capabilities_gets_a_reply_that_fits() {
+fn reply_to_a_version_without_capabilities_fits_its_buffer() {
     for text in ["", "\0", "{}\0", "{}", "{\"capabilities\":{}}\0", "{\"unknown\":{\"deep\":[1,2]}}\0"] {
         let mut script = ScriptedSession::fresh();
         let request = version_body(text);

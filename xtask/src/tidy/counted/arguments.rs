@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_count_without_self_and_paths() {
+    fn argument_count_excludes_self_and_the_colons_of_paths() {
         let source = "fn a(&mut self, a: u8, b: x::Y<u8, u8>, (c, d): (u8, u8), e: fn(f: u8), g: &'a u8, h: [u8; 2]) {}\n\
             fn b<F: Fn(u8)>(self: Box<Self>, a: F, b: u8, c: u8, d: u8, e: u8, f: u8, g: u8) -> u8;\n";
         let found: Vec<_> = check(&RustSource::sample(source)).into_iter().map(|place| place.line).collect();
