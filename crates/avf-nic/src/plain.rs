@@ -131,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn quick_write_back_of_checked_frames_equals_the_full_one(
+        fn fast_receive_write_back_equals_the_general_write_back(
             form in 0..4_usize,
             found in 0..PlainFrameKind::ALL,
             length in 0..0x4000_u16,

@@ -259,7 +259,7 @@ proptest! {
 }
 
 #[test]
-fn frame_check_sequence_is_kept_with_crc_disable() {
+fn frame_check_sequence_is_kept_if_the_vf_requests_it() {
     for form in [RxDescriptorFormat::Legacy, RxDescriptorFormat::FlexLate] {
         let wishes = wishes(form);
         let capabilities = wishes.capabilities.and(VfCapabilities::CRC);

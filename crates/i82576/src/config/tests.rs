@@ -61,7 +61,7 @@ fn pf_bars_are_registers_ports_and_msix() {
 }
 
 #[test]
-fn pf_flr_disables_the_vfs() {
+fn function_level_reset_of_the_pf_disables_its_vfs() {
     let mut pf = pf::endpoint(MAC, true);
     pf.write(0x170, 2, 7);
     pf.write(0x168, 2, 0x0009);

@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn window_onto_part_of_a_register_reaches_no_other_bits(
+    fn vf_window_onto_bits_of_a_register_reaches_no_other_bits(
         before in any::<u32>(), written in any::<u32>(), shift in 0u32..23,
     ) {
         let (mask, mut file) = (0b111, filled(before));

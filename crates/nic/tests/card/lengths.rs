@@ -267,7 +267,7 @@ fn inserted_vlan_tag_counts_in_size_and_not_in_padding() {
 }
 
 #[test]
-fn long_packets_to_a_pool_need_the_ports_lpe_too() {
+fn long_packets_to_a_pool_need_the_ports_long_packet_enable() {
     let mut bench = receiver(NONE, false, POOL);
     bench.pf().clear(r::RCTL, rctl::LPE);
     for (length, fits) in around(1514) {

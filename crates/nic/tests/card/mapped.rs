@@ -141,7 +141,7 @@ fn reset_publishes_reset_values_in_mapped_pages_at_once() {
 }
 
 #[test]
-fn repeated_store_to_mapped_vteims_unmasks_again() {
+fn repeated_store_to_a_mapped_mask_register_unmasks_again() {
     let mut bench = masking();
     for _ in 0..3 {
         bench.vf(1).send(&plain(mac(0), mac(1), 60));
@@ -158,7 +158,7 @@ fn repeated_store_to_mapped_vteims_unmasks_again() {
 }
 
 #[test]
-fn overwritten_store_to_mapped_vteims_still_unmasks() {
+fn overwritten_store_to_a_mapped_mask_still_unmasks_vectors() {
     let mut bench = masking();
     bench.vf(0).write(vf::VTEICS, 0b011);
     bench.poll();

@@ -92,7 +92,7 @@ fn run(bench: &mut CardFixture, senders: &[(u8, Vec<[u8; 16]>)], end: u64) {
 }
 
 #[test]
-fn rate_limited_frame_leaves_at_its_exact_nanosecond() {
+fn rate_limited_frame_leaves_at_its_due_nanosecond() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(300));
     let frame = whole(&mut bench, 0, WIRE, 1_000);
@@ -234,7 +234,7 @@ fn second_queue_does_not_double_the_pools_transmit_rate() {
 }
 
 #[test]
-fn transmit_rate_without_rs_ena_has_no_effect() {
+fn transmit_rate_without_its_enable_bit_has_no_effect() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(1) & !RS_ENA);
     let frame = whole(&mut bench, 0, WIRE, 1_514);
@@ -302,7 +302,7 @@ fn port_reset_clears_every_transmit_rate() {
 }
 
 #[test]
-fn pool_blocked_by_vfte_requests_no_poll() {
+fn pool_with_transmission_off_requests_no_poll() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(1));
     let frame = whole(&mut bench, 0, WIRE, 1_514);

@@ -217,7 +217,7 @@ fn reserved_offsets_read_zero_and_ignore_writes() {
 }
 
 #[test]
-fn status_register_describes_port_and_vf() {
+fn status_register_shows_a_vf_its_own_link_state() {
     let mut bench = CardFixture::new(3);
     // FD, LU, 1000 Mb/s, LAN_INIT_DONE, PHYRA, three VFs, IOV, GIO_MASTER.
     assert_eq!(bench.pf().read(r::STATUS), 0x000c_c683);
@@ -230,7 +230,7 @@ fn status_register_describes_port_and_vf() {
 }
 
 #[test]
-fn status_gio_master_follows_gio_master_disable() {
+fn status_shows_bus_mastering_off_after_gio_master_disable() {
     let mut bench = CardFixture::bare();
     let (master, disable) = (1 << 19, 1 << 2);
     assert_ne!(bench.pf().read(r::STATUS) & master, 0);

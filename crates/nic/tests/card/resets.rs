@@ -121,7 +121,7 @@ fn only_a_function_level_reset_clears_bus_mastering() {
 }
 
 #[test]
-fn restarted_vf_waits_for_vfre_and_vfte() {
+fn restarted_vf_moves_no_frame_until_the_pf_enables_it() {
     for reset in WAYS {
         let mut bench = busy();
         reset(&mut bench);
@@ -138,7 +138,7 @@ fn restarted_vf_waits_for_vfre_and_vfte() {
 }
 
 #[test]
-fn reset_discards_packets_and_contexts() {
+fn vf_reset_discards_unsent_packets_and_offload_contexts() {
     for reset in WAYS {
         let mut bench = busy();
         let frame = bench.vf(1).place(&plain(mac(9), mac(1), 60));
@@ -174,7 +174,7 @@ fn vf_works_again_after_a_reset() {
 }
 
 #[test]
-fn pf_reset_keeps_eitr_rxpbs_and_mailbox_memory() {
+fn pf_reset_keeps_throttle_buffer_size_and_mailbox_memory() {
     let mut bench = busy();
     bench.pf().write(r::eitr(i82576::VectorIndex::new(0).unwrap()), 50 << 2);
     bench.vf(0).write(vf::VTEITR, 100 << 2);
@@ -314,7 +314,7 @@ fn enabling_vfs_keeps_the_pfs_queues() {
 }
 
 #[test]
-fn vfs_answer_memory_requests_only_with_vf_mse() {
+fn vfs_answer_memory_requests_only_if_vf_memory_is_enabled() {
     let mut bench = CardFixture::new(2);
     let control = pf::SRIOV + sriov::CONTROL;
     bench.vf(0).write(vf::VTEIAM, 5);
@@ -377,7 +377,7 @@ fn port_makes_no_memory_request_with_gio_master_disable() {
 }
 
 #[test]
-fn port_reset_restores_gio_master() {
+fn port_reset_restores_bus_mastering() {
     let mut bench = CardFixture::bare();
     bench.pf().write(r::CTRL, ctrl::GIO_MASTER_DISABLE);
     bench.pf().write(r::CTRL, ctrl::RST | ctrl::GIO_MASTER_DISABLE);

@@ -54,7 +54,7 @@ fn late_poll_of_a_looping_tcp_timer_sends_one_interrupt() {
 }
 
 #[test]
-fn tcp_timer_stops_and_resumes_by_count_en() {
+fn tcp_timer_stops_and_resumes_by_its_enable_bit() {
     let mut bench = bench();
     bench.pf().write(r::TCPTIMER, KICK_START | 5);
     bench.wait_us(20_000);

@@ -139,7 +139,7 @@ fn pf_byte_write_beside_vf_vector_bits_keeps_the_bits() {
 
 /// A written zero clears STATUS.PHYRA. A byte that is not written must not clear it.
 #[test]
-fn byte_write_beside_status_phyra_keeps_phyra() {
+fn byte_write_beside_the_phy_reset_status_bit_keeps_it() {
     let mut bench = CardFixture::bare();
     for (byte, left) in [(0, status::PHYRA), (2, status::PHYRA), (3, status::PHYRA), (1, 0)] {
         bench.nic.write_bytes(Function::Pf, u64::from(r::STATUS) + byte, &[0], Time::ZERO);

@@ -165,7 +165,7 @@ fn segmentation_request_that_does_not_fit_its_packet_is_refused() {
 }
 
 #[test]
-fn longest_segment_is_known_before_segmentation() {
+fn longest_segments_length_is_known_before_segmentation() {
     let (packet, request) = tcp_packet(&[7; 20_000], false, 0);
     let longest = |mss| Segmenter::new(&packet, &request, mss, TcpFlagMasks::DEFAULT).unwrap().longest();
     assert_eq!((longest(9_000), longest(u16::MAX)), (9_054, packet.len()));

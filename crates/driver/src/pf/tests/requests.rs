@@ -135,7 +135,7 @@ fn pf_notice_waits_at_most_a_second_for_an_unread_reply() {
 }
 
 #[test]
-fn pf_notice_is_retried_after_as_long_as_it_waited() {
+fn pf_notice_retry_delay_equals_the_time_waited_so_far() {
     let (mut hal, mut pf) = pf();
     hal.held = true;
     hal.wait(Duration::from_secs(2));
@@ -192,7 +192,7 @@ fn vf_with_over_thirty_multicast_groups_receives_all_groups() {
 }
 
 #[test]
-fn multicast_list_overflow_loses_all_groups_when_forbidden() {
+fn vf_loses_all_multicast_when_its_policy_forbids_it() {
     let (mut hal, mut pf) = pf();
     ask(&mut hal, &mut pf, 0, &[id::SET_MULTICAST | 31 << INFO_SHIFT]);
     let policy = VfPolicy { allmulti: false, ..*pf.policy(vf(0)) };

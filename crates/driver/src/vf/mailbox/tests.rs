@@ -89,7 +89,7 @@ fn vf_request_is_granted_or_refused_by_the_reply() {
 }
 
 #[test]
-fn refusal_without_a_message_id_is_a_refusal() {
+fn mailbox_refusal_without_a_message_id_is_recognized() {
     assert_eq!(ScriptedPf::new([NACK]).ask(), Err(MailboxError::Refused(ASKED)));
 }
 

@@ -159,7 +159,7 @@ fn faulting_write_back_is_counted_and_stops_the_queue() {
 }
 
 #[test]
-fn unmapped_receive_buffer_reports_rxe() {
+fn unmapped_receive_buffer_reports_a_receive_error() {
     let mut bench = bench();
     let ring = |i: usize| BASE + 16 * i as u64;
     for (i, address) in [0, END - 10, u64::MAX, 1 << 63].into_iter().enumerate() {

@@ -147,7 +147,7 @@ fn second_queue_of_a_vf_receives_by_rss_hash() {
 
 /// PIF tells software to compare the address itself.
 #[test]
-fn frame_without_an_exact_address_match_sets_pif() {
+fn frame_without_an_exact_address_match_is_marked_inexact() {
     let mut bench = CardFixture::new(3);
     bench.vf(0).start();
     bench.pf().write(r::vmolr(PoolIndex::FIRST), POOL | vmolr::MPME);

@@ -146,7 +146,7 @@ fn five_tuple_filters_rank_by_priority_then_number() {
 }
 
 #[test]
-fn synqfp_ranks_the_syn_filter_and_five_tuple_filters() {
+fn register_bit_ranks_syn_filter_against_five_tuple_filters() {
     let mut bench = port();
     bench.pf().write(r::SYNQF, synqf::QUEUE_ENABLE | 9 << synqf::QUEUE_SHIFT);
     assert_eq!(queue_of(&mut bench, &flagged(0x02)).0, 9);

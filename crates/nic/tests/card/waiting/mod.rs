@@ -131,7 +131,7 @@ fn waiting_frame_too_long_for_new_buffers_is_missed() {
 }
 
 #[test]
-fn frame_without_room_in_the_packet_buffer_counts_in_mpc() {
+fn frames_beyond_a_queues_half_of_the_buffer_count_as_missed() {
     let mut bench = bench(8);
     burst(&mut bench, 0, 0..107, 1_024);
     // A queue may hold at most half of the buffer, and RXPBS is 64 KB.
@@ -167,7 +167,7 @@ fn packet_buffer_bounds_the_number_of_short_frames() {
 }
 
 #[test]
-fn queue_with_drop_en_drops_at_once_and_counts_in_rqdpc() {
+fn queue_set_to_drop_drops_at_once_and_counts_the_frame() {
     let mut bench = bench(8);
     bench.vf(0).set(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);
     burst(&mut bench, 0, 0..10, 100);
@@ -179,7 +179,7 @@ fn queue_with_drop_en_drops_at_once_and_counts_in_rqdpc() {
 }
 
 #[test]
-fn waiting_frames_stay_when_their_queue_sets_drop_en() {
+fn waiting_frames_stay_when_their_queue_is_set_to_drop() {
     let mut bench = bench(8);
     burst(&mut bench, 0, 0..9, 100);
     bench.pf().write(r::QDE, 1);

@@ -73,7 +73,7 @@ fn next_owner_of_a_vf_gets_no_waiting_frame_of_the_last() {
 }
 
 #[test]
-fn received_frames_wait_while_rctl_en_is_clear() {
+fn received_frames_wait_while_reception_is_disabled() {
     let mut bench = three_wait();
     got(&mut bench, 0);
     bench.pf().clear(r::RCTL, rctl::EN);
