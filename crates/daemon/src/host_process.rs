@@ -72,7 +72,7 @@ impl ReadyHost {
         Ok(Self { config, vault: vault.clone(), listener, tcp, threads, common, ports })
     }
 
-    /// Starts the threads of the host.
+    /// Starts the threads of the prepared host.
     ///
     /// # Errors
     /// [`StartError::System`].
@@ -125,7 +125,7 @@ impl ReadyHost {
     }
 }
 
-/// Running host with its threads. Dropping this value ends the host.
+/// Running host with its ports and threads. Dropping this value ends the host.
 #[derive(Debug)]
 pub struct RunningHost {
     control_socket: PathBuf,

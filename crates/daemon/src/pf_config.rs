@@ -1,4 +1,4 @@
-//! Access to the card's configuration space as its PF, for the SR-IOV manager.
+//! Access of the SR-IOV manager to an 82576 card's configuration space, as the PF.
 
 use nic::Nic;
 use pcie::{ConfigAccess, Function, Rid};

@@ -46,7 +46,7 @@ pub enum SettingsStoreError {
          ends"
     )]
     NoPlace,
-    /// The state file cannot be written.
+    /// The state file with changes by command cannot be written.
     #[error(
         "cannot save the change in {path}: {source}; nothing was changed. Free space, or set state_dir to a \
          writable directory, or use --volatile for a change until the host ends"
@@ -57,7 +57,7 @@ pub enum SettingsStoreError {
         /// Error from the kernel when writing the state file.
         source: io::Error,
     },
-    /// The state file cannot be read.
+    /// The state file with changes by command cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
         /// Path of the unreadable state file.
@@ -73,7 +73,7 @@ pub enum SettingsStoreError {
     Damaged {
         /// Path of the invalid state file.
         path: PathBuf,
-        /// Problem in the state file.
+        /// Description of the damage of the state file.
         problem: String,
     },
     /// A change in the state file conflicts with the configuration file.

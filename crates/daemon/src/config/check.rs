@@ -7,7 +7,7 @@ use thiserror::Error;
 /// Reason why the host refuses a configuration. A refused configuration changes nothing.
 #[derive(Debug, Error)]
 pub enum ConfigError {
-    /// The file could not be read.
+    /// The configuration file could not be read.
     #[error("cannot read {path}: {source}")]
     Read {
         /// Path of the unreadable configuration file.

@@ -17,16 +17,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Keys of the whole configuration file.
+/// Keys of a whole configuration file, with a list of ports.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConfigFile {
     /// Folder of the sockets that have no path of their own.
     pub runtime_dir: Option<PathBuf>,
-    /// Access to the sockets of VFs, and of PFs that guests drive.
+    /// Access rights to the sockets of VFs, and of PFs that guests drive.
     #[serde(default)]
     pub access: AccessConfigKeys,
-    /// Access to the control socket.
+    /// Access rights to the control socket, beside those of the host's user.
     #[serde(default)]
     pub control: ControlConfigKeys,
     /// Table `http`: the control interface over TCP.
@@ -82,7 +82,7 @@ pub struct PortConfigKeys {
     /// Path of the PF's own vfio-user socket, for a PF that a guest drives. Default: NAME/pf.sock in the runtime
     /// directory, such as pf0/pf.sock.
     pub socket: Option<PathBuf>,
-    /// Access to the port's sockets; a missing key has the host's value.
+    /// Access rights to the port's sockets; a missing key has the host's value.
     #[serde(default)]
     pub access: AccessConfigKeys,
     /// Number of VFs: 1 to 8, with family "avf" 1 to 64. Default: 7; none if a guest drives the PF.
@@ -230,7 +230,7 @@ pub struct FixedVfKeys {
     pub access: AccessConfigKeys,
 }
 
-/// Names of the fields of [`FixedVfKeys`].
+/// Names of the keys in a VF's table that are not settings: the fields of [`FixedVfKeys`].
 const PLACE: [&str; 3] = ["index", "socket", "access"];
 
 /// Deserializes the keys of a VF by hand, because serde's `flatten` loses the line of an error and accepts unknown

@@ -37,7 +37,7 @@ use size::MemorySize;
 use std::path::{Path, PathBuf};
 use uplink::UplinkConfig;
 
-/// Checked configuration of the host.
+/// Checked configuration of the host, with its ports and their VFs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostConfig {
     /// Folder of the sockets that have no path of their own.
@@ -54,11 +54,11 @@ pub struct HostConfig {
     pub applied: Option<String>,
     /// Rights that the host gives up after its start.
     pub confine: confine::Sandbox,
-    /// Ports of the host.
+    /// Configurations of the host's ports, in the order of the file.
     pub ports: Vec<PortConfig>,
 }
 
-/// Checked configuration of a port.
+/// Checked configuration of one port, with its VFs and its uplink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortConfig {
     /// Name of the port in commands.
@@ -67,9 +67,9 @@ pub struct PortConfig {
     pub mac: MacAddress,
     /// Uplink of the port: its connection to the network, to another port or to another process.
     pub uplink: UplinkConfig,
-    /// Impairment of the uplink's frames.
+    /// Delay, loss and reordering of the uplink's frames, if configured.
     pub impair: Option<ImpairmentConfig>,
-    /// File to record the uplink's frames to.
+    /// Path of the file to record the uplink's frames to, if configured.
     pub record: Option<PathBuf>,
     /// Rule by which the port's link is up or down.
     pub link: PortLinkRule,
@@ -97,7 +97,7 @@ pub struct PortConfig {
     pub client_memory: Option<u64>,
 }
 
-/// Checked configuration of a VF.
+/// Checked configuration of one VF.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VfConfig {
     /// Name of the VF: the port's name, "vf" and the index.

@@ -18,11 +18,11 @@ pub enum UplinkConfig {
     None,
     /// Tap device of this name. The host attaches to the device, or creates the device if there is none.
     Tap(String),
-    /// Existing macvtap of this name.
+    /// Existing macvtap interface of this name.
     Macvtap(String),
     /// Wire of this name: a link inside the host to another of its ports.
     Wire(String),
-    /// Stream socket to another process.
+    /// UNIX stream socket to another process.
     Stream(StreamUplinkSocket),
     /// Existing network interface of this name, over a packet socket.
     Interface(String),

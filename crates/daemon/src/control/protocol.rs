@@ -31,14 +31,14 @@ pub struct CaptureQuery {
 /// Request of a client to the running host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ControlRequest {
-    /// List every port with its VFs, except ports that were given up.
+    /// Return the status of every port with its VFs, except ports that were given up.
     PortList,
-    /// Show a port.
+    /// Return the status of a port.
     PortShow {
         /// Name of the port, such as pf0.
         port: String,
     },
-    /// List a port's functions as PCI devices.
+    /// Return a port's functions as PCI devices.
     PortFunctions {
         /// Name of the port, such as pf0.
         port: String,
@@ -55,7 +55,7 @@ pub enum ControlRequest {
         /// Name of the port, such as pf0.
         port: String,
     },
-    /// Show a VF, or the port of this name whose PF a guest drives.
+    /// Return the status of a VF, or of the port of this name whose PF a guest drives.
     VfShow {
         /// Name of the VF, such as pf0vf3.
         vf: String,
@@ -72,12 +72,12 @@ pub enum ControlRequest {
         /// Name of the VF, such as pf0vf3.
         vf: String,
     },
-    /// Show the flight recording of a VF: the last actions of the VF and its client.
+    /// Return the flight recording of a VF: the last actions of the VF and its client.
     VfFlight {
         /// Name of the VF, such as pf0vf3.
         vf: String,
     },
-    /// List recent events of the host.
+    /// Return recent events of the host.
     Events {
         /// Number of the event after which to begin; 0 for all kept events.
         after: u64,

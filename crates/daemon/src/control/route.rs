@@ -239,7 +239,7 @@ impl ControlRequest {
             Self::Apply(file) => ("apply", "", Some(serde_json::to_vec(file)?)),
             Self::Upgrade => ("upgrade", "", None),
         };
-        let (method, path) = place(id);
+        let (method, path) = method_and_path(id);
         let mut path = with_name(path, name);
         if let Self::Events { after } = self {
             path += &format!("?after={after}");
@@ -249,7 +249,7 @@ impl ControlRequest {
 }
 
 /// Returns HTTP method and path of the route with this operation id.
-fn place(id: &str) -> (Method, &'static str) {
+fn method_and_path(id: &str) -> (Method, &'static str) {
     let route = ROUTES.iter().find(|route| route.id == id);
     route.map_or((Method::GET, "/"), |route| (route.method.clone(), route.path))
 }

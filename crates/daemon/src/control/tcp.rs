@@ -23,7 +23,7 @@ pub(crate) enum HttpSetupError {
     Listen {
         /// Address to listen at for HTTP over TCP.
         address: SocketAddr,
-        /// Error from the kernel when listening.
+        /// Error from the kernel when listening at the address.
         source: io::Error,
     },
     /// The file with the HTTP token cannot be read, or is not safe.
@@ -31,7 +31,7 @@ pub(crate) enum HttpSetupError {
     Token {
         /// Path of the file with the HTTP token.
         path: PathBuf,
-        /// Problem of the socket or the token, and its remedy.
+        /// Problem of the token file, and its remedy.
         problem: String,
     },
 }

@@ -121,7 +121,7 @@ impl HostManager {
         for (old, new) in self.config.common_ports(next) {
             let lets_out = new.vfs.iter().any(|vf| Some(vf.name.as_str()) == let_out);
             if lets_out || old.policy != new.policy || !same_vfs(old, new) {
-                changed.push((new.name.clone(), order(Some(old), new, let_out)));
+                changed.push((new.name.clone(), policy_update(Some(old), new, let_out)));
             }
         }
         changed
@@ -211,7 +211,7 @@ impl HostManager {
             if !carried.iter().any(|(name, _)| *name == old.name) {
                 continue;
             }
-            let before = order(Some(new), old, None);
+            let before = policy_update(Some(new), old, None);
             let back =
                 self.ports.ask(&old.name, |answer| PortThreadCommand::Carry(before, Vec::new(), answer));
             let back = back.and_then(|back| back.map_err(refused));
@@ -245,7 +245,7 @@ fn same_vfs(old: &PortConfig, new: &PortConfig) -> bool {
 }
 
 /// Returns the policy update that changes a port from the configuration `old` to `new`.
-fn order(old: Option<&PortConfig>, new: &PortConfig, let_out: Option<&str>) -> PortPolicyUpdate {
+fn policy_update(old: Option<&PortConfig>, new: &PortConfig, let_out: Option<&str>) -> PortPolicyUpdate {
     let vfs = new.vfs.iter().enumerate().map(|(n, vf)| {
         let was = old.and_then(|old| old.vfs.get(n)).is_some_and(|old| old.quarantine);
         let released = Some(vf.name.as_str()) == let_out && !vf.quarantine;

@@ -68,7 +68,7 @@ pub enum RefusedChange {
     Refit {
         /// Name of the port whose uplink or processors stay unchanged.
         name: String,
-        /// Setting that was to be changed.
+        /// Name of the setting that was to be changed.
         key: &'static str,
         /// Error from the kernel for the setting.
         source: std::io::Error,

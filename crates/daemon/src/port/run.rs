@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Longest sleep while the PF driver has a deadline for a link notice or a refusal.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
-/// Port that is open, with its card, clients and uplink, and whose thread does not run yet.
+/// Opened port with its card, clients and uplink, before its thread runs.
 #[derive(Debug)]
 pub struct OpenPort {
     pub(super) name: String,
@@ -45,7 +45,7 @@ pub(super) enum PortPhase {
     Serving,
     /// The port ends: every client is disconnected, and no new one is accepted.
     Ending,
-    /// A successor has taken the port, and this process serves it no more.
+    /// A successor has taken over the port, and this process serves the port no more.
     Left,
 }
 

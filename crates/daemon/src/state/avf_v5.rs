@@ -1,7 +1,7 @@
 //! Versions 1 to 5 of the saved state of a port of family AVF. In these, VFs could not share addresses, and no VLANs
 //! were withheld. Up to version 4 a port had eight VFs, sets of them were bytes, and its policy had the 82576's form.
-//! Up to version 3 there were no limits of conduct, and only the administrator could quarantine a VF. The rest is as
-//! today.
+//! Up to version 3 there were no thresholds for offences, and only the administrator could quarantine a VF. The rest is
+//! as today.
 
 use super::port::ClientState;
 use super::v2::OldConfiguredPolicies;

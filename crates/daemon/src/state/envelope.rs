@@ -129,7 +129,7 @@ pub fn read<T: SavedState>(bytes: &[u8]) -> Result<T, SavedStateError> {
     }
 }
 
-/// Decodes the body of a saved state, which must have no further bytes. For [`SavedState::from_earlier`].
+/// Decodes the body of a saved state, for [`SavedState::from_earlier`]. Further bytes after the body are an error.
 ///
 /// # Errors
 /// [`SavedStateError::Body`].

@@ -78,7 +78,7 @@ pub struct ConfiguredPolicies<P = SavedPortPolicy> {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "GuestState")]
 pub struct GuestPfState {
-    /// First 256 bytes of configuration space.
+    /// First 256 bytes of the PF's configuration space.
     pub config: Vec<u8>,
     /// State of the PF's MSI-X table.
     pub table: MsiXTableState,

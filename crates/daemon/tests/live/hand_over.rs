@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use vfio_user::client::{Client, ReplyContents};
 
-/// Number of hand-overs in a test.
+/// Number of hand-overs of the host in each test.
 const TIMES: usize = 3;
 /// Speed of an AVF's link, Mb/s.
 const SPEED: Option<u32> = Some(25_000);

@@ -19,7 +19,7 @@ use vfio_user::client::Client;
 use vfio_user::wire::pci_irq;
 
 const PF: &str = "[[port]]\npf = \"guest\"\nmac = \"02:82:57:60:00:09\"";
-/// Number of the I/O BAR.
+/// Number of the PF's I/O BAR.
 const BAR2: u32 = 2;
 /// Number of the PF's last MSI-X interrupt vector.
 const VECTOR: u16 = 9;

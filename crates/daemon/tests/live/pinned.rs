@@ -1,4 +1,5 @@
-//! Tests of ports whose threads are pinned to processors. The command's tests cover hand-overs.
+//! Tests of ports whose threads are pinned to processors. The tests of the `softiov` command cover
+//! hand-overs.
 
 use crate::support::live::LiveHost;
 use daemon::RunningHost;

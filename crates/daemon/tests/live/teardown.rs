@@ -37,7 +37,7 @@ fn touched(size: u64) -> OwnedFd {
 }
 
 /// Returns the processor time that this process's threads with the name `name` have used.
-fn taken_by(name: &str) -> Duration {
+fn processor_time_of(name: &str) -> Duration {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let of_task = |task: std::path::PathBuf| {
         let comm = std::fs::read_to_string(task.join("comm")).ok()?;
@@ -57,14 +57,14 @@ fn unmapping_a_large_guest_does_not_block_the_port_thread() {
         let window = ClientDmaWindow { iova: 0, size: 512 * MIB, offset: 0, writable: true };
         // The host has the last descriptor, so the host frees the pages.
         qemu.done(|client, out| client.dma_map(out, window, Some(memory))).unwrap();
-        let before = (taken_by("pf0"), taken_by("mem 0 pf0"));
+        let before = (processor_time_of("pf0"), processor_time_of("mem 0 pf0"));
         drop(qemu);
         eventually("the client and its mapping are gone", || {
             live.show(0).function.peer.is_none()
                 && !std::fs::read_to_string("/proc/self/maps").unwrap().contains("touched")
         });
         // The file is freed after its mapping.
-        let freed = || taken_by("mem 0 pf0") - before.1;
+        let freed = || processor_time_of("mem 0 pf0") - before.1;
         let mut last = Duration::ZERO;
         eventually("the memory is freed", || {
             let quiet = freed() == last && freed() > Duration::ZERO;
@@ -72,7 +72,7 @@ fn unmapping_a_large_guest_does_not_block_the_port_thread() {
             thread::sleep(Duration::from_millis(50));
             quiet
         });
-        let port = taken_by("pf0") - before.0;
+        let port = processor_time_of("pf0") - before.0;
         assert!(port < freed() / 2, "the port's thread took {port:?}, the other one {:?}", freed());
     });
 }

@@ -278,7 +278,7 @@ fn message(world: &mut CardWithDrivers, vf: u8, at: u64, bytes: &[u8]) -> String
 
 /// Returns everything else that guests, wire and administrator can see, as text: interrupts, frames, counters,
 /// policies, memory and registers.
-fn look(world: &mut CardWithDrivers) -> Vec<String> {
+fn visible_state(world: &mut CardWithDrivers) -> Vec<String> {
     let mut seen = Vec::new();
     let vfs: Vec<Function> = (0..VFS).map(Vf).collect();
     for function in vfs.iter().copied().chain([Pf]) {
@@ -320,7 +320,7 @@ fn trace(acts: &[ConversationAction], when: impl Fn(usize) -> bool) -> Vec<Strin
     world.card.set_between(None);
     world.card.set_budget(PollBudget::default());
     world.card.advance(Duration::from_millis(1_500));
-    seen.extend(look(&mut world));
+    seen.extend(visible_state(&mut world));
     seen
 }
 

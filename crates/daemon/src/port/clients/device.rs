@@ -20,7 +20,7 @@ pub(super) struct FunctionDevice<'a> {
     pub(super) function: Function,
     pub(super) engine: &'a mut PortEngine,
     pub(super) own: &'a mut ClientResources,
-    /// Arrival time of the client's message.
+    /// Arrival time of the client's message that is being handled.
     pub(super) now: Time,
 }
 

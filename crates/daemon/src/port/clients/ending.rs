@@ -33,7 +33,7 @@ const DRAIN_RECEIVES: usize = 64;
 #[derive(Debug, Clone, Copy)]
 pub(in crate::port) struct PendingDisconnect {
     until: Time,
-    /// Number of the client's messages at the last call, and the time of its last new message.
+    /// Number of the client's messages at the last check, and the time of its last new message.
     messages: u64,
     active: Time,
 }
@@ -43,8 +43,8 @@ impl PendingDisconnect {
         Self { until: now + WIND_DOWN, messages, active: now }
     }
 
-    /// Returns the time of the next call, or `None` to disconnect the client now. `idle` is false while messages or
-    /// replies are pending.
+    /// Returns the time of the next check of a client that is being disconnected, or `None` to disconnect the client
+    /// now. `idle` is false while messages or replies are pending.
     pub(super) fn next_check(&mut self, messages: u64, idle: bool, now: Time) -> Option<Time> {
         if messages != self.messages || !idle {
             (self.messages, self.active) = (messages, now);

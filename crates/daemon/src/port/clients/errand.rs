@@ -50,7 +50,7 @@ pub(super) enum BlockingCallOutcome {
 #[derive(Debug)]
 pub(super) struct MappedWindow {
     pub(super) region: MappedRegion,
-    /// Record of the window for the next process, with the number of the window's file.
+    /// Saved form of the DMA window for the next process, with the number of the window's file.
     pub(super) window: SavedDmaWindow,
     pub(super) identity: FileIdentity,
 }

@@ -67,7 +67,7 @@ const WATCH: Duration = Duration::from_secs(1);
 /// Tokens of the descriptors that woke the port.
 pub(in crate::port) type ReadyTokens = [Option<u64>; 64];
 
-/// Descriptor that woke the port.
+/// Source of an event that woke the port's thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) enum WakeSource {
     /// The port has pending commands.
@@ -146,7 +146,7 @@ impl PortClients {
         Ok(poller)
     }
 
-    /// Adds a function after the other functions, and accepts its clients.
+    /// Adds a function to the port's other functions, and begins to accept its clients.
     pub(in crate::port) fn add(&mut self, slot: OfferedFunction) -> io::Result<()> {
         self.poller.add(&slot.listener, LISTENERS + self.slots.len() as u64, PollInterest::READ)?;
         self.slots.push(slot);

@@ -230,7 +230,7 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Returns the number of storms that storm control has detected.
     fn storms(&self) -> u64;
 
-    /// Returns the status of a VF.
+    /// Returns the card's part of a VF's status.
     fn vf_status(&self, vf: VfIndex) -> Option<VfCardState>;
 
     /// Returns the routing id of a VF.

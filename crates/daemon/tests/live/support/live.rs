@@ -68,17 +68,17 @@ impl LiveHost {
         self.host = Some(ready.start().unwrap());
     }
 
-    /// Returns the vfio-user socket of a VF.
+    /// Returns the path of a VF's vfio-user socket, by the VF's index.
     pub(crate) fn socket(&self, vf: u8) -> PathBuf {
         self.folder.path().join(format!("pf0vf{vf}/vf.sock"))
     }
 
-    /// Returns the vfio-user socket of a VF by its name.
+    /// Returns the path of a VF's vfio-user socket, by the VF's name.
     pub(crate) fn socket_of(&self, name: &str) -> PathBuf {
         self.folder.path().join(name).join("vf.sock")
     }
 
-    /// Returns the vfio-user socket of a PF that a guest drives.
+    /// Returns the path of the vfio-user socket of a PF that a guest drives.
     pub(crate) fn pf_socket(&self) -> PathBuf {
         self.folder.path().join("pf0/pf.sock")
     }
@@ -88,7 +88,7 @@ impl LiveHost {
         self.folder.path().join("state")
     }
 
-    /// Returns the control socket.
+    /// Returns the path of the host's control socket.
     pub(crate) fn control_socket(&self) -> PathBuf {
         self.folder.path().join("control/control.sock")
     }

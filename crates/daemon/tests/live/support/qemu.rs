@@ -31,7 +31,7 @@ pub(crate) struct ExpectedFunction {
 }
 
 impl ExpectedFunction {
-    /// Returns the size of a region in bytes.
+    /// Returns the expected size of the function's region in bytes.
     pub(crate) fn size(&self, region: u32) -> usize {
         self.regions[region as usize] as usize
     }

@@ -32,13 +32,13 @@ pub(crate) fn access(region: u32, offset: u64, count: u32) -> Vec<u8> {
     [&offset.to_le_bytes()[..], &region.to_le_bytes(), &count.to_le_bytes()].concat()
 }
 
-/// Returns a message that reads `count` bytes of a region.
+/// Returns a vfio-user message that reads `count` bytes of a region.
 pub(crate) fn load(id: u16, region: u32, offset: u64, count: u32) -> Vec<u8> {
     message(id, Command::RegionRead, 0, &access(region, offset, count))
 }
 
-/// Returns a message that maps a DMA window of guest memory. The memory's descriptor, if any, must be sent with the
-/// message.
+/// Returns a vfio-user message that maps a DMA window of guest memory. The memory's descriptor, if any, must be sent
+/// with the message.
 pub(crate) fn dma_map(iova: u64, size: u64) -> Vec<u8> {
     dma_map_at(0, iova, size)
 }
@@ -49,7 +49,7 @@ pub(crate) fn dma_map_at(offset: u64, iova: u64, size: u64) -> Vec<u8> {
     message(1, Command::DmaMap, 0, &[&32u32.to_le_bytes()[..], &3u32.to_le_bytes(), &numbers].concat())
 }
 
-/// Returns a message that unmaps a DMA window.
+/// Returns a vfio-user message that unmaps a DMA window.
 pub(crate) fn dma_unmap(iova: u64, size: u64) -> Vec<u8> {
     let numbers = [iova, size].map(u64::to_le_bytes).concat();
     message(1, Command::DmaUnmap, 0, &[&24u32.to_le_bytes()[..], &0u32.to_le_bytes(), &numbers].concat())

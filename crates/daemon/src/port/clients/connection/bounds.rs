@@ -45,9 +45,9 @@ const LOST_FDS: &str = "file descriptors of a message were lost: the client sent
 /// Reason for the end of a client's connection.
 #[derive(Debug)]
 pub(in crate::port) enum DisconnectReason {
-    /// The client has closed the connection.
+    /// The client has closed its connection to the function.
     Closed,
-    /// The host disconnects the client.
+    /// The host disconnects the client, for example at its end.
     Ended,
     /// The client violates the protocol, or the socket fails.
     Failed(String),

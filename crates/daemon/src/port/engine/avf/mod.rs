@@ -101,7 +101,7 @@ impl AvfCard {
         act(pf, &mut AvfPfHal { card, pf_memory, guests, now })
     }
 
-    /// Applies the policy of a VF to the card, by the PF driver.
+    /// Has the PF driver apply the policy of a VF to the card.
     fn enforce(&mut self, vf: VfIndex, guests: &mut GuestBus, now: Time) -> Result<(), PolicyError> {
         let policy = self.decided[vf.index()].in_force();
         self.with_pf(guests, now, |pf, hal| pf.set_policy(hal, vf.get(), policy))

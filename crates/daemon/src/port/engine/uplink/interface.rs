@@ -37,7 +37,7 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
         self.as_fd()
     }
 
-    /// Returns the mode in which an interface's frames pass, if it has several.
+    /// Returns the mode in which frames pass the interface, if its kind has several modes.
     fn mode(&self) -> Option<InterfaceMode> {
         None
     }
@@ -108,7 +108,7 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
     fn clear(_burst: &mut Self::Burst) {}
 }
 
-/// Result of receiving from an interface.
+/// Result of an attempt to receive a frame from an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReceiveOutcome {
     /// A frame of this length in bytes was received.

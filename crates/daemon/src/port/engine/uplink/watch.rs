@@ -26,7 +26,7 @@ const ELSEWHERE: Duration = Duration::from_millis(500);
 /// Delay of the next attempt to attach to an interface that could not be used.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// Tokens of the watcher's poller.
+/// Tokens of the poller on which the watching thread waits.
 const WAKER: u64 = 0;
 const LINKS: u64 = 1;
 
@@ -37,9 +37,9 @@ pub(super) struct InterfaceState {
     pub(super) interface: String,
     /// True if the interface is set up.
     pub(super) up: bool,
-    /// True if the interface has a carrier. `None` in another namespace.
+    /// True if the interface has a carrier. `None` for an interface in another network namespace.
     pub(super) carrier: Option<bool>,
-    /// MTU of the interface in bytes. `None` in another namespace.
+    /// MTU of the interface in bytes. `None` for an interface in another network namespace.
     pub(super) mtu: Option<u32>,
 }
 

@@ -13,16 +13,16 @@ const SHORTEST: usize = 14;
 /// sent yet.
 const ROOM: usize = 256 * 1024;
 
-/// Next content of the received stream.
+/// Next item in the bytes that a stream uplink has received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamItem {
     /// Frame of this length in bytes, received from the stream.
     Frame(usize),
     /// Bytes of the stream that were skipped, because they are no valid frame for this port.
     Malformed,
-    /// The next frame is incomplete.
+    /// The next frame in the stream is incomplete.
     Wait,
-    /// Invalid length: the stream is out of step, or hostile.
+    /// Invalid frame length: the stream cannot be parsed any more.
     OutOfStep,
 }
 
