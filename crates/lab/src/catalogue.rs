@@ -181,7 +181,7 @@ impl Catalogue {
     pub fn problems(&self) -> Vec<String> {
         let mut problems = repeated("experiment", self.experiments.iter().map(|experiment| experiment.name));
         problems.extend(repeated("setting", self.settings.iter().map(|setting| setting.name.as_str())));
-        problems.extend(self.stated.iter().filter_map(|stated| self.nowhere(stated)));
+        problems.extend(self.stated.iter().filter_map(|stated| self.stated_value_problem(stated)));
         for experiment in self.experiments {
             let own = self.problems_of(experiment);
             problems.extend(own.into_iter().map(|problem| format!("{}: {problem}", experiment.name)));
@@ -190,7 +190,7 @@ impl Catalogue {
     }
 
     /// Returns a description of the problem if a stated value matches no experiment point or metric.
-    fn nowhere(&self, stated: &StatedValue) -> Option<String> {
+    fn stated_value_problem(&self, stated: &StatedValue) -> Option<String> {
         let found = self.experiment(stated.experiment).is_some_and(|experiment| {
             let names = experiment.axes.iter().map(|axis| axis.name);
             names.eq(stated.axes.iter().map(|(name, _)| *name))
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn figure_of_an_undeclared_metric_is_a_problem() {
+    fn figure_of_an_undeclared_metric_is_reported_as_a_problem() {
         let mut experiment = synthetic::catalogue().experiments[0];
         experiment.metrics = &experiment.metrics[1..];
         let experiments = Box::leak(Box::new([experiment]));

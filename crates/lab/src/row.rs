@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn result_row_keeps_six_significant_digits() {
+    fn result_row_metrics_are_rounded_to_six_significant_digits() {
         assert_eq!(rounded(957.123_456), 957.123);
         assert_eq!(rounded(154_012_345.6), 154_012_000.0);
         assert_eq!(rounded(0.1 + 0.2), 0.3);

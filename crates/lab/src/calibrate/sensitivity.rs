@@ -57,8 +57,8 @@ pub fn sensitivity(
         .with(&BRIEF.map(SettingAssignment::from));
     tell("computing the predictions with unchanged constants");
     let nothing = bench::ConstantValues::new();
-    let base = bench.find(&every(&bench, &nothing))?;
-    let brief_base = brief.find(&every(&brief, &nothing))?;
+    let base = bench.find(&tasks_for(&bench, &nothing))?;
+    let brief_base = brief.find(&tasks_for(&brief, &nothing))?;
     let values = bench.values(&base);
     let mut dependences: Vec<_> =
         bench.targets().iter().zip(&values).map(|(target, &value)| dependence(target, value)).collect();
@@ -66,9 +66,9 @@ pub fn sensitivity(
         constants.table.iter().filter(|row| row.cost != CostConstant::ClockHertz && row.value > 0).collect();
     for (at, row) in rows.iter().enumerate() {
         tell(&format!("computing with constant {} of {}: {}", at + 1, rows.len(), row.name));
-        let felt = differing(&brief_base, &brief.find(&every(&brief, &moved(row, 6)))?);
-        let less = bench.values(&instead(&bench, &base, &moved(row, 4), &felt)?);
-        let more = bench.values(&instead(&bench, &base, &moved(row, 6), &felt)?);
+        let felt = differing(&brief_base, &brief.find(&tasks_for(&brief, &scaled_constant(row, 6)))?);
+        let less = bench.values(&rerun_metrics(&bench, &base, &scaled_constant(row, 4), &felt)?);
+        let more = bench.values(&rerun_metrics(&bench, &base, &scaled_constant(row, 6), &felt)?);
         for (at, dependence) in dependences.iter_mut().enumerate() {
             let change = |found: f64| rounded((found / values[at] - 1.0) * 100.0);
             let (less_pct, more_pct) = (change(less[at]), change(more[at]));
@@ -88,11 +88,11 @@ fn dependence(target: &CalibrationTarget, value: f64) -> ValueSensitivity {
 }
 
 /// Returns a cost constant multiplied by `fifths` / 5.
-fn moved(row: &CostRow, fifths: u64) -> bench::ConstantValues {
+fn scaled_constant(row: &CostRow, fifths: u64) -> bench::ConstantValues {
     vec![(row.name, row.value * fifths / 5)]
 }
 
-fn every<'a>(
+fn tasks_for<'a>(
     bench: &CalibrationRunner,
     constants: &'a bench::ConstantValues,
 ) -> Vec<(&'a bench::ConstantValues, &'static PointRef)> {
@@ -106,7 +106,7 @@ fn differing(base: &[Metrics], found: &[Metrics]) -> Vec<usize> {
 
 /// Returns the metrics of all experiment points with the given constants: runs the points `felt`, and copies
 /// the others' metrics from `base`.
-fn instead(
+fn rerun_metrics(
     bench: &CalibrationRunner,
     base: &[Metrics],
     constants: &bench::ConstantValues,

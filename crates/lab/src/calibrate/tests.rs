@@ -73,7 +73,7 @@ fn cost_table_of_modern_machines_is_not_fitted() {
 
 /// Checks the calibration residuals of a single port only: ten ports take too long in a debug build.
 #[test]
-fn residuals_of_one_port_match_the_calibration_file() {
+fn calibration_residuals_of_one_port_match_the_stored_file() {
     let targets: Vec<_> = TARGETS
         .iter()
         .filter(|target| {
@@ -120,7 +120,7 @@ fn calibration_prediction_has_valid_points_and_metrics() {
 /// Checks that a fifth more of the cost of an emulated EOI has a proportional effect where EOIs are emulated, and none
 /// elsewhere.
 #[test]
-fn cost_constant_affects_only_the_points_that_use_it() {
+fn cost_constant_affects_only_experiment_points_that_use_it() {
     const EMULATED: &[PointRef] =
         &[PointRef { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "false")] }];
     const FAST: &[PointRef] =

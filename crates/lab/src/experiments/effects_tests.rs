@@ -56,13 +56,13 @@ fn without_effect(error: &LabError) -> bool {
 
 /// Returns everything that an experiment run produced except its point; the trace shows small effects that rounded
 /// metrics hide.
-fn happened(run: &RunResult) -> (&Metrics, u64, u64) {
+fn run_outputs(run: &RunResult) -> (&Metrics, u64, u64) {
     let record = &run.records[0];
     (&record.row.metrics, record.trace, record.simulated_ps)
 }
 
 /// Returns the first and the last of an experiment's points with at most ten guests.
-fn ends(experiment: &'static Experiment) -> Vec<Params> {
+fn end_points(experiment: &'static Experiment) -> Vec<Params> {
     let few = |point: &Params| point.int("vms").is_ok_and(|vms| vms <= 10) || point.get("vms").is_none();
     let mut points: Vec<_> = points(experiment).into_iter().filter(few).collect();
     let last = points.pop();
@@ -78,7 +78,7 @@ fn idle_settings(experiment: &Experiment, point: &Params) -> Vec<String> {
     let mut moves = BTreeMap::<&str, bool>::new();
     for other in OTHER.iter().filter(|(name, _)| point.get(name).is_none()) {
         match run(experiment, point, &[brief, &[*other]].concat()) {
-            Ok(run) => *moves.entry(other.0).or_default() |= happened(&run) != happened(&base),
+            Ok(run) => *moves.entry(other.0).or_default() |= run_outputs(&run) != run_outputs(&base),
             Err(error) => assert!(without_effect(&error), "{error}"),
         }
     }
@@ -89,8 +89,9 @@ fn idle_settings(experiment: &Experiment, point: &Params) -> Vec<String> {
 #[test]
 fn experiment_setting_affects_a_row_or_is_rejected() {
     let all = catalogue().experiments.iter();
-    let points: Vec<_> =
-        all.flat_map(|experiment| ends(experiment).into_iter().map(move |it| (experiment, it))).collect();
+    let points: Vec<_> = all
+        .flat_map(|experiment| end_points(experiment).into_iter().map(move |it| (experiment, it)))
+        .collect();
     // Points are independent, and this is the crate's longest test: each thread takes the next point.
     let next = AtomicUsize::new(0);
     let work = || {
@@ -120,5 +121,5 @@ fn scheduler_setting_is_rejected_without_shared_threads() {
         let point = &points(find("fig11"))[0];
         run(find("fig11"), point, &[("scheduling", name), ("measure_ms", "60")]).unwrap()
     });
-    assert_ne!(happened(&base), happened(&other));
+    assert_ne!(run_outputs(&base), run_outputs(&other));
 }

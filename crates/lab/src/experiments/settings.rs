@@ -323,7 +323,7 @@ pub(crate) fn loopback(context: &PointContext) -> Result<Option<NonZeroU64>, Poi
 }
 
 /// Returns the kind of traffic between guests: a stream or datagrams.
-pub(crate) fn load(context: &PointContext) -> Result<ProgramWorkload, PointRunError> {
+pub(crate) fn internal_workload(context: &PointContext) -> Result<ProgramWorkload, PointRunError> {
     Ok(if context.settings.text(LOAD)? == "stream" { ProgramWorkload::Tcp } else { ProgramWorkload::Udp })
 }
 

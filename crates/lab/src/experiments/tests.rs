@@ -46,7 +46,7 @@ fn cost_constants_without_charge_are_marked_in_the_report() {
 }
 
 /// Runs one experiment point briefly with the given settings. Returns its row.
-pub(super) fn found(experiment: &str, set: &[&str]) -> Result<ResultRow, LabError> {
+pub(super) fn run_point(experiment: &str, set: &[&str]) -> Result<ResultRow, LabError> {
     found_with(1, experiment, set)
 }
 
@@ -62,7 +62,7 @@ fn found_with(seed: u64, experiment: &str, set: &[&str]) -> Result<ResultRow, La
 #[test]
 fn tcp_bytes_in_flight_are_limited_by_the_window() {
     let throughput = |window: &str| {
-        let row = found("fig09", &["policy=20k", window]).unwrap();
+        let row = run_point("fig09", &["policy=20k", window]).unwrap();
         *row.metrics.get("throughput_mbps").unwrap()
     };
     // A window of two segments waits at least 30 us for the client and most of an interrupt's 50 us.
@@ -98,7 +98,7 @@ fn out_of_range_settings_are_rejected_by_name() {
         ("fig12", ["message_bytes=1500", "loopback_mbps=-1"], "loopback_mbps is -1; it must be from 0 to"),
         ("fig09", ["policy=2k", "tcp_window=1447"], "tcp_window is less than a segment, 1448 bytes"),
     ] {
-        let error = found(experiment, &set).unwrap_err().to_string();
+        let error = run_point(experiment, &set).unwrap_err().to_string();
         assert!(error.contains(message), "{error}");
     }
 }
@@ -106,7 +106,7 @@ fn out_of_range_settings_are_rejected_by_name() {
 /// Compares the row of the audio experiment with the result of a simulation of the scheduler alone, to the last digit.
 #[test]
 fn audio_underruns_match_the_scheduler_simulation() {
-    let row = found("rt-audio", &["scheduler=credit", "tick_ms=10", "weights=1:16"]).unwrap();
+    let row = run_point("rt-audio", &["scheduler=credit", "tick_ms=10", "weights=1:16"]).unwrap();
     let metrics: Vec<_> = row.metrics.iter().map(|(_, value)| *value).collect();
     assert_eq!(metrics, [2.62135, 2.39382, 2.84889]);
 }
@@ -141,7 +141,8 @@ const CHARGED: &[(&str, &[&str])] = &[
 /// Checks that a cost constant that affects no row states the reason; otherwise it should be removed from the table.
 #[test]
 fn cost_constant_affects_a_row_or_states_a_reason() {
-    let brief = |name: &str, set: &[&str]| found(name, &[&["measure_ms=12"], set].concat()).unwrap().metrics;
+    let brief =
+        |name: &str, set: &[&str]| run_point(name, &[&["measure_ms=12"], set].concat()).unwrap().metrics;
     let base: Vec<_> = CHARGED.iter().map(|(name, set)| brief(name, set)).collect();
     for row in CostTable::nehalem().iter() {
         let moves = |((name, set), base): (&(&str, &[&str]), &Metrics)| {

@@ -86,7 +86,7 @@ fn chart_lines_over_integers_are_drawn_to_scale() {
 }
 
 #[test]
-fn points_without_a_row_leave_gaps_in_a_chart() {
+fn experiment_points_without_a_row_leave_gaps_in_a_chart() {
     let mut chart = drawn("sizes").remove(0);
     chart.series[0].values[1] = None;
     let svg = chart.to_svg();
@@ -107,7 +107,7 @@ fn chart_draws_negative_and_extreme_values() {
 }
 
 #[test]
-fn chart_draws_a_stated_value_above_its_part_of_a_stack() {
+fn papers_value_is_drawn_above_its_part_of_a_bar_stack() {
     let chart = &drawn("queue")[0];
     let stated: Vec<_> = chart.stated.iter().map(|it| (it.at, it.value, it.is_calibrated)).collect();
     assert_eq!(stated, [(0, 17.0, true), (6, 957.0, false)]);

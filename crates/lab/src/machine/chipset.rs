@@ -86,7 +86,7 @@ impl Chipset {
             .map_err(|error| error.to_string())?;
         let mut program = |entry| {
             let owner = VectorOwner { domain, rid, entry };
-            self.remapper.program(owner, vectors::message(entry)).map_err(|refused| refused.to_string())
+            self.remapper.program(owner, vectors::msix_message(entry)).map_err(|refused| refused.to_string())
         };
         (0..vectors).map(&mut program).collect()
     }

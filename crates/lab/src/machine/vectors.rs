@@ -12,6 +12,6 @@ pub(crate) const VECTORS: u16 = i82576::ids::VF_VECTORS as u16;
 
 /// Returns the interrupt message that a guest programs into an MSI-X vector of its VF: its only processor,
 /// and a vector of its choice.
-pub(crate) fn message(vector: u16) -> InterruptMessage {
+pub(crate) fn msix_message(vector: u16) -> InterruptMessage {
     InterruptMessage { address: 0xfee0_0000, data: u32::from(DEVICE_VECTOR) + u32::from(vector) }
 }

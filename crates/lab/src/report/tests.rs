@@ -107,7 +107,7 @@ fn report_has_a_section_for_each_set_of_changed_settings() {
 }
 
 #[test]
-fn points_without_a_row_are_counted_in_the_report() {
+fn experiment_points_without_a_row_are_counted_in_the_report() {
     let mut some = records(1, &[]);
     some.truncate(13);
     assert!(report(some).to_html().contains("that have not been run: 1."));

@@ -131,7 +131,7 @@ pub(crate) struct PlannedPoint {
 /// Returns all points of an experiment without assignments, in order.
 #[must_use]
 pub fn points(experiment: &'static Experiment) -> Vec<Params> {
-    combinations(experiment, &[]).into_iter().map(|values| name_values(experiment, values)).collect()
+    axis_combinations(experiment, &[]).into_iter().map(|values| name_values(experiment, values)).collect()
 }
 
 /// Returns the points that the selection and the options include, with seeds and settings, in order.
@@ -146,7 +146,7 @@ pub(super) fn plan(
     let mut planned = Vec::new();
     for experiment in experiments {
         let held = hold(experiment, &options.set)?;
-        let values = combinations(experiment, &held);
+        let values = axis_combinations(experiment, &held);
         if values.is_empty() {
             return Err(RunPlanError::NoPoint { experiment: experiment.name });
         }
@@ -285,7 +285,7 @@ fn parse(
 }
 
 /// Returns the combinations of axis values that are points of an experiment, in order.
-fn combinations(
+fn axis_combinations(
     experiment: &Experiment,
     held: &[(&'static str, ParameterValue)],
 ) -> Vec<Vec<ParameterValue>> {

@@ -94,7 +94,7 @@ fn experiment_axis_may_vary_a_setting() {
 }
 
 #[test]
-fn shards_of_a_run_together_contain_every_point() {
+fn shards_of_an_experiment_run_together_have_every_point() {
     let whole = lines(&go(&ExperimentSelection::All, &options(2)).unwrap());
     let mut parts = Vec::new();
     for part in ["1/3", "2/3", "3/3"] {

@@ -97,12 +97,12 @@ fn attack(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, 
 
 #[cfg(test)]
 mod tests {
-    use crate::experiments::tests::found;
+    use crate::experiments::tests::run_point;
 
     #[test]
     fn vf_limits_keep_excess_traffic_from_guests() {
         let read = |attack, policy| {
-            let row = found("isolation", &[attack, policy, "measure_ms=100"]).unwrap();
+            let row = run_point("isolation", &[attack, policy, "measure_ms=100"]).unwrap();
             *row.metrics.get("unasked_mbps").unwrap()
         };
         assert!(read("attack=storm", "policy=false") > 3_000.0);

@@ -193,10 +193,10 @@ fn step(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, Po
 
 #[cfg(test)]
 mod tests {
-    use crate::experiments::tests::found;
+    use crate::experiments::tests::run_point;
 
     fn metric(experiment: &str, set: &[&str], name: &str) -> f64 {
-        *found(experiment, set).unwrap().metrics.get(name).unwrap()
+        *run_point(experiment, set).unwrap().metrics.get(name).unwrap()
     }
 
     #[test]

@@ -145,7 +145,7 @@ fn between_guests(at: &ExperimentPoint, context: &PointContext) -> Result<Intern
         u16::try_from(bytes).ok().filter(|bytes| (1..=60_000).contains(bytes)).ok_or_else(|| {
             PointRunError::Refused(format!("message_bytes is {bytes}; it must be from 1 to 60000"))
         })?;
-    let load = settings::load(context)?;
+    let load = settings::internal_workload(context)?;
     // Segments of a stream do not depend on the MTU setting.
     let mtu = if load == ProgramWorkload::Udp { settings::mtu(context)? } else { MAX_MTU };
     let message_bytes = message_bytes.into();

@@ -1,9 +1,9 @@
 //! Tests that result rows have the relations that the paper states.
 
-use crate::experiments::tests::found;
+use crate::experiments::tests::run_point;
 
 fn value(experiment: &str, set: &[&str], metric: &str) -> f64 {
-    *found(experiment, set).unwrap().metrics.get(metric).unwrap()
+    *run_point(experiment, set).unwrap().metrics.get(metric).unwrap()
 }
 
 /// Checks the service domain's cost of MSI-X masking: with more guests on a wire, each guest's bursts are shorter, so
@@ -24,7 +24,7 @@ fn total(experiment: &str, vms: u8) -> f64 {
 }
 
 #[test]
-fn guest_cost_is_linear_and_lower_if_paravirtualized() {
+fn guest_cost_grows_linearly_and_is_lower_if_paravirtualized() {
     let slope =
         |experiment, from, to| (total(experiment, to) - total(experiment, from)) / f64::from(to - from);
     let hardware = [(20, 40), (40, 60)].map(|(from, to)| slope("fig14", from, to));
@@ -35,7 +35,7 @@ fn guest_cost_is_linear_and_lower_if_paravirtualized() {
 
 /// Checks the cost of the back end in dom0, which also turns events of front ends into interrupts of a platform device.
 #[test]
-fn network_back_end_cost_grows_with_guests_and_hvm() {
+fn network_back_end_costs_more_for_more_guests_and_for_hvm() {
     let of = |experiment: &str, vms: &str, threads: &str, metric| {
         value(experiment, &[vms, threads, "measure_ms=40"], metric)
     };

@@ -3,7 +3,7 @@
 
 use crate::machine::controller::{ApicWritePath, InterruptController};
 use crate::machine::invariant::InvariantViolation;
-use crate::machine::vectors::{VECTORS, message};
+use crate::machine::vectors::{VECTORS, msix_message};
 use driver::vf::Vf;
 use guest::kernel::KernelCounters;
 use guest::{KernelModel, SenderConfig};
@@ -107,7 +107,7 @@ impl GuestHardware {
         let mut table = VirtualMsixTable::new(VECTORS, handler);
         table.set_control(MsiXControl { enabled: true, masked: false });
         for vector in 0..VECTORS {
-            let (at, InterruptMessage { address, data }) = (u64::from(vector) * ENTRY, message(vector));
+            let (at, InterruptMessage { address, data }) = (u64::from(vector) * ENTRY, msix_message(vector));
             table.write(at, &address.to_le_bytes());
             table.write(at + DATA, &data.to_le_bytes());
             table.write(at + CONTROL, &0u32.to_le_bytes());

@@ -52,7 +52,7 @@ impl ServerMachine {
                 then
             }
             (GuestKernel::Split(kernel), Some(split)) => {
-                let device = split.side(index);
+                let device = split.front_end(index);
                 kernel.step(&mut GuestPlatform {
                     step: &mut step,
                     hardware,

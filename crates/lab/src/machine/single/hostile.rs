@@ -81,7 +81,7 @@ impl AttackScenario {
     }
 
     /// Sends a few frames of every guest other than the attacker.
-    fn others(&mut self) {
+    fn send_of_others(&mut self) {
         for domain in 1..GUESTS {
             self.left[usize::from(domain)] +=
                 (0..FRAMES).filter(|page| self.send(domain, *page)).count() as u64;
@@ -89,7 +89,7 @@ impl AttackScenario {
     }
 
     /// Sends `frames` valid frames of the attacker. Returns `true` if all were sent.
-    fn behave(&mut self, frames: u32) -> bool {
+    fn send_valid(&mut self, frames: u32) -> bool {
         (0..frames).all(|page| self.send(0, page.into()))
     }
 
@@ -106,13 +106,15 @@ impl AttackScenario {
 #[must_use]
 pub fn attack(attack: Attack) -> (bool, u32) {
     let mut bench = AttackScenario::new();
-    bench.others();
+    bench.send_of_others();
     let mut deaf = 0;
     let kept = match attack {
-        Attack::ForgedProducer => bench.behave(3) && !bench.forge(3 + 7) && bench.card.fault(0).is_some(),
-        Attack::DuplicateSequence => bench.behave(3) && !bench.forge(3 - 1) && bench.card.fault(0).is_some(),
+        Attack::ForgedProducer => bench.send_valid(3) && !bench.forge(3 + 7) && bench.card.fault(0).is_some(),
+        Attack::DuplicateSequence => {
+            bench.send_valid(3) && !bench.forge(3 - 1) && bench.card.fault(0).is_some()
+        }
         Attack::Wrap => {
-            let kept = bench.behave(SEQUENCES) && !bench.forge(SEQUENCES + RING);
+            let kept = bench.send_valid(SEQUENCES) && !bench.forge(SEQUENCES + RING);
             kept && bench.card.fault(0).is_some()
         }
         Attack::FreeWhileDma => free_while_dma(&mut bench),
@@ -130,7 +132,7 @@ pub fn attack(attack: Attack) -> (bool, u32) {
         }
         Attack::TeardownRace => teardown_race(&mut bench),
     };
-    bench.others();
+    bench.send_of_others();
     let slowed = bench.left[1..].iter().filter(|left| **left != 2 * FRAMES).count() as u32;
     (kept && bench.stray_reads == 0, slowed + deaf)
 }

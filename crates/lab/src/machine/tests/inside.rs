@@ -47,7 +47,7 @@ fn socket_overflow_between_interrupts_is_counted_as_loss() {
 }
 
 #[test]
-fn fragmented_datagram_arrives_whole() {
+fn fragmented_datagram_is_reassembled_by_the_receiving_guest() {
     let mut world =
         ServerSimulation::new(&inside(InternalSender::Guest, ProgramWorkload::Udp, 4_000)).unwrap();
     let measured = world.measure(VirtualDuration::from_millis(5), VirtualDuration::from_millis(20)).unwrap();
@@ -56,7 +56,7 @@ fn fragmented_datagram_arrives_whole() {
 }
 
 #[test]
-fn tcp_rate_follows_window_and_acknowledgements() {
+fn tcp_rate_between_guests_follows_window_and_acknowledgements() {
     let mut world =
         ServerSimulation::new(&inside(InternalSender::Guest, ProgramWorkload::Tcp, 4_000)).unwrap();
     let measured = world.measure(VirtualDuration::from_millis(5), VirtualDuration::from_millis(20)).unwrap();

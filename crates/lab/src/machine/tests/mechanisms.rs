@@ -54,7 +54,7 @@ fn assigned_pci_function_reaches_only_its_guests_memory() {
 }
 
 #[test]
-fn sixty_guests_have_180_unshared_vectors() {
+fn sixty_guests_have_180_unshared_interrupt_vectors() {
     let world = ServerSimulation::new(&ServerSetup { guests: 60, ports: 10, ..setup() }).unwrap();
     let mut chipset = world.system.chipset;
     let mut seen = BTreeSet::new();
@@ -83,7 +83,7 @@ fn forged_interrupt_message_of_a_pci_function_is_blocked() {
 }
 
 #[test]
-fn extra_frame_on_the_link_violates_frame_conservation() {
+fn extra_frame_on_the_link_fails_the_conservation_check() {
     let mut world =
         ServerSimulation::new(&ServerSetup { traffic: ClientTraffic::Silent, ..setup() }).unwrap();
     world.system.ports[0].line.taken += 1;
@@ -157,7 +157,7 @@ fn eoi_is_charged_by_its_handling_path() {
 }
 
 #[test]
-fn periodic_guest_takes_1000_timer_interrupts_a_second() {
+fn guest_with_periodic_tick_takes_1000_interrupts_a_second() {
     for kind in [DomainKind::Hvm, DomainKind::Pvm, DomainKind::Native] {
         let mut world = ServerSimulation::new(&ServerSetup {
             kind,

@@ -45,7 +45,7 @@ fn setup() -> ServerSetup {
 }
 
 #[test]
-fn one_guest_reads_a_gigabit_of_datagrams() {
+fn one_guest_receives_a_gigabit_a_second_of_datagrams() {
     let mut world = ServerSimulation::new(&setup()).unwrap();
     let measured =
         world.measure(VirtualDuration::from_millis(20), VirtualDuration::from_millis(100)).unwrap();
@@ -100,7 +100,7 @@ fn equal_seeds_give_equal_server_traces() {
 /// Checks that the counters balance and the wires stay full with either scheduler, when twenty guests share eight
 /// threads.
 #[test]
-fn guests_fill_their_links_with_either_scheduler() {
+fn guests_fill_links_with_round_robin_or_credit_scheduler() {
     let found = [VcpuScheduling::RoundRobin, VcpuScheduling::Credit].map(|scheduling| {
         let setup = ServerSetup { scheduling, guests: 20, ports: 10, ..setup() };
         let mut world = ServerSimulation::new(&setup).unwrap();

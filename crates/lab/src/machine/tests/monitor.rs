@@ -25,7 +25,7 @@ fn spent(world: &mut ServerSimulation, at: VirtualInstant) -> u64 {
 
 /// Checks the cost of a visit of the PF drivers without work, which reads only ICR, MBVFICR and VFLRE.
 #[test]
-fn monitor_visits_every_port_100_times_a_second() {
+fn pf_monitor_visits_every_port_100_times_a_second() {
     let quiet = ServerSetup { ports: 3, guests: 3, traffic: ClientTraffic::Silent, ..setup() };
     let mut world = ServerSimulation::new(&quiet).unwrap();
     let read = world.core.table[CostConstant::MmioRead];

@@ -56,7 +56,7 @@ fn netback_uses_several_tasklets_only_with_spread_events() {
 /// Runs datagrams and requests at a load near both thresholds, so that workers, cards and interfaces move every few
 /// samples.
 #[test]
-fn moving_an_interface_loses_and_reorders_no_frame() {
+fn interface_move_between_workers_loses_and_reorders_no_frame() {
     for (permille, threshold) in [(200, 640), (400, 1_120)] {
         let mut moving = of(4, DispatchPolicy::Balanced(LoadThresholds::new(threshold, threshold).unwrap()));
         moving.traffic = ClientTraffic::Paced { permille };

@@ -18,7 +18,7 @@ fn at(moderation: ModerationPolicy, warm_up: VirtualDuration) -> (f64, f64) {
 }
 
 #[test]
-fn socket_of_64_overflows_if_interrupts_are_too_rare() {
+fn socket_of_64_packets_overflows_if_interrupts_are_too_rare() {
     for hertz in [4_000, 2_000, 1_600, 1_400, 1_100, 1_000, 800, 500] {
         let (loss, rate) = at(ModerationPolicy::Fixed(interval_us(hertz)), VirtualDuration::from_millis(20));
         // Packets between two of the measured interrupts, and the part that fits.

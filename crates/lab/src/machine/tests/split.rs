@@ -19,7 +19,7 @@ fn millis(millis: u64) -> VirtualDuration {
 }
 
 #[test]
-fn split_driver_carries_a_gigabit_of_datagrams() {
+fn split_driver_delivers_a_gigabit_a_second_of_datagrams() {
     for kind in [DomainKind::Hvm, DomainKind::Pvm] {
         let mut world =
             ServerSimulation::new(&ServerSetup { kind, network: STOCK, guests: 2, ..setup() }).unwrap();

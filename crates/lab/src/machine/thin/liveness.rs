@@ -105,17 +105,17 @@ mod tests {
     use super::{LivenessResults, LivenessSetup, run};
     use sim::VirtualDuration;
 
-    fn found(exits_per_s: u32, preempt_ms: u64, burst: u32) -> LivenessResults {
+    fn simulate(exits_per_s: u32, preempt_ms: u64, burst: u32) -> LivenessResults {
         let preempt = (preempt_ms > 0).then(|| VirtualDuration::from_millis(preempt_ms));
         run(&LivenessSetup { exits_per_s, preempt, burst, seed: 1, span: VirtualDuration::from_secs(2) })
     }
 
     #[test]
     fn guest_without_vm_exits_delays_requests_unless_preempted() {
-        let starved = found(0, 0, 1);
+        let starved = simulate(0, 0, 1);
         assert_eq!((starved.delays.len(), starved.visits), (0, 0));
         assert!(starved.lost > 20);
-        let bound = found(0, 1, 1);
+        let bound = simulate(0, 1, 1);
         assert!(
             bound.delays.last().is_some_and(|last| *last <= VirtualDuration::from_millis(1)),
             "{bound:?}"
@@ -126,19 +126,19 @@ mod tests {
     #[test]
     fn preemption_timer_bounds_the_delay_of_monitor_requests() {
         let longest = |found: &LivenessResults| *found.delays.last().unwrap();
-        let (open, bound) = (found(20, 0, 1), found(20, 10, 1));
+        let (open, bound) = (simulate(20, 0, 1), simulate(20, 10, 1));
         assert!(
             longest(&open) > VirtualDuration::from_millis(20)
                 && longest(&bound) <= VirtualDuration::from_millis(10)
         );
-        assert!(longest(&found(10_000, 10, 1)) < VirtualDuration::from_micros(160));
+        assert!(longest(&simulate(10_000, 10, 1)) < VirtualDuration::from_micros(160));
     }
 
     #[test]
     fn monitor_requests_beyond_the_queue_size_are_refused() {
-        let (one, many) = (found(1_000, 0, 8), found(1_000, 0, 31));
+        let (one, many) = (simulate(1_000, 0, 8), simulate(1_000, 0, 31));
         assert_eq!(one.lost, 0);
         assert!(many.delays.last() > one.delays.last());
-        assert!(found(1_000, 0, 40).lost > 100);
+        assert!(simulate(1_000, 0, 40).lost > 100);
     }
 }

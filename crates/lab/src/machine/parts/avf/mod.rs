@@ -152,13 +152,13 @@ impl AvfPort {
         let mut port = Self { card, plane, pf: None, line, functions, pairs, probes: 0 };
         port.card.set_bus_master(VF, true);
         let told = |error: &dyn std::fmt::Display| error.to_string();
-        let mut driver = AvfPf::probe(&mut port.side(Function::Pf, chipset), 1).map_err(|e| told(&e))?;
+        let mut driver = AvfPf::probe(&mut port.view(Function::Pf, chipset), 1).map_err(|e| told(&e))?;
         let policy = VfPolicy { mac: Some(ADDRESS), ..VfPolicy::default() };
-        driver.set_policy(&mut port.side(Function::Pf, chipset), VF, policy).map_err(|e| told(&e))?;
-        if !driver.set_pairs(&mut port.side(Function::Pf, chipset), VF, pairs, MAX_PAIRS as u16) {
+        driver.set_policy(&mut port.view(Function::Pf, chipset), VF, policy).map_err(|e| told(&e))?;
+        if !driver.set_pairs(&mut port.view(Function::Pf, chipset), VF, pairs, MAX_PAIRS as u16) {
             return Err(format!("a VF cannot have {pairs} queue pairs"));
         }
-        driver.set_link(&mut port.side(Function::Pf, chipset), Some(LINK));
+        driver.set_link(&mut port.view(Function::Pf, chipset), Some(LINK));
         port.pf = Some(driver);
         let wishes = AvfDriverConfig {
             pairs,
@@ -168,13 +168,13 @@ impl AvfPort {
             spread: true,
             ..AvfDriverConfig::default()
         };
-        let mut hal = port.side(Function::Vf(VF), chipset);
+        let mut hal = port.view(Function::Vf(VF), chipset);
         let mut driver = AvfDriver::probe_with(&mut hal, ADDRESS, wishes).map_err(|e| told(&e))?;
         driver.start(&mut hal).map_err(|e| told(&e))?;
         if driver.pairs() == pairs { Ok((port, driver)) } else { Err(format!("{} pairs", driver.pairs())) }
     }
 
-    fn side<'a>(&'a mut self, function: Function, chipset: &'a mut Chipset) -> FunctionView<'a> {
+    fn view<'a>(&'a mut self, function: Function, chipset: &'a mut Chipset) -> FunctionView<'a> {
         FunctionView { port: self, chipset, function, now: Time::ZERO }
     }
 
@@ -220,7 +220,7 @@ impl AvfPort {
         self.card.arrive(&mut self.plane, 1, &mut bus, &mut wire);
         self.probes += 1;
         let (pairs, mut into) = (self.pairs as u8, [0; 128]);
-        let mut hal = self.side(Function::Vf(VF), chipset);
+        let mut hal = self.view(Function::Vf(VF), chipset);
         (0..pairs).find(|queue| driver.receive(&mut hal, *queue, &mut into).is_some())
     }
 
@@ -228,7 +228,7 @@ impl AvfPort {
     fn round(&mut self, now: Time, chipset: &mut Chipset) {
         self.card.poll(now, &mut AvfBus { functions: &mut self.functions, chipset });
         if let Some(mut pf) = self.pf.take() {
-            pf.visit(&mut self.side(Function::Pf, chipset));
+            pf.visit(&mut self.view(Function::Pf, chipset));
             self.pf = Some(pf);
         }
         self.card.apply_policy(&mut self.plane, &PortMirrorRules::NONE);

@@ -150,7 +150,7 @@ fn channel_limits_the_packet_length() {
 }
 
 #[test]
-fn tcp_fin_is_on_the_last_and_cwr_on_the_first_segment() {
+fn tcp_segmentation_puts_cwr_on_the_first_and_fin_on_the_last() {
     let mut asked = request(4_000, Some(1_448));
     asked.header[47] = 0x99;
     let flags: Vec<u8> = cut(&accepted(&asked, &mut pages())).iter().map(|cut| cut.header[47]).collect();

@@ -180,7 +180,7 @@ mod tests {
     use sim::VirtualDuration;
 
     #[test]
-    fn overfull_audio_buffer_violates_conservation() {
+    fn overfull_audio_buffer_fails_the_conservation_check() {
         let violates = |filled| {
             let mut engine = build(&AudioSetup {
                 real_time: false,

@@ -25,14 +25,14 @@ impl SplitNetwork {
         domain: DomainId,
         cpus: usize,
         (workers, netback): (usize, NetbackOptions),
-        converts: bool,
+        converts_events: bool,
         channels: &mut EventChannels,
     ) -> Self {
         channels.add_domain(domain, cpus as u16);
         let wires = SplitConnections {
             grants: GrantTables::new(),
             interfaces: Vec::new(),
-            converts,
+            converts_events,
             notified: VecDeque::new(),
         };
         let mut duties = Vec::new();
@@ -110,7 +110,7 @@ impl SplitNetwork {
             theirs,
         });
         let mut front = NetworkFrontend::new(mac);
-        front.start(&mut FrontEndBootHal(self.side(vif.0.into())));
+        front.start(&mut FrontEndBootHal(self.front_end(vif.0.into())));
         Ok((front, theirs))
     }
 

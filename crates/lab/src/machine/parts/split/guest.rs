@@ -45,7 +45,7 @@ impl FrontEndView<'_> {
 
 impl SplitNetwork {
     /// Returns the rings, pages and grants of a guest's front end.
-    pub(crate) fn side(&mut self, guest: usize) -> FrontEndView<'_> {
+    pub(crate) fn front_end(&mut self, guest: usize) -> FrontEndView<'_> {
         FrontEndView { wires: &mut self.wires, guest, service: self.domain }
     }
 }

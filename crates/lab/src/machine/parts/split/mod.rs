@@ -59,7 +59,7 @@ struct SplitConnections {
     interfaces: Vec<SplitInterface>,
     /// An event to a guest becomes an interrupt of a platform device, because the guests are
     /// hardware-virtualized.
-    converts: bool,
+    converts_events: bool,
     /// Guests to which the back end sent an event in this step.
     notified: VecDeque<usize>,
 }
