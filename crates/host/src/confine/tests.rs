@@ -226,7 +226,7 @@ fn landlock_permits_access_to_listed_files_only() {
     };
     let body = || {
         if restrict_files(&reach).unwrap() == LandlockEnforcement::Not {
-            return skipped("landlock_permits_access_to_listed_files_only", "no Landlock here");
+            return skipped("landlock_permits_access_to_listed_files_only", "this kernel has no Landlock");
         }
         let denied = |result: std::io::Result<()>| {
             assert_eq!(result.map_err(|error| error.kind()), Err(ErrorKind::PermissionDenied));

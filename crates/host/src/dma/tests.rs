@@ -187,7 +187,7 @@ fn dma_map_fails_eexist_for_overlap_einval_for_bad_range() {
 #[test]
 fn dma_unmap_removes_every_region_inside_the_range() {
     let mut table = table(&[(4, 4), (8, 1), (20, 1), (21, 1), (30, 2)]);
-    assert!(table.unmap(19 * PAGE, 12 * PAGE).is_err(), "it cuts the last");
+    assert!(table.unmap(19 * PAGE, 12 * PAGE).is_err(), "the range cuts the last region");
     drop(table.unmap(19 * PAGE, 11 * PAGE).unwrap());
     assert_eq!((table.len(), table.mapped_bytes()), (3, 7 * PAGE));
     drop(table.unmap(30 * PAGE, 2 * PAGE).unwrap());

@@ -252,7 +252,7 @@ fn full_socket_refuses_bytes_without_blocking() {
 fn only_a_unix_stream_socket_is_adopted() {
     let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
     let stream = StreamSocket::adopt(one.into()).unwrap();
-    assert_eq!(recv(&stream, 1).0, SocketReceived::WouldBlock, "it was blocking before");
+    assert_eq!(recv(&stream, 1).0, SocketReceived::WouldBlock, "the adopted socket was blocking before");
     StreamSocket::adopt(other.into()).unwrap();
     let (datagram, _) = UnixDatagram::pair().unwrap();
     let (pipe, _) = rustix::pipe::pipe().unwrap();

@@ -261,7 +261,11 @@ fn interface_deleted_during_an_xdp_burst_is_an_error() {
         while frames.receive(&mut [0; LONGEST]).unwrap().is_some() {}
         let mut poller = Poller::new().unwrap();
         poller.add(&left, 0, PollInterest::READ).unwrap();
-        assert_eq!(poller.wait(Some(Duration::from_millis(50))).unwrap().count(), 0, "it does not spin");
+        assert_eq!(
+            poller.wait(Some(Duration::from_millis(50))).unwrap().count(),
+            0,
+            "the poller does not spin"
+        );
         let refused =
             XdpInterface::open(&name("left0"), program, &XdpTransferMode::ALL, PATIENCE).unwrap_err();
         assert!(matches!(refused, XdpError::Interface(PacketSocketError::NoInterface { .. })), "{refused}");

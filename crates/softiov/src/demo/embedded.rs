@@ -54,7 +54,7 @@ pub(super) fn run(card: DemoCard<'_>) -> Result<DemoOutcome> {
 
 /// Fails if SIGINT or SIGTERM has arrived.
 fn check_signals(signals: &SignalHandlers) -> Result<()> {
-    ensure!(signals.take() == SignalSet::default(), "interrupted");
+    ensure!(signals.take() == SignalSet::default(), "the demo was interrupted by a signal");
     Ok(())
 }
 

@@ -44,7 +44,7 @@ struct SystemCallCounts {
 fn mapped_doorbells_cost_few_system_calls_per_packet() {
     const WHAT: &str = "system calls of the host for 1,000 packets";
     if thread::available_parallelism().map_or(1, usize::from) < 2 {
-        return skipped(WHAT, "it takes two processors");
+        return skipped(WHAT, "the benchmark needs two processors");
     }
     let mut rates = Vec::new();
     for mode in [ContenderKind::Posted, ContenderKind::Mapped] {

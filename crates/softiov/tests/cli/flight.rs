@@ -72,7 +72,7 @@ fn quarantine_writes_a_flight_recording_named_in_the_log() {
 #[test]
 fn flight_recording_survives_a_disk_that_is_full() {
     if !Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success()) {
-        return skipped("a recording on a full disk", "no mount namespace can be made here");
+        return skipped("a recording on a full disk", "this process may not create a mount namespace");
     }
     let folder = tempdir().unwrap();
     let disk = folder.path().join("disk");

@@ -260,7 +260,7 @@ fn prometheus_scrapes_with_the_guides_configuration() {
     let deadline = Instant::now() + PATIENCE;
     let mut reply = String::new();
     while !reply.contains("\"7\"]") {
-        assert!(Instant::now() < deadline, "it has not scraped the host: {reply}");
+        assert!(Instant::now() < deadline, "Prometheus has not scraped the host: {reply}");
         std::thread::sleep(Duration::from_millis(200));
         if TcpStream::connect(web).is_ok() {
             reply = ask(web, query, "", "").1;

@@ -115,7 +115,7 @@ fn setting_that_cannot_be_stored_is_refused() {
 fn setting_is_refused_on_a_full_or_read_only_disk() {
     let name = "setting_is_refused_on_a_full_or_read_only_disk";
     if !Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success()) {
-        return skipped(name, "no mount namespace can be made here");
+        return skipped(name, "this process may not create a mount namespace");
     }
     for spoil in ["head -c 1M /dev/zero > $0/fill", "mount -o remount,ro $0"] {
         let folder = tempdir().unwrap();

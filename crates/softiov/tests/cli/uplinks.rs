@@ -271,7 +271,7 @@ fn replay_file_outside_landlock_is_refused_with_a_remedy() {
     fs::write(&file, format!("[[port]]\nuplink.replay = {recording:?}\n")).unwrap();
     let said = softiov(serve.folder(), &["apply", "-f", file.to_str().unwrap()]);
     if said.status == Some(0) {
-        return skipped("a recording out of reach", "no Landlock here");
+        return skipped("a recording out of reach", "this kernel has no Landlock");
     }
     assert!(
         said.err.contains(&format!("cannot replay {}: Permission denied", recording.display())),

@@ -58,7 +58,7 @@ impl RegisterCost {
         let (packets, messages) = (self.packets - before.packets, self.messages - before.messages);
         let rate = messages as f64 * 1000.0 / packets as f64;
         println!("    {messages} messages for {packets} packets: {rate:.2} for 1,000");
-        ensure!(rate < 50.0, "{messages} messages for {packets} packets, {rate:.1} for 1,000");
+        ensure!(rate < 50.0, "{messages} messages for {packets} packets are {rate:.1} per 1,000");
         Ok(())
     }
 }
@@ -174,13 +174,19 @@ impl<'a> AvfInterface<'a> {
         let mac = world.vf(self.vf)?.mac;
         let identity = self.check("cd /sys/class/net/IF; cat device/vendor device/device address")?;
         let name = self.guest.name();
-        ensure!(identity == format!("0x8086\n0x1889\n{mac}\n"), "{name}: {identity:?}, not {mac}");
+        ensure!(
+            identity == format!("0x8086\n0x1889\n{mac}\n"),
+            "{name} has the ids and address {identity:?}, not {mac}"
+        );
         let driver = self.check("ethtool -i IF")?;
-        ensure!(driver.contains("driver: iavf\n"), "{name}: {driver}");
+        ensure!(driver.contains("driver: iavf\n"), "{name} is not bound to iavf: {driver}");
         world.wait_vf(self.vf, "be run by a driver with its link up", |vf| vf.active && vf.link)?;
         eventually(|| {
             let link = self.check("ethtool IF")?;
-            ensure!(link.contains("Speed: 25000Mb/s") && link.contains("Link detected: yes"), "{link}");
+            ensure!(
+                link.contains("Speed: 25000Mb/s") && link.contains("Link detected: yes"),
+                "the link is not up at 25 Gb/s: {link}"
+            );
             Ok(())
         })
     }
@@ -209,7 +215,7 @@ pub(crate) fn interface(guest: &ScenarioGuest) -> Result<String> {
 fn interface_at(guest: &ScenarioGuest, place: usize) -> Result<String> {
     let script = format!("set -- /sys/bus/pci/drivers/iavf/*:*; shift {place} && ls $1/net");
     let names = eventually(|| guest.check(&script))?;
-    Ok(names.lines().next().context("no interface")?.to_owned())
+    Ok(names.lines().next().context("iavf has created no interface")?.to_owned())
 }
 
 /// Resets and link changes that a guest's iavf has seen so far.

@@ -19,7 +19,7 @@ const SLOW: f64 = 50.0;
 pub(crate) fn iavf_is_shown_beside_igbvf(_: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let output = Command::new(env!("CARGO_BIN_EXE_softiov")).args(OPTIONS).output()?;
     let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{OPTIONS:?}: {}: {said}", output.status);
+    ensure!(output.status.success(), "softiov {OPTIONS:?} ended with {}: {said}", output.status);
     let demo: Value = serde_json::from_slice(&output.stdout)?;
     ensure!(demo["family"] == "avf" && demo["mapped"] == true, "{demo}");
     let drivers = |list: &str| -> Result<Vec<Value>> {

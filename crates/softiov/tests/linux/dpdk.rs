@@ -46,7 +46,7 @@ pub(crate) fn igbvf_receives_and_sends(world: &mut LinuxTestbed) -> Result<Check
     // icmpecho answers for every address.
     (100..116).try_for_each(|host| alice.ping(&format!("10.82.0.{host}"), 56, 4))?;
     let least = world.vf(VISITOR)?;
-    ensure!(least.active && least.rx.packets - before.rx.packets >= 300, "the host says {least:?}");
+    ensure!(least.active && least.rx.packets - before.rx.packets >= 300, "too few frames: {least:?}");
     ["stop", "show port xstats 0"].iter().try_for_each(|word| echo.say(word))?;
     let said = echo.finish()?;
     let most = world.vf(VISITOR)?;
@@ -166,7 +166,7 @@ pub(crate) fn igbvf_leaves_checksums_to_the_card(world: &mut LinuxTestbed) -> Re
         Ok(errors)
     });
     alice.check("ip neigh flush nud permanent dev eth0")?;
-    ensure!(asked? == 0, "alice found checksums wrong");
+    ensure!(asked? == 0, "alice's kernel found wrong checksums");
     running.say("stop")?;
     let said = running.finish()?;
     for wrong in ["Bad-ipcsum:", "Bad-l4csum:"] {

@@ -21,9 +21,13 @@ pub(crate) fn binds_and_brings_the_link_up(world: &mut LinuxTestbed) -> Result<C
         ensure!(release.starts_with("6.1."), "{} runs Linux {release}", guest.name());
         let identity = guest.check("cd /sys/class/net/eth0; cat device/vendor device/device address")?;
         let mac = world.vf(guest.vf)?.mac;
-        ensure!(identity == format!("0x8086\n0x10ca\n{mac}\n"), "{}: {identity:?}, not {mac}", guest.name());
+        ensure!(
+            identity == format!("0x8086\n0x10ca\n{mac}\n"),
+            "{} has the ids and address {identity:?}, not {mac}",
+            guest.name()
+        );
         let driver = guest.check("ethtool -i eth0")?;
-        ensure!(driver.contains("driver: igbvf\n"), "{}: {driver}", guest.name());
+        ensure!(driver.contains("driver: igbvf\n"), "{} is not bound to igbvf: {driver}", guest.name());
         let link = guest.check("ethtool eth0")?;
         ensure!(
             link.contains("Speed: 1000Mb/s")
@@ -181,7 +185,7 @@ pub(crate) fn interrupts_are_moderated(world: &mut LinuxTestbed) -> Result<Check
 /// Returns the seconds since the guest booted.
 fn uptime(guest: &ScenarioGuest) -> Result<f64> {
     let text = guest.check("cat /proc/uptime")?;
-    Ok(text.split_whitespace().next().context("an empty /proc/uptime")?.parse()?)
+    Ok(text.split_whitespace().next().context("/proc/uptime is empty")?.parse()?)
 }
 
 /// Returns the number of interrupts of each of the vectors in [`VECTORS`].

@@ -106,7 +106,11 @@ impl ScenarioGuest {
     pub(crate) fn wait_carrier(&self, up: bool) -> Result<()> {
         eventually(|| {
             let carrier = self.check("cat /sys/class/net/eth0/carrier")?;
-            ensure!(carrier.trim() == if up { "1" } else { "0" }, "carrier is {}", carrier.trim());
+            ensure!(
+                carrier.trim() == if up { "1" } else { "0" },
+                "the carrier of eth0 is {}",
+                carrier.trim()
+            );
             Ok(())
         })
         .with_context(|| format!("{}: the link should be {}", self.name(), if up { "up" } else { "down" }))
@@ -118,7 +122,7 @@ impl ScenarioGuest {
         let expected = format!("{count} packets transmitted, {count} packets received");
         ensure!(
             output.stdout.contains(&expected),
-            "{}: ping {address} with {size} bytes: {}{}",
+            "{}: ping of {address} with {size} bytes failed: {}{}",
             self.name(),
             output.stdout,
             output.stderr
@@ -166,11 +170,11 @@ impl ScenarioGuest {
             let report: Value = serde_json::from_str(&output.stdout).unwrap_or_default();
             match flow(&report) {
                 Some(flow) if output.success() => Ok(Ok(flow)),
-                _ if output.stdout.contains("busy") => bail!("the server is busy"),
+                _ if output.stdout.contains("busy") => bail!("the iperf3 server is busy"),
                 _ => Ok(Err(iperf_failure(&output, &report))),
             }
         });
-        ended.flatten().with_context(|| format!("{}: iperf3 {options} to {server}", self.name()))
+        ended.flatten().with_context(|| format!("{}: iperf3 {options} to {server} failed", self.name()))
     }
 
     /// Starts an iperf3 client in the guest in the background, to be finished with
@@ -197,8 +201,9 @@ impl ScenarioGuest {
         let text = self.check(&format!("grep ^{protocol}: /proc/net/snmp"))?;
         let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         let column = rows.first().and_then(|names| names.iter().position(|found| *found == name));
-        let number =
-            column.and_then(|column| rows.get(1)?.get(column)).with_context(|| format!("no {name}"))?;
+        let number = column
+            .and_then(|column| rows.get(1)?.get(column))
+            .with_context(|| format!("/proc/net/snmp has no counter {name}"))?;
         Ok(number.parse()?)
     }
 

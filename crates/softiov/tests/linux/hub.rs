@@ -33,7 +33,7 @@ pub(crate) fn ports_meet_in_qemus_hub(world: &mut LinuxTestbed) -> Result<CheckO
     outcome?;
     eventually(|| {
         let list = served.softiov("port list")?;
-        ensure!(!list.contains("state UP"), "QEMU is gone, and a link is up: {list}");
+        ensure!(!list.contains("state UP"), "QEMU has ended, but a link is up: {list}");
         Ok(())
     })?;
     Ok(CheckOutcome::Passed)
@@ -48,7 +48,7 @@ fn hub(assets: &BootFiles, paths: [&Path; 2]) -> Result<Child> {
         qemu.arg("-netdev").arg(format!("stream,id=s{n},server=on,addr.type=unix,addr.path={path}"));
         qemu.arg("-netdev").arg(format!("hubport,id=p{n},hubid=0,netdev=s{n}"));
     }
-    qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().context("QEMU")
+    qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().context("cannot start QEMU")
 }
 
 /// Attaches an embedded guest to each port, and checks that the guests answer each other's pings.
@@ -62,7 +62,7 @@ fn met(served: &HostWithKeeper) -> Result<()> {
     let (one, other) = (guest(0)?, guest(1)?);
     for (from, to) in [(&one, &other), (&other, &one)] {
         let pings = from.ping(to.ip(), PINGS)?;
-        ensure!(pings.received() >= ANSWERED, "of {PINGS} pings {} were answered", pings.received());
+        ensure!(pings.received() >= ANSWERED, "only {} of {PINGS} pings were answered", pings.received());
     }
     Ok(())
 }

@@ -25,7 +25,7 @@ pub(crate) fn binds_and_brings_the_link_up(world: &mut LinuxTestbed) -> Result<C
     let expected = ["Speed: 1000Mb/s", "Duplex: Full", "Auto-negotiation: on", "Link detected: yes"];
     ensure!(expected.iter().all(|line| link.contains(line)), "{link}");
     no_complaints(dave)?;
-    ensure!(world.pf()?.peer.is_some(), "the host sees no client");
+    ensure!(world.pf()?.peer.is_some(), "no client is connected to the PF");
     Ok(CheckOutcome::Passed)
 }
 
@@ -296,7 +296,7 @@ pub(crate) fn passes_its_own_tests(guest: &ScenarioGuest) -> Result<()> {
     for mode in ["offline", "online"] {
         // ethtool's exit status is 0 if the tests passed.
         let report = guest.check(&format!("ethtool -t eth0 {mode}"))?;
-        ensure!(report.contains("The test result is PASS"), "{mode}: {report}");
+        ensure!(report.contains("The test result is PASS"), "the self-test ({mode}) failed: {report}");
         for test in ["Register test", "Eeprom test", "Interrupt test", "Loopback test", "Link test"] {
             let line = report.lines().find(|line| line.starts_with(test));
             let passed = line.is_some_and(|line| line.ends_with("\t 0"));

@@ -77,7 +77,7 @@ fn ours(served: &HostWithKeeper, command: &str) -> Result<IpCommandResult> {
     let run = |words: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_softiov"));
         command.args(["ip", "--runtime-dir"]).arg(served.runtime_dir()).args(words.split(' '));
-        command.output().context("softiov ip")
+        command.output().context("cannot run softiov ip")
     };
     let output = run(command)?;
     let shown = run("-j link show pf0")?;
@@ -89,10 +89,10 @@ fn ours(served: &HostWithKeeper, command: &str) -> Result<IpCommandResult> {
 /// igb has no link state and statistics.
 fn answer(status: i32, stderr: &str, shown: &str) -> Result<IpCommandResult> {
     let links: Value = serde_json::from_str(shown).with_context(|| shown.to_owned())?;
-    let vfs = links[0]["vfinfo_list"].as_array().context("no VFs")?;
+    let vfs = links[0]["vfinfo_list"].as_array().context("the link has no VFs in JSON")?;
     let mut vfs: Vec<Value> = vfs.iter().take(2).cloned().collect();
     for vf in &mut vfs {
-        let vf = vf.as_object_mut().context("not a VF")?;
+        let vf = vf.as_object_mut().context("a VF in JSON is no object")?;
         vf.remove("link_state");
         if vf.get("vf") == Some(&Value::from(1)) {
             vf.remove("address");

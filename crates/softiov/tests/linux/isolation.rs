@@ -21,7 +21,7 @@ pub(crate) fn second_client_is_turned_away(world: &mut LinuxTestbed) -> Result<C
         Ok(()) => bail!("a second guest has booted on {ALICE}"),
     }
     let after = world.vf(ALICE)?.function.peer;
-    ensure!(before.is_some() && before == after, "{ALICE} had {before:?} and has {after:?}");
+    ensure!(before.is_some() && before == after, "the client of {ALICE} was {before:?} and is {after:?}");
     alice.ping(&bob.address(), 1400, 10)?;
     Ok(CheckOutcome::Passed)
 }
@@ -69,11 +69,11 @@ pub(crate) fn unshared_memory_is_told(world: &mut LinuxTestbed) -> Result<CheckO
     recluse.settle()?;
     let status = world.wait_vf(VISITOR, "have a hint", |vf| vf.hint.is_some())?;
     let hint = status.function.hint.unwrap_or_default();
-    ensure!(hint.contains("share=on"), "the hint is {hint:?}");
+    ensure!(hint.contains("share=on"), "the hint {hint:?} does not name share=on");
     recluse.cannot_reach("eth0", &alice.address())?;
     for vf in [ALICE, BOB, CAROL] {
         let other = world.vf(vf)?;
-        ensure!(other.hint.is_none() && other.link, "{vf} is affected: {other:?}");
+        ensure!(other.hint.is_none() && other.link, "the other VF {vf} is affected: {other:?}");
     }
     alice.ping(&bob.address(), 8000, 10)?;
     alice.iperf(&bob.address(), "-n 8M")?;

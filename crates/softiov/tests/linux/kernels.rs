@@ -16,7 +16,7 @@ const VLAN: u8 = 77;
 /// Checks that Linux 6.12 binds igbvf and iavf, has a link with each, and exchanges pings and TCP both ways.
 pub(crate) fn vf_drivers_of_trixie_join_in(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let release = join_in(world, KernelSeries::Trixie612)?;
-    ensure!(release.starts_with("6.12."), "it runs Linux {release}");
+    ensure!(release.starts_with("6.12."), "the guest runs Linux {release} instead of 6.12");
     Ok(CheckOutcome::Passed)
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn vf_drivers_of_backports_join_in(world: &mut LinuxTestbed) -> Resul
 /// Checks that the igb of Linux 6.12 drives the PF: it has a link, passes its own tests, and exchanges traffic.
 pub(crate) fn igb_of_trixie_drives_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let release = drive_the_pf(world, KernelSeries::Trixie612)?;
-    ensure!(release.starts_with("6.12."), "it runs Linux {release}");
+    ensure!(release.starts_with("6.12."), "the guest runs Linux {release} instead of 6.12");
     Ok(CheckOutcome::Passed)
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn cards_take_turns(world: &mut LinuxTestbed) -> Result<CheckOutcome>
 /// Runs the measurement `make`, if SOFTIOV_MEASURE requests it and there is an uplink; otherwise skips the check.
 fn measure(world: &LinuxTestbed, make: impl FnOnce(&WireNamespace) -> Result<()>) -> Result<CheckOutcome> {
     if std::env::var_os("SOFTIOV_MEASURE").is_none() {
-        return Ok(CheckOutcome::Skipped("a measurement: SOFTIOV_MEASURE=1 has it made".into()));
+        return Ok(CheckOutcome::Skipped("the measurement is made only with SOFTIOV_MEASURE=1".into()));
     }
     match &world.wire {
         Ok(wire) => make(wire).map(|()| CheckOutcome::Passed),

@@ -62,13 +62,15 @@ pub(crate) fn port_vlan_comes_and_goes(world: &mut LinuxTestbed) -> Result<Check
         bob.ping(&alice.vlan_address(PORT_VLAN), size, 5)?;
     }
     alice.iperf(&bob.vlan_address(PORT_VLAN), "-n 8M")?;
-    alice.cannot_reach("eth0", &bob.address()).context("untagged, from a port VLAN")?;
-    alice.cannot_reach(&format!("eth0.{VLAN}"), &bob.vlan_address(VLAN)).context("a VLAN within a VLAN")?;
+    alice.cannot_reach("eth0", &bob.address()).context("untagged frames must not leave a port VLAN")?;
+    alice
+        .cannot_reach(&format!("eth0.{VLAN}"), &bob.vlan_address(VLAN))
+        .context("a VLAN within the port VLAN must not reach its members")?;
 
     world.change(ALICE, VfSettings { vlan: Some(0), ..VfSettings::default() })?;
     alice.check(&format!("ip addr del {}/24 dev eth0; ip neigh flush all", alice.vlan_address(PORT_VLAN)))?;
-    alice.reach(&bob.address()).context("off the port VLAN")?;
-    alice.reach(&bob.vlan_address(VLAN)).context("in its own VLAN again")?;
+    alice.reach(&bob.address()).context("the guest must be reachable after its port VLAN was removed")?;
+    alice.reach(&bob.vlan_address(VLAN)).context("the guest must be reachable in its own VLAN again")?;
     Ok(CheckOutcome::Passed)
 }
 
@@ -89,7 +91,7 @@ pub(crate) fn vlans_are_those_on_the_list(world: &mut LinuxTestbed) -> Result<Ch
         "the host says {status:?}"
     );
     world.change(ALICE, VfSettings { vlans: Some("any".into()), ..VfSettings::default() })?;
-    alice.reach(&bob.vlan_address(VLAN)).context("allowed")?;
+    alice.reach(&bob.vlan_address(VLAN)).context("a VLAN on the list must be reachable")?;
     Ok(CheckOutcome::Passed)
 }
 
@@ -105,17 +107,22 @@ pub(crate) fn address_reaches_the_guest_with_a_reset(world: &mut LinuxTestbed) -
         Ok(())
     };
     set(OTHER_MAC)?;
-    has(&own).context("a running driver is not notified")?;
+    has(&own).context("a running driver must keep its address")?;
     let spoofed = world.vf(ALICE)?.drops.tx_spoofed;
     alice.cannot_reach("eth0", &bob.address())?;
-    ensure!(world.vf(ALICE)?.drops.tx_spoofed > spoofed, "frames with the old address are no spoofing");
+    ensure!(
+        world.vf(ALICE)?.drops.tx_spoofed > spoofed,
+        "frames with the old address were not counted as spoofed"
+    );
 
     alice.check("ip link set eth0 down")?;
     alice.settle()?;
     has(OTHER_MAC)?;
     bob.check("ip neigh flush all")?;
     alice.reach(&bob.address())?;
-    alice.check_fails(&format!("ip link set eth0 address {own}")).context("the administrator's address")?;
+    alice
+        .check_fails(&format!("ip link set eth0 address {own}"))
+        .context("the guest must not change the administrator's address")?;
 
     // Zeros leave the choice to the guest, which begins with the VF's first address.
     set("00:00:00:00:00:00")?;
@@ -207,7 +214,7 @@ pub(crate) fn rate_is_never_exceeded(world: &mut LinuxTestbed) -> Result<CheckOu
     ensure!(bytes > 1 << 20, "only {bytes} bytes were sent");
     ensure!((bytes as f64) < most, "{bytes} bytes in {elapsed:?}, and {MBPS} Mb/s are {most:.0} at most");
     world.change(ALICE, VfSettings { max_tx_rate: Some(0), ..VfSettings::default() })?;
-    alice.iperf(&bob.address(), "-n 24M").context("without a limit again")?;
+    alice.iperf(&bob.address(), "-n 24M").context("traffic must pass without the limit")?;
     Ok(CheckOutcome::Passed)
 }
 
@@ -221,7 +228,7 @@ pub(crate) fn mtu_is_limited(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     long(bob)?;
     alice.reach(&bob.address())?;
     bob.ping(&alice.address(), 1400, 10)?;
-    bob.cannot_ping(&alice.address(), 8000).context("longer than alice may receive")?;
+    bob.cannot_ping(&alice.address(), 8000).context("frames longer than alice's limit must not pass")?;
     let status = world.vf(ALICE)?;
     ensure!(
         refusals(&status, "mtu-limit") > 0 && status.settings.max_mtu == Some(1500),
@@ -232,7 +239,7 @@ pub(crate) fn mtu_is_limited(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     alice.check("ip link set eth0 mtu 1500")?;
     long(alice)?;
     alice.reach(&bob.address())?;
-    bob.ping(&alice.address(), 8000, 10).context("without a limit again")?;
+    bob.ping(&alice.address(), 8000, 10).context("traffic must pass without the limit")?;
     Ok(CheckOutcome::Passed)
 }
 
@@ -279,12 +286,15 @@ pub(crate) fn flood_is_quarantined_until_released(world: &mut LinuxTestbed) -> R
         status.conduct.quarantine.as_deref() == Some("storm") && !status.link,
         "the host says {status:?}"
     );
-    carrier(false).context("quarantined")?;
+    carrier(false).context("the quarantined VF must lose its link")?;
     let others = [world.vf(ALICE)?, world.vf(CAROL)?];
-    ensure!(others.iter().all(|vf| vf.link && vf.conduct.quarantine.is_none()), "others suffer: {others:?}");
+    ensure!(
+        others.iter().all(|vf| vf.link && vf.conduct.quarantine.is_none()),
+        "other VFs are affected: {others:?}"
+    );
 
     world.change(CAROL_OUTSIDE, VfSettings { quarantine: Some(false), ..VfSettings::default() })?;
-    carrier(true).context("released")?;
+    carrier(true).context("the released VF must have its link")?;
     let sent = world.vf(CAROL_OUTSIDE)?.tx.packets;
     carol.check_fails(&format!("ping -q -c 3 -i 0.02 -W 1 -I eth2 {GROUP}"))?;
     let sends_again = world.vf(CAROL_OUTSIDE)?.tx.packets > sent;
@@ -327,7 +337,7 @@ pub(crate) fn watcher_is_sent_copies(world: &mut LinuxTestbed) -> Result<CheckOu
         alone[0] < 20 && again[0] < 20 && (all..all + 20).contains(&watching[0]),
         "of {FRAMES} frames to carol bob saw {alone:?} before, {watching:?} as the watcher, {again:?} after"
     );
-    ensure!(watching[1] >= all * u64::from(SIZE), "copies are cut: {watching:?} frames and bytes");
+    ensure!(watching[1] >= all * u64::from(SIZE), "copies are too short: {watching:?} frames and bytes");
     Ok(CheckOutcome::Passed)
 }
 
@@ -359,10 +369,10 @@ pub(crate) fn storms_are_kept_from_guests(world: &mut LinuxTestbed) -> Result<Ch
             "of {FRAMES} broadcasts {heard} were received and {lost} dropped"
         );
     }
-    alice.ping(&bob.address(), 1400, 20).context("what is for one guest passes")?;
-    carol.reach(&bob.address()).context("short broadcasts pass")?;
+    alice.ping(&bob.address(), 1400, 20).context("unicast frames must pass")?;
+    carol.reach(&bob.address()).context("short broadcasts must pass")?;
     let counted = limit(0)?.storms;
-    ensure!(counted > storms, "no storm was counted");
+    ensure!(counted > storms, "the card counted no storm");
     for (heard, lost) in flood()? {
         ensure!(
             heard >= FRAMES.into() && lost == 0,

@@ -18,7 +18,7 @@ pub(crate) fn addresses_of_the_administrator_stay(world: &mut LinuxTestbed) -> R
     let (alice, bob, carol) = (world.alice()?, world.bob()?, world.carol()?);
     carol.check_fails(&format!("ip link set eth0 address {FOREIGN_MAC}"))?;
     let kept = carol.check("cat /sys/class/net/eth0/address")?;
-    ensure!(kept.trim() == CAROL_MAC, "carol has {kept} now");
+    ensure!(kept.trim() == CAROL_MAC, "carol's address is {kept}, not the administrator's");
     carol.reach(&bob.address())?;
 
     let own = world.vf(alice.vf)?.mac;
@@ -42,7 +42,7 @@ pub(crate) fn foreign_addresses_are_blocked(world: &mut LinuxTestbed) -> Result<
     let (bob, carol) = (world.bob()?, world.carol()?);
     bob.join_vlan("eth0", VLAN)?;
     carol.join_vlan("eth0", VLAN)?;
-    carol.reach(&bob.vlan_address(VLAN)).context("with its own address")?;
+    carol.reach(&bob.vlan_address(VLAN)).context("frames with carol's own address must pass")?;
 
     let interface = format!("eth0.{VLAN}");
     carol
@@ -61,15 +61,17 @@ pub(crate) fn foreign_addresses_are_blocked(world: &mut LinuxTestbed) -> Result<
         "of {FRAMES} and more foreign frames {newly_blocked} were dropped, and bob received {newly_heard}: {status:?}"
     );
     carol.check(&format!("ip link del {interface}"))?;
-    carol.ping(&bob.address(), 56, 5).context("frames with its own address pass")?;
+    carol.ping(&bob.address(), 56, 5).context("frames with carol's own address must pass")?;
     Ok(CheckOutcome::Passed)
 }
 
 /// Returns the user guide's command for a guest with a bridge, and the Ethernet address in the command.
 pub(crate) fn command_of_the_guide() -> Result<(&'static str, &'static str)> {
-    let command =
-        GUIDE.lines().find(|line| line.starts_with("bridge fdb add ")).context("no command in the guide")?;
-    Ok((command, command.split(' ').nth(3).context("no address")?))
+    let command = GUIDE
+        .lines()
+        .find(|line| line.starts_with("bridge fdb add "))
+        .context("the user guide has no command `bridge fdb add`")?;
+    Ok((command, command.split(' ').nth(3).context("the guide's command has no address")?))
 }
 
 /// Checks that frames to an address behind a guest's bridge arrive once the guest has requested a filter for it, as the

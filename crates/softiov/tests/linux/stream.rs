@@ -35,7 +35,7 @@ impl<'a> IperfStream<'a> {
                 Self { guest, running: guest.linux.spawn_background(&script)?, file: file.clone(), seen: 0 };
             let begun = eventually(|| {
                 let text = stream.text()?;
-                ensure!(text.contains("error") || moving(&text) > 0, "nothing comes: {text}");
+                ensure!(text.contains("error") || moving(&text) > 0, "the stream carries no bytes: {text}");
                 Ok(text)
             })?;
             ensure!(!begun.contains("error"), "{}: no stream from {from}: {begun}", guest.name());
@@ -49,9 +49,9 @@ impl<'a> IperfStream<'a> {
         let enough = self.intervals()? + 5;
         eventually_within(BACK_OFF, || {
             let text = self.text()?;
-            ensure!(!text.contains("error"), "it ended: {text}");
+            ensure!(!text.contains("error"), "the stream ended: {text}");
             let now = moving(&text);
-            ensure!(now >= enough, "{now} intervals with bytes, {enough} wanted");
+            ensure!(now >= enough, "only {now} intervals had bytes; {enough} are required");
             self.seen = now;
             Ok(())
         })

@@ -31,7 +31,10 @@ pub(crate) fn hand_over_is_not_noticed(world: &mut LinuxTestbed) -> Result<Check
             let (host, begun) = (scene.host()?, Instant::now());
             let said = scene.softiov("upgrade")?;
             longest = longest.max(begun.elapsed());
-            ensure!(said.contains("has taken over") && scene.host()? != host, "it said {said}");
+            ensure!(
+                said.contains("has taken over") && scene.host()? != host,
+                "softiov upgrade did not replace the host: {said}"
+            );
             streams.iter_mut().try_for_each(IperfStream::moves)?;
         }
         let answers = pings.stop()?;
@@ -40,7 +43,7 @@ pub(crate) fn hand_over_is_not_noticed(world: &mut LinuxTestbed) -> Result<Check
         let after = link_losses(scene)?;
         ensure!(after == before, "links went down: {before:?} times before, {after:?} after");
         // While a busy machine delays the successor, rings fill up, and streams then crowd out pings.
-        ensure!(answers.received > 0, "no ping is answered: {answers:?}");
+        ensure!(answers.received > 0, "no ping was answered: {answers:?}");
         scene.all_machines_run()
     })
 }
@@ -172,10 +175,13 @@ pub(crate) fn vmm_of_another_user_connects(world: &mut LinuxTestbed) -> Result<C
         let refused = builder("stranger", SHUT).spawn(world.assets());
         match refused.and_then(|guest| guest.wait_ready(BOOT)) {
             Err(GuestError::Ended { tail, .. }) => {
-                ensure!(tail.contains("Permission denied"), "QEMU said {tail}");
+                ensure!(
+                    tail.contains("Permission denied"),
+                    "QEMU did not report \"Permission denied\": {tail}"
+                );
             }
             Err(other) => return Err(other.into()),
-            Ok(()) => bail!("a guest has booted on {SHUT}, which is not its user's"),
+            Ok(()) => bail!("a guest has booted on {SHUT}, which its user may not use"),
         }
         let tenant = ScenarioGuest::spawn(builder("tenant", OPEN), world.assets(), OPEN, 8)?;
         tenant.linux.wait_ready(BOOT)?;

@@ -84,12 +84,12 @@ pub(crate) fn our_drivers_drive_qemus_igb(world: &mut LinuxTestbed) -> Result<Ch
 /// as ours: the port's number, in STATUS.
 fn audit(guest: &LinuxGuest, functions: &str) -> Result<()> {
     let report = report(guest, &format!("--audit {functions}"))?;
-    let registers = report["registers"].as_array().context("no register")?;
+    let registers = report["registers"].as_array().context("the audit report has no registers")?;
     let machines: Vec<&Value> = registers.iter().filter(|entry| entry["whose"] == "machine").collect();
     ensure!(machines.iter().all(|entry| entry["register"] == "STATUS"), "{machines:?}");
-    ensure!(machines.len() == VFS.len() + 1, "the PF and each VF: {machines:?}");
+    ensure!(machines.len() == VFS.len() + 1, "not one register for the PF and for each VF: {machines:?}");
     let rings = registers.iter().filter(|entry| entry["resource"] == "dma-ring").count();
-    ensure!(rings >= 3 * VFS.len(), "{rings} registers of rings");
+    ensure!(rings >= 3 * VFS.len(), "the audit found only {rings} registers of rings");
     Ok(())
 }
 
@@ -264,7 +264,10 @@ fn drive(
     let command = format!("softiov drive --json {functions} --peer {peer} --address 10.82.0.101");
     let output = guest.run(&command, COMMAND)?;
     let report: Value = serde_json::from_str(&output.stdout).with_context(|| format!("{output:?}"))?;
-    let checks = report["checks"].as_array().filter(|checks| !checks.is_empty()).context("no check")?;
+    let checks = report["checks"]
+        .as_array()
+        .filter(|checks| !checks.is_empty())
+        .context("the report has no checks")?;
     for check in checks {
         let name = check["check"].as_str().context("a check without a name")?;
         ensure!(check["result"] == known.result(name), "{check}, and it should be {}", known.result(name));

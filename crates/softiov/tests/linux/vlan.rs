@@ -50,7 +50,7 @@ pub(crate) fn others_see_nothing(world: &mut LinuxTestbed) -> Result<CheckOutcom
         heard.iter().copied().all(none),
         "of {BROADCASTS} broadcasts guests that are no members got {heard:?}"
     );
-    alice.ping(&bob.address(), 56, 3).context("untagged frames pass")?;
+    alice.ping(&bob.address(), 56, 3).context("untagged frames must pass")?;
     Ok(CheckOutcome::Passed)
 }
 
@@ -78,8 +78,8 @@ pub(crate) fn port_vlan_is_tagged_for_the_guest(world: &mut LinuxTestbed) -> Res
 
     bob.check(&format!("ip link del eth0.{PORT_VLAN}"))?;
     let ask = |address: &str| format!("arping -c 2 -w 2 -I eth1 {address}");
-    carol.check_fails(&ask(&bob.address())).context("bob is not in the VLAN")?;
-    carol.check_fails(&ask(&alice.address())).context("alice's untagged interface is not in the VLAN")?;
+    carol.check_fails(&ask(&bob.address())).context("carol must not reach bob, who is not in the VLAN")?;
+    carol.check_fails(&ask(&alice.address())).context("carol must not reach alice's untagged interface")?;
     let heard = broadcasts_heard(world, carol, &[alice, bob])?;
     ensure!(all(heard[0]) && none(heard[1]), "of {BROADCASTS} broadcasts alice and bob got {heard:?}");
 

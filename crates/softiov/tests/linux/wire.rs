@@ -37,13 +37,14 @@ impl WireNamespace {
     /// # Errors
     /// A privilege or a program is missing.
     pub(crate) fn open() -> Result<Self> {
-        let tools = HostTools::prepare().context("busybox and iperf3 for the host")?;
-        File::options().read(true).write(true).open("/dev/net/tun").context("/dev/net/tun")?;
+        let tools = HostTools::prepare().context("cannot prepare busybox and iperf3")?;
+        File::options().read(true).write(true).open("/dev/net/tun").context("cannot open /dev/net/tun")?;
         // Unique on this machine, and short enough for an interface name.
         let name = format!("siot{}", std::process::id());
-        run(Command::new("ip").args(["netns", "add", &name])).context("a network namespace")?;
+        run(Command::new("ip").args(["netns", "add", &name])).context("cannot create a network namespace")?;
         let mut wire = Self { name, tools, iperf3: None };
-        wire.ip(&format!("link add {BRIDGE} type bridge mcast_snooping 0")).context("a bridge")?;
+        wire.ip(&format!("link add {BRIDGE} type bridge mcast_snooping 0"))
+            .context("cannot create a bridge")?;
         wire.ip(&format!("addr add {}/24 dev {BRIDGE}", wire.address()))?;
         wire.ip(&format!("link set {BRIDGE} up"))?;
         wire.iperf3 = Some(
@@ -56,7 +57,8 @@ impl WireNamespace {
     /// Serves a folder's files by HTTP at the namespace's address.
     pub(crate) fn serve(&self, folder: &Path) -> Result<NamespaceServer> {
         let mut httpd = self.tools.busybox();
-        self.start(httpd.args(["httpd", "-f", "-h"]).arg(folder)).context("httpd in the namespace")
+        self.start(httpd.args(["httpd", "-f", "-h"]).arg(folder))
+            .context("cannot start httpd in the namespace")
     }
 
     /// Returns the name of the tap that the host creates for a port.
@@ -112,7 +114,7 @@ impl WireNamespace {
     pub(crate) fn ping(&self, address: &str, size: u32, count: u32) -> Result<()> {
         let mut ping = self.inside(&self.tools.busybox());
         let words = format!("ping -A -c {count} -s {size} {address}");
-        let text = run(ping.args(words.split(' '))).context("from the namespace")?;
+        let text = run(ping.args(words.split(' '))).context("ping from the namespace failed")?;
         let expected = format!("{count} packets transmitted, {count} packets received");
         ensure!(text.contains(&expected), "from the namespace: {words}: {text}");
         Ok(())

@@ -260,9 +260,10 @@ impl LinuxTestbed {
     /// Returns the status of [`PF`].
     pub(crate) fn pf(&self) -> Result<FunctionStatus> {
         match ask(self.host.control_socket(), ControlRequest::PortList)? {
-            ControlAnswer::Ports(ports) => {
-                ports.into_iter().find_map(|port| port.pf).context("no port with a guest's PF")
-            }
+            ControlAnswer::Ports(ports) => ports
+                .into_iter()
+                .find_map(|port| port.pf)
+                .context("the host has no port whose PF a guest drives"),
             _ => bail!("unexpected answer to the request for all ports"),
         }
     }
@@ -315,7 +316,7 @@ impl LinuxTestbed {
     ) -> Result<VfStatus> {
         eventually(|| {
             let status = self.vf(vf)?;
-            if is_so(&status) { Ok(status) } else { bail!("{vf} should {wanted}, it is {status:?}") }
+            if is_so(&status) { Ok(status) } else { bail!("{vf} should {wanted}, but is {status:?}") }
         })
     }
 

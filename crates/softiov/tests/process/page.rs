@@ -83,7 +83,11 @@ impl DocumentationReader {
     /// Starts the shell of a reader. `places` are pairs of names: the first is the name on the page, and the second
     /// that on this machine.
     pub(crate) fn at(mut shell: Command, places: &[(&str, &str)]) -> Self {
-        let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a shell");
+        let mut shell = shell
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the reader's shell must start");
         let (typed, printed) =
             (shell.stdin.take(), BufReader::new(shell.stdout.take().expect("stdout is piped")));
         let places = places.iter().map(|(page, here)| ((*page).to_owned(), (*here).to_owned())).collect();
@@ -139,7 +143,7 @@ impl DocumentationReader {
             if let Some(status) = line.strip_prefix(ENDED) {
                 // The shell has added the line break.
                 printed.pop();
-                return (printed, status.trim().parse().expect("a number"));
+                return (printed, status.trim().parse().expect("the exit status must be a number"));
             }
             printed += &line;
         }

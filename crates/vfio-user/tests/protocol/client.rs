@@ -45,7 +45,7 @@ impl ScriptedConnection {
 
     fn exchange<T>(&mut self, check: impl FnOnce(ServerReply<'_, CountedFd>) -> T) -> T {
         self.deliver();
-        check(self.client.next_reply().unwrap().expect("a reply"))
+        check(self.client.next_reply().unwrap().expect("a reply must arrive"))
     }
 
     fn done(&mut self) {

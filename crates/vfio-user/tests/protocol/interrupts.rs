@@ -119,6 +119,6 @@ fn more_boolean_data_than_interrupt_vectors_is_refused() {
     let storm = [words(&[20 + 2048, BOOL | TRIGGER, MSIX, 0, 2048]), vec![1; 2048]].concat();
     assert_eq!(script.refused(SET, &storm), EINVAL);
     let storm = [words(&[1 << 20, BOOL | TRIGGER, MSIX, 0, 1 << 20]), vec![1; 1 << 20]].concat();
-    assert_eq!(script.refused(SET, &storm), EINVAL, "it is not even buffered");
+    assert_eq!(script.refused(SET, &storm), EINVAL, "the too long request is not even buffered");
     assert_eq!(script.said(), [""; 0]);
 }

@@ -255,7 +255,7 @@ fn traffic(first: u64) -> TrafficCounts {
 
 #[test]
 fn ip_text_output_equals_that_of_iproute2() {
-    let links = LinkSelection::default().choose(&ports()).expect("all");
+    let links = LinkSelection::default().choose(&ports()).expect("all ports must be selected");
     let plain = "1: pf0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP mode DEFAULT group default \n    \
          link/ether 02:00:00:00:00:ff brd ff:ff:ff:ff:ff:ff\n    \
          vf 0     link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff, vlan 100, qos 3, tx rate 250 (Mbps), \
@@ -279,7 +279,7 @@ fn ip_text_output_equals_that_of_iproute2() {
 
 #[test]
 fn ip_brief_output_equals_that_of_iproute2() {
-    let links = LinkSelection::default().choose(&ports()).expect("all");
+    let links = LinkSelection::default().choose(&ports()).expect("all ports must be selected");
     let brief = IpOutputFormat { brief: true, statistics: 1, ..IpOutputFormat::default() };
     let line = "pf0              UP             02:00:00:00:00:ff <BROADCAST,MULTICAST,UP,LOWER_UP> \n";
     assert_eq!(show::print(&links, brief), line);
@@ -297,7 +297,7 @@ fn human_readable_ip_numbers_have_si_or_iec_prefixes() {
     let vf = &mut ports[0].vfs[0];
     vf.function.rx =
         TrafficCounts { bytes: 123_456_789, packets: 999, multicast: 1000, broadcast: 20_480, dropped: 0 };
-    let links = LinkSelection::default().choose(&ports).expect("all");
+    let links = LinkSelection::default().choose(&ports).expect("all ports must be selected");
     let human = IpOutputFormat { statistics: 1, human: true, ..IpOutputFormat::default() };
     let text = show::print(&links, human);
     assert!(text.contains("\n          123M      999   1.00k   20.5k        0 \n"), "{text}");
@@ -307,7 +307,7 @@ fn human_readable_ip_numbers_have_si_or_iec_prefixes() {
 
 #[test]
 fn ip_json_output_has_the_fields_and_order_of_iproute2() {
-    let links = LinkSelection::default().choose(&ports()).expect("all");
+    let links = LinkSelection::default().choose(&ports()).expect("all ports must be selected");
     let text = json::print(&links, IpOutputFormat { json: true, statistics: 1, ..IpOutputFormat::default() })
         .expect("JSON");
     assert_eq!(
@@ -344,7 +344,7 @@ fn ip_shows_a_vf_without_settings_with_defaults() {
     let mut ports = ports();
     let vf: &mut VfStatus = &mut ports[0].vfs[0];
     vf.settings = VfSettings::default();
-    let links = LinkSelection::default().choose(&ports).expect("all");
+    let links = LinkSelection::default().choose(&ports).expect("all ports must be selected");
     let text = show::print(&links, IpOutputFormat::default());
     assert!(text.ends_with("ff, spoof checking off, link-state auto, trust off\n"), "{text}");
 }

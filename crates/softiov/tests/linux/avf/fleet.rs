@@ -56,7 +56,10 @@ pub(crate) fn eight_guests_exchange_frames(world: &mut LinuxTestbed) -> Result<C
     }
     drop(asking);
     drop(ends);
-    guests.into_iter().try_for_each(|guest| guest.linux.shutdown(COMMAND)).context("turning them off")?;
+    guests
+        .into_iter()
+        .try_for_each(|guest| guest.linux.shutdown(COMMAND))
+        .context("cannot turn the guests off")?;
     Ok(CheckOutcome::Passed)
 }
 
@@ -75,9 +78,9 @@ pub(crate) fn last_of_64_vfs_is_like_the_first(world: &mut LinuxTestbed) -> Resu
 
     let last = &AvfInterface::set_up(&guest, LAST_AVF, 63)?;
     last.is_bound(world)?;
-    ensure!(world.vf(LAST_AVF)?.mac == LAST_MAC, "{LAST_AVF} has another address than was set");
+    ensure!(world.vf(LAST_AVF)?.mac == LAST_MAC, "{LAST_AVF} does not have the configured address");
     exchange(alice, last)?;
-    last.reach(bob).context("beyond the wire")?;
+    last.reach(bob).context("bob must be reachable beyond the wire")?;
     counts_as_the_host(world, last, last_before)?;
     no_complaints(&guest)?;
 
@@ -89,7 +92,9 @@ pub(crate) fn last_of_64_vfs_is_like_the_first(world: &mut LinuxTestbed) -> Resu
     last.guest.reach(&alice.vlan_address(PORT_VLAN))?;
     last.iperf(&alice.vlan_address(PORT_VLAN), 8)?;
     alice.iperf(&last.vlan_address(PORT_VLAN), 8)?;
-    last.guest.cannot_reach(&last.name, &alice.address()).context("untagged, from a port VLAN")?;
+    last.guest
+        .cannot_reach(&last.name, &alice.address())
+        .context("untagged frames must not leave a port VLAN")?;
     // From here on the other VF has the untagged network.
     last.check(&format!("ip addr del {}/24 dev IF", last.address()))?;
 

@@ -50,12 +50,15 @@ pub(crate) fn port_vlan_comes_and_goes(world: &mut LinuxTestbed) -> Result<Check
     }
     alice.iperf(&bob.vlan_address(PORT_VLAN), 8)?;
     bob.iperf(&address, 8)?;
-    alice.guest.cannot_reach(&alice.name, &bob.address()).context("untagged, from a port VLAN")?;
+    alice
+        .guest
+        .cannot_reach(&alice.name, &bob.address())
+        .context("untagged frames must not leave a port VLAN")?;
 
     after_reset(world, VfSettings { vlan: Some(0), ..VfSettings::default() })?;
     alice.wait_carrier(true)?;
     alice.check(&format!("ip addr del {address}/24 dev IF; ip neigh flush all"))?;
-    alice.reach(bob).context("off the port VLAN")?;
+    alice.reach(bob).context("the guest must be reachable after its port VLAN was removed")?;
     Ok(CheckOutcome::Passed)
 }
 
@@ -80,18 +83,27 @@ pub(crate) fn vlans_are_those_on_the_list(world: &mut LinuxTestbed) -> Result<Ch
     );
     world.change(ALICE_AVF, list("any"))?;
     for vlan in [PORT_VLAN, VLAN] {
-        alice.guest.reach(&bob.vlan_address(vlan)).context("allowed again")?;
+        alice
+            .guest
+            .reach(&bob.vlan_address(vlan))
+            .context("a VLAN that is on the list again must be reachable")?;
     }
     let only = world.change(ALICE_AVF, list(&VLAN.to_string()))?;
     ensure!(only.mailbox.resets == resets, "a list of VLANs resets the VF: {only:?}");
-    alice.guest.reach(&bob.vlan_address(VLAN)).context("still on the list")?;
+    alice.guest.reach(&bob.vlan_address(VLAN)).context("a VLAN that stays on the list must be reachable")?;
     alice.guest.cannot_reach(&format!("{}.{PORT_VLAN}", alice.name), &bob.vlan_address(PORT_VLAN))?;
     // The driver requests both VLANs in one message.
     after_reset(world, VfSettings { trust: Some(true), ..VfSettings::default() })?;
-    alice.guest.reach(&bob.vlan_address(VLAN)).context("after a reset")?;
+    alice
+        .guest
+        .reach(&bob.vlan_address(VLAN))
+        .context("a VLAN on the list must be reachable after a reset")?;
     alice.guest.cannot_reach(&format!("{}.{PORT_VLAN}", alice.name), &bob.vlan_address(PORT_VLAN))?;
     world.change(ALICE_AVF, list("any"))?;
-    alice.guest.reach(&bob.vlan_address(PORT_VLAN)).context("allowed again after a reset")?;
+    alice
+        .guest
+        .reach(&bob.vlan_address(PORT_VLAN))
+        .context("a VLAN that is on the list again must be reachable after a reset")?;
     Ok(CheckOutcome::Passed)
 }
 
@@ -127,7 +139,8 @@ pub(crate) fn address_is_the_administrators(world: &mut LinuxTestbed) -> Result<
 
     after_reset(world, VfSettings { trust: Some(true), ..VfSettings::default() })?;
     // The driver refuses while it is busy with the reset.
-    eventually(|| alice.check(&format!("ip link set IF address {own}"))).context("trusted")?;
+    eventually(|| alice.check(&format!("ip link set IF address {own}")))
+        .context("a trusted guest must be able to change its address")?;
     world.wait_vf(ALICE_AVF, &format!("have {own}"), |vf| vf.mac == own)?;
     reaches()?;
     Ok(CheckOutcome::Passed)
@@ -142,7 +155,7 @@ pub(crate) fn spoofing_is_checked(world: &mut LinuxTestbed) -> Result<CheckOutco
     for end in [alice, bob] {
         end.join_vlan(VLAN)?;
     }
-    alice.guest.reach(&bob.vlan_address(VLAN)).context("with its own address")?;
+    alice.guest.reach(&bob.vlan_address(VLAN)).context("frames with alice's own address must pass")?;
     // The PF refuses the address that the driver requests, but the guest's kernel sends with it all the same.
     alice.check(&format!("ip link set IF.{VLAN} down; ip link set IF.{VLAN} address {OTHER_MAC} up"))?;
     for check in [false, true] {
@@ -165,7 +178,7 @@ pub(crate) fn spoofing_is_checked(world: &mut LinuxTestbed) -> Result<CheckOutco
             Ok(())
         })?;
     }
-    alice.ping(bob, 56, 5).context("frames with its own address pass")?;
+    alice.ping(bob, 56, 5).context("frames with alice's own address must pass")?;
     Ok(CheckOutcome::Passed)
 }
 
@@ -185,16 +198,16 @@ pub(crate) fn flood_is_quarantined_until_released(world: &mut LinuxTestbed) -> R
         status.conduct.quarantine.as_deref() == Some("storm") && !status.link,
         "the host says {status:?}"
     );
-    alice.wait_carrier(false).context("quarantined")?;
+    alice.wait_carrier(false).context("the quarantined VF must lose its link")?;
     // A reset by the guest does not end the quarantine. The driver refuses while it is busy with the reset before.
     eventually(|| alice.check("ip link set IF down; ip link set IF up"))?;
     ensure!(world.vf(ALICE_AVF)?.conduct.quarantine.is_some(), "a reset by the guest has released it");
-    ensure!(world.vf(BOB_AVF)?.link, "its neighbour's link is down");
+    ensure!(world.vf(BOB_AVF)?.link, "the link of the neighbour {BOB_AVF} is down");
 
     world.change(ALICE_AVF, VfSettings { quarantine: Some(false), ..VfSettings::default() })?;
-    alice.wait_carrier(true).context("released")?;
-    alice.reach(bob).context("released")?;
-    alice.ping(bob, 1400, 5).context("released")?;
+    alice.wait_carrier(true).context("the released VF must work again")?;
+    alice.reach(bob).context("the released VF must work again")?;
+    alice.ping(bob, 1400, 5).context("the released VF must work again")?;
     Ok(CheckOutcome::Passed)
 }
 
@@ -213,7 +226,7 @@ pub(crate) fn promiscuity_takes_trust(world: &mut LinuxTestbed) -> Result<CheckO
             let before = asked()?;
             bob.check(&format!("ip link set IF promisc {}", if wants { "on" } else { "off" }))?;
             eventually(|| {
-                ensure!(asked()? > before, "the driver does not ask for promiscuity");
+                ensure!(asked()? > before, "the driver does not request promiscuity");
                 Ok(())
             })?;
             let before = heard()?;

@@ -57,7 +57,12 @@ fn send(from: &AvfInterface<'_>, to: &AvfInterface<'_>) -> Result<()> {
         from.address()
     );
     let came = eventually(|| to.check(&script))?;
-    ensure!(came == sent, "{} sends {sent} and {} has {came}", from.guest.name(), to.guest.name());
+    ensure!(
+        came == sent,
+        "{} sent the file {sent}, but {} received {came}",
+        from.guest.name(),
+        to.guest.name()
+    );
     from.guest.linux.wait(&server, COMMAND)?;
     to.check("rm /run/came").map(drop)
 }

@@ -17,7 +17,10 @@ pub(crate) fn members_reach_each_other(world: &mut LinuxTestbed) -> Result<Check
         end.join_vlan(VLAN)?;
         world.wait_vf(end.vf, "be a member", |vf| vf.vlans.contains(&VLAN.into()))?;
         let asked = world.vf(end.vf)?.mailbox.requests;
-        ensure!(asked.contains_key("add-vlan-v2") && !asked.contains_key("add-vlan"), "it asked {asked:?}");
+        ensure!(
+            asked.contains_key("add-vlan-v2") && !asked.contains_key("add-vlan"),
+            "the driver sent the requests {asked:?}"
+        );
     }
     for (strip, insert) in [("off", "off"), ("off", "on"), ("on", "off"), ("on", "on")] {
         alice.check(&format!("ethtool -K IF rxvlan {strip} txvlan {insert}"))?;
@@ -35,7 +38,7 @@ pub(crate) fn members_reach_each_other(world: &mut LinuxTestbed) -> Result<Check
     world.wait_vf(bob.vf, "be no member", |vf| vf.vlans == [0])?;
     let heard = heard(world, alice, bob)?;
     ensure!(heard < u64::from(FRAMES) / 4, "a former member received {heard} of {FRAMES} broadcasts");
-    alice.ping(bob, 56, 3).context("untagged frames pass")?;
+    alice.ping(bob, 56, 3).context("untagged frames must pass")?;
     Ok(CheckOutcome::Passed)
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn of_trixie_receives_and_sends(world: &mut LinuxTestbed) -> Result<C
     testpmd::prepare(&guest)?;
     let version =
         guest.check("dpdk-testpmd --no-pci --no-huge -m 64 -v 2>&1 < /dev/null | grep RTE || true")?;
-    ensure!(version.contains("24.11"), "it has {version:?}");
+    ensure!(version.contains("24.11"), "the guest has DPDK {version:?} instead of 24.11");
     exchange(world, &guest, testpmd::ONLY)?;
     guest.linux.shutdown(COMMAND)?;
     Ok(CheckOutcome::Passed)
@@ -71,12 +71,12 @@ fn exchange(world: &LinuxTestbed, guest: &ScenarioGuest, slot: PciSlot) -> Resul
     echo.say("start")?;
     flows(&alice)?;
     let counted = world.vf(VISITOR_AVF)?;
-    ensure!(counted.active && counted.rx.packets - before.rx.packets >= 400, "the host says {counted:?}");
+    ensure!(counted.active && counted.rx.packets - before.rx.packets >= 400, "too few frames: {counted:?}");
     let said = echo.say("stop").and_then(|()| echo.finish())?;
     // testpmd prints nothing about a queue without traffic.
     let received =
         |said: &str| [0, 1].map(|queue| testpmd::queue(said, queue).map_or(0, |[received, _]| received));
-    let [.., spread, gathered] = testpmd::stops(&said)[..] else { bail!("it was not stopped: {said}") };
+    let [.., spread, gathered] = testpmd::stops(&said)[..] else { bail!("testpmd was not stopped: {said}") };
     let [spread, gathered] = [spread, gathered].map(received);
     ensure!(spread.iter().all(|packets| *packets > 0), "the queues received {spread:?}: {said}");
     // ARP has no hash and stays in queue 0. The kernel probes its neighbours five seconds after the last ping, so how
