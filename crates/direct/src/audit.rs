@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(judge("RDBAL", 0x3000), Some((RevealedResource::DmaRing, ValueOwner::Guest)));
         assert_eq!(judge("RDBAH", 1), Some((RevealedResource::DmaRing, ValueOwner::Guest)));
         assert_eq!(judge("TDBAL", 0x7fff_0000), Some((RevealedResource::DmaRing, ValueOwner::Machine)));
-        assert_eq!(judge("TDBAL", 0), None, "no ring");
+        assert_eq!(judge("TDBAL", 0), None, "an address of zero is no ring");
         assert_eq!(judge("TDBAH", 2), Some((RevealedResource::DmaRing, ValueOwner::Machine)));
         assert_eq!(judge("RDLEN", 0x1000), None);
     }

@@ -188,14 +188,14 @@ fn guests_interrupt_interval_is_kept_within_policy_bounds() {
     assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 50, "the guest's choice");
     allow(&mut bench, 0, |policy| policy.interrupts = bound(0, 4_000, false));
     bench.advance_us(1);
-    assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 250, "the ceiling");
+    assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 250, "the policy's maximum interrupt rate");
     let eitr = r::vf::VTEITR + 4 * u32::from(RECEIVE_VECTOR);
     driver::Hal::write(&mut bench.card.vf(0), eitr, 8_000 << eitr::INTERVAL_SHIFT);
     bench.advance_us(1);
     assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 8_000, "within bounds it is the guest's");
     allow(&mut bench, 0, |policy| policy.interrupts = bound(500, 4_000, false));
     bench.advance_us(1);
-    assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 2_000, "the floor");
+    assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 2_000, "the policy's minimum interrupt rate");
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn refused_vlan_is_joined_after_the_policy_allows_it() {
     allow(&mut bench, |policy| policy.vlans = Some([11].into_iter().collect()));
     bench.on(0, |vf, hal| vf.restart(hal)).unwrap();
     allow(&mut bench, |policy| policy.vlans = None);
-    assert_eq!(vlans(&bench), [0, 11], "a reset ends it");
+    assert_eq!(vlans(&bench), [0, 11], "a reset discards the refused VLAN");
 }
 
 #[test]

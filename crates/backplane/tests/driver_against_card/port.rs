@@ -143,11 +143,11 @@ fn broadcasts_beyond_the_storm_limit_reach_no_vf() {
     for _ in 0..2 {
         bench.advance_us(100_000);
     }
-    assert_eq!(broadcasts(&mut bench), 15, "in a new window");
+    assert_eq!(broadcasts(&mut bench), 15, "a new window permits fifteen frames again");
     bench.card.settle();
     assert_eq!(bench.card.pf_driver().unwrap().storms(), 2);
     set(&mut bench, PortPolicy::default()).unwrap();
-    assert_eq!(broadcasts(&mut bench), 30, "lifted");
+    assert_eq!(broadcasts(&mut bench), 30, "without the limit all frames pass");
 }
 
 #[test]

@@ -78,7 +78,7 @@ const FAIR: u16 = FLOWS / 4;
 fn rss_uses_both_queues_and_keeps_each_flow_in_one() {
     let mut bench = DrivenCardFixture::new(2);
     open_second_queue(&mut bench);
-    assert_eq!(spread(&mut bench), ((0..FLOWS).collect(), 0), "off is the default");
+    assert_eq!(spread(&mut bench), ((0..FLOWS).collect(), 0), "RSS is off by default");
     scale(&mut bench, 0, true);
     open_second_queue(&mut bench);
     let (first, second) = spread(&mut bench);
@@ -88,7 +88,7 @@ fn rss_uses_both_queues_and_keeps_each_flow_in_one() {
     open_second_queue(&mut bench);
     assert_eq!(spread(&mut bench), (first, second), "the same flows in the same queues");
     scale(&mut bench, 0, false);
-    assert_eq!(spread(&mut bench).0.len(), FLOWS.into(), "off again");
+    assert_eq!(spread(&mut bench).0.len(), FLOWS.into(), "RSS was switched off again");
     assert_eq!(dropped(&mut bench), 0);
 }
 

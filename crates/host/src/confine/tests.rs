@@ -277,7 +277,7 @@ fn host_as_unprivileged_user_has_no_linux_capability() {
         assert_eq!(early.join().unwrap(), Ok(65_533));
         assert_eq!((geteuid().as_raw(), getgroups().unwrap().len()), (65_533, 1));
         let held = capabilities(None).unwrap();
-        assert!(held.permitted.contains(CapabilitySet::CHOWN), "the start takes it");
+        assert!(held.permitted.contains(CapabilitySet::CHOWN), "the start of a host needs CAP_CHOWN");
         assert!(!held.permitted.intersects(CapabilitySet::SYS_ADMIN | CapabilitySet::SETUID));
         assert!(held.inheritable.is_empty() && no_new_privs().unwrap());
         let none = ThreadSandbox {

@@ -295,7 +295,7 @@ fn truncated_guest_memory_poisons_only_its_dma_table() {
     ftruncate(&hostile, 0).unwrap();
     theirs.read(PAGE, &mut [0; 1500]).unwrap();
     assert!(theirs.poisoned() && !honest.poisoned());
-    assert!(theirs.poisoned(), "the result is kept");
+    assert!(theirs.poisoned(), "the table stays poisoned");
     drop(theirs.unmap_all());
     assert!(!theirs.poisoned());
 }

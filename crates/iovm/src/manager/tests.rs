@@ -108,7 +108,7 @@ fn only_the_owner_of_a_vf_can_write_its_configuration_space() {
     assert_eq!(manager.config_write(&mut card, vf(0), 4, &START).bus_master, Some(true));
     assert_eq!((card.bus_master(vf(0)), card.bus_master(vf(1))), (true, false));
     assert_eq!(manager.config_write(&mut card, vf(0), 4, &[0x02, 0]).bus_master, Some(false));
-    assert!(!card.bus_master(vf(0)), "the card follows");
+    assert!(!card.bus_master(vf(0)), "the card stops the VF's bus mastering");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_function_level_reset_keeps_the_payload_size() {
     let control = u16::from(EXPRESS) + express::DEVICE_CONTROL;
     card.config_write(Function::Pf, control, 2, 0x0020);
     card.function_level_reset(Function::Pf);
-    assert_eq!(card.config_read(Function::Pf, control, 2) & 0xe0, 0x20, "the payload size");
+    assert_eq!(card.config_read(Function::Pf, control, 2) & 0xe0, 0x20, "the payload size must stay");
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn ip_statistics_have_the_columns_and_fields_of_iproute2() {
     let ours = ip(serve.folder(), "-s -s link show pf0").out;
     for (nth, (theirs, ours)) in block(&theirs, 8).iter().zip(&block(&ours, 8)).enumerate() {
         if nth % 2 == 0 {
-            assert_eq!(ours, theirs, "a header");
+            assert_eq!(ours, theirs, "a header line of ip's statistics");
         } else {
             // The real ip ends TX errors with a number that a port does not have.
             let theirs = columns(theirs);

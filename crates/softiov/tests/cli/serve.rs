@@ -57,7 +57,7 @@ fn second_host_in_the_same_socket_folder_is_refused() {
     let second = softiov(serve.folder(), &["serve"]);
     assert_eq!(second.status, Some(1));
     assert!(second.err.contains("control.sock is in use by another process"), "{}", second.err);
-    assert_eq!(second.err.matches("in use").count(), 1, "said once: {}", second.err);
+    assert_eq!(second.err.matches("in use").count(), 1, "the error must name the use once: {}", second.err);
     assert!(!second.err.contains("ready"), "nothing was: {}", second.err);
     assert_eq!(serve.files(), before);
     assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0), "the first host keeps serving");
@@ -131,7 +131,7 @@ fn host_recovers_from_its_limit_of_open_descriptors() {
     assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(3), "the control socket refuses too");
     let before = used(&serve).1;
     std::thread::sleep(Duration::from_secs(1));
-    assert!(used(&serve).1 - before < 20, "and sleeps");
+    assert!(used(&serve).1 - before < 20, "the host must sleep while it refuses clients");
     drop((clients, callers));
     let deadline = Instant::now() + PATIENCE;
     while softiov(serve.folder(), &["vf", "list"]).status != Some(0) {

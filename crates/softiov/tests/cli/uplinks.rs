@@ -39,7 +39,7 @@ fn held_to(serve: &ServeProcess, name: &str) -> String {
     let is_it = |path: &std::path::PathBuf| {
         fs::read_to_string(path.join("comm")).is_ok_and(|comm| comm.trim() == name)
     };
-    let thread = threads.into_iter().find(is_it).expect("the thread runs");
+    let thread = threads.into_iter().find(is_it).expect("the host must have a thread of that name");
     let status = fs::read_to_string(thread.join("status")).unwrap();
     status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim().to_owned()
 }

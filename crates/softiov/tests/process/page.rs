@@ -151,7 +151,7 @@ impl DocumentationReader {
 
     fn type_in(&mut self, line: &str) {
         let typed = self.typed.as_mut().expect("the shell's input is open until the end");
-        writeln!(typed, "{line}").expect("the shell reads");
+        writeln!(typed, "{line}").expect("the reader's shell must read commands");
     }
 }
 

@@ -101,7 +101,7 @@ fn dma_unmap_removes_whole_windows_and_echoes_the_request() {
     }
     let entry = dma_unmap(0, 0x10000, 0x10000);
     assert_eq!(script.ask(UNMAP, &entry), entry);
-    assert_eq!(script.refused(UNMAP, &entry), ENOENT, "once");
+    assert_eq!(script.refused(UNMAP, &entry), ENOENT, "a window can be unmapped once only");
     assert_eq!(script.device.maps, []);
 }
 
@@ -130,7 +130,7 @@ fn dma_unmap_with_the_all_flag_takes_no_address_range() {
     script.ask(MAP, &dma_map(RW, 0, 0x1000, 0x1000));
     assert_eq!(script.refused(UNMAP, &dma_unmap(ALL, 0, 0x1000)), EINVAL);
     assert_eq!(script.refused(UNMAP, &dma_unmap(1 << 2, 0, 0)), EINVAL);
-    assert_eq!(script.refused(UNMAP, &dma_unmap(1 << 0, 0, 0x1000)), EINVAL, "no dirty bitmaps");
+    assert_eq!(script.refused(UNMAP, &dma_unmap(1 << 0, 0, 0x1000)), EINVAL, "dirty bitmaps are unsupported");
     assert_eq!(script.ask(UNMAP, &dma_unmap(ALL, 0, 0)), dma_unmap(ALL, 0, 0));
     assert_eq!(script.session.dma_maps(), 0);
     assert_eq!(Rc::strong_count(&memory[0]), 1, "closed");
