@@ -18,7 +18,7 @@ pub struct VfEventCounters {
     pub malformed: u64,
     /// Queues of the VF stopped because of malformed packets.
     pub stopped: u64,
-    /// Interrupts sent to the VF.
+    /// Number of interrupts sent to the VF.
     pub interrupts: u64,
 }
 

@@ -33,7 +33,7 @@ impl TxFormat for TxDescriptorFormat {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BurstDescriptors {
     raw: [[u8; SIZE]; BURST],
-    /// Bus address of the first descriptor.
+    /// Bus address of the burst's first descriptor.
     at: u64,
 }
 

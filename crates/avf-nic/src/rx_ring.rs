@@ -55,7 +55,7 @@ impl ReceiveQueue {
         }
     }
 
-    /// Returns `true` if a PF driver can have set up the queue like this.
+    /// Returns `true` if a PF driver could have set up the receive queue with these values.
     pub(crate) fn is_sound(&self) -> bool {
         let fits = |context: RxQueueContext| {
             RING.contains(&context.length.into())

@@ -52,7 +52,7 @@ pub(crate) struct TransmitQueue {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PacketDescriptors {
     packet: DescriptorOffloads,
-    /// Number of the packet's buffers.
+    /// Number of buffers of the packet.
     count: usize,
     /// True if the packet is malformed.
     broken: bool,
@@ -81,7 +81,7 @@ impl TransmitQueue {
         (self.tail, self.rung) = (tail, true);
     }
 
-    /// Returns true if a PF driver can have set up the queue like this.
+    /// Returns true if a PF driver could have set up the transmit queue with these values.
     pub(crate) fn is_sound(&self) -> bool {
         let fits = |context: TxQueueContext| {
             RING.contains(&context.length.into()) && self.head < context.length.into()

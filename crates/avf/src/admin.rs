@@ -66,7 +66,7 @@ pub mod returned {
 pub struct AdminQueueDescriptor {
     /// Flags of the descriptor, see [`flag`].
     pub flags: u16,
-    /// Operation of the descriptor, see [`opcode`].
+    /// Operation that the descriptor requests, see [`opcode`].
     pub opcode: u16,
     /// Length of the message's body in bytes; of the buffer in a posted descriptor.
     pub length: u16,

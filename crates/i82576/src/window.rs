@@ -60,7 +60,7 @@ pub struct ResolvedVfRegister {
 /// mailbox).
 pub const MAPPED: core::ops::Range<u32> = 0x1000..0x4000;
 
-/// Mask of a VF's three vectors.
+/// Mask of the bits of a VF's three interrupt vectors.
 pub const VECTOR_BITS: u32 = 0b111;
 
 const fn row(

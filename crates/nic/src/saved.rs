@@ -164,7 +164,7 @@ impl From<BaseState> for NicState {
 }
 
 impl NicState {
-    /// Saves a card and its plane.
+    /// Saves the states of a card and of its plane.
     pub(crate) fn of(card: &DeviceState, plane: &PoolPlane) -> Self {
         Self { basis: BaseState::of(card, plane), waiting: card.queues.buffer.save() }
     }

@@ -77,7 +77,7 @@ impl PlainFrameKind {
 /// Checksums to insert into a plain frame: that of the transport, and the IPv4 header's too if `network`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InsertedChecksums {
-    /// True for UDP, false for TCP.
+    /// True for the checksum of UDP, false for TCP's.
     pub udp: bool,
     /// True to insert the checksum of the IPv4 header.
     pub network: bool,

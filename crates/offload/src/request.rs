@@ -33,7 +33,7 @@ impl OffloadRequest {
         self.mac_length + self.ip_length
     }
 
-    /// Returns the offset of the payload.
+    /// Returns the offset of the packet's payload.
     #[must_use]
     #[inline]
     pub fn payload_start(&self) -> usize {

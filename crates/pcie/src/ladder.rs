@@ -29,7 +29,7 @@ pub type SingleBusOwner = bool;
 pub enum DeviceResetMethod {
     /// Function-level reset (FLR).
     Function = 1,
-    /// Transition to D3hot and back.
+    /// Transition to power state D3hot and back.
     Power = 2,
     /// Reset of the bus below the bridge.
     Bus = 3,

@@ -15,7 +15,7 @@ use units::{MacAddress, Time};
 /// Forwarding plane of `N` ports.
 #[derive(Debug, Clone)]
 pub struct Plane<const N: usize> {
-    /// Tables by which the switch decides.
+    /// Tables by which the switch decides on frames.
     pub(crate) tables: SwitchTables<N>,
     pub(crate) flows: FlowCache<N>,
     /// Transmit rates and debts of the ports.

@@ -37,7 +37,7 @@ impl RateAccount {
         }
     }
 
-    /// Adds a price to the account.
+    /// Adds the price of frames to the account.
     fn pay(&mut self, price: u64) {
         let sum = self.fraction + price;
         self.due = self.due.saturating_add(sum >> FRACTION_BITS);
@@ -136,7 +136,7 @@ impl<const N: usize> Pacing<N> {
         self.port(port).debt
     }
 
-    /// Restores a port's rate and debt.
+    /// Restores a port's transmit rate and debt from a saved state.
     pub fn set_debt(&mut self, port: PortIndex, factor: Option<u32>, debt: RateDebt) {
         *self.port_mut(port) = PacedPort { factor, debt };
     }

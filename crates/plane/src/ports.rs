@@ -23,7 +23,7 @@ impl PortIndex {
         Self(bits as u8 & 63)
     }
 
-    /// Returns the port's number.
+    /// Returns the port's number, 0 to 63.
     #[must_use]
     #[inline]
     pub const fn get(self) -> u8 {
@@ -80,7 +80,7 @@ impl PortSet {
         self.0 == 0
     }
 
-    /// Returns the number of ports.
+    /// Returns the number of ports in the set.
     #[must_use]
     #[inline]
     pub const fn count(self) -> u32 {

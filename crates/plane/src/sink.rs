@@ -33,7 +33,7 @@ pub enum DeliveryError {
     Fault,
 }
 
-/// Receiving side of a device's ports.
+/// Receiving side of a device's ports, to which the plane delivers frames.
 pub trait FrameSink {
     /// Results of parsing a frame, shared by all ports of the device that get the frame.
     type Findings: Default;

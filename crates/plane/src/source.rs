@@ -22,7 +22,7 @@ pub struct TransmitQueueId {
     pub queue: u8,
 }
 
-/// Sending side of a device's ports.
+/// Sending side of a device's ports, from which the plane takes frames.
 pub trait FrameSource: FrameSink + Sized {
     /// Returns `true` if a queue may send now, apart from its rate: it is enabled, and its function may use the bus.
     fn may_send(&self, sender: TransmitQueueId) -> bool;
@@ -93,7 +93,7 @@ pub trait FrameForwarder {
     /// Returns the ether type of VLAN tags, and that of outer tags if they are in use.
     fn tag_types(&self) -> (u16, Option<u16>);
 
-    /// Returns the port's counters.
+    /// Returns the traffic counters of the port.
     fn counters(&mut self) -> &mut PortCounters;
 
     /// Adds the frames that the port sent since the last call to its counters, and returns them.

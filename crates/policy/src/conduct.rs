@@ -63,11 +63,11 @@ pub enum OffenceAction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "Thresholds")]
 pub struct OffenceThresholds {
-    /// Events per second for [`OffenceAction::Warn`].
+    /// Events per second from which on the host logs a warning.
     pub warn: u32,
-    /// Events per second for [`OffenceAction::Throttle`].
+    /// Events per second from which on the host throttles the VF.
     pub throttle: u32,
-    /// Events per second for [`OffenceAction::Quarantine`].
+    /// Events per second from which on the host quarantines the VF.
     pub quarantine: u32,
 }
 

@@ -37,7 +37,7 @@ pub struct VfPolicy {
     pub trust: bool,
     /// True if the VF may send and receive.
     pub enabled: bool,
-    /// Link state that the VF sees.
+    /// Link state that the VF's driver sees.
     pub state: VfLinkPolicy,
     /// True if the VF may request every multicast frame.
     pub allmulti: bool,
@@ -47,7 +47,7 @@ pub struct VfPolicy {
     /// True for RSS, which spreads received frames over the VF's queues by flow. A driver that uses only the first
     /// queue loses the frames of the others.
     pub rss: bool,
-    /// Bounds of the VF's interrupts.
+    /// Lowest and highest rate of the VF's interrupts.
     pub interrupts: InterruptBounds,
     /// Highest rate of the VF's sent frames in Mb/s, frame check sequences included; 0 is no limit.
     pub max_tx_rate: u32,

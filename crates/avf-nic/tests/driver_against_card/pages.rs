@@ -49,7 +49,7 @@ impl GuestPages for TestPages {
 }
 
 impl CardFixture {
-    /// Maps the doorbells of a VF.
+    /// Maps the doorbell pages of a VF as memory.
     pub(crate) fn map(&mut self, vf: u8) {
         let pages = TestPages(RefCell::new(vec![0x5555_5555; BAR0_SIZE / 4]));
         let doorbells = Doorbells::renew(&self.card, vf, &pages);

@@ -285,7 +285,7 @@ fn rx_byte_counter_excludes_a_kept_frame_check_sequence() {
     assert_eq!(octets, [100; 2]);
 }
 
-/// Returns a frame on VLAN 7.
+/// Returns a frame with a tag of VLAN 7.
 fn tagged() -> Vec<u8> {
     let mut frame = udp4(&[1; 30]);
     frame.splice(12..12, [0x81, 0, 0x60, 7]);

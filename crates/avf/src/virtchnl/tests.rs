@@ -237,7 +237,9 @@ fn number() -> impl Strategy<Value = u32> {
 
 proptest! {
     #[test]
-    fn virtchnl_request_is_parsed_or_refused(number in number(), body in prop::collection::vec(any::<u8>(), 0..600)) {
+    fn arbitrary_virtchnl_request_is_parsed_or_refused(
+        number in number(), body in prop::collection::vec(any::<u8>(), 0..600)
+    ) {
         if let Ok(request) = VirtchnlRequest::decode(number, &body) {
             assert_eq!(request.op().number(), number);
             let again = request.encode();

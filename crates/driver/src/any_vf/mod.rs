@@ -24,9 +24,9 @@ const MAX_QUEUE_PAIRS: u16 = 4;
 /// Device family of a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceFamily {
-    /// Intel 82576.
+    /// Family of the Intel 82576.
     I82576,
-    /// Intel Adaptive Virtual Function.
+    /// Family of Intel's Adaptive Virtual Function.
     Avf,
 }
 
@@ -75,7 +75,7 @@ pub struct AnyVfConfig {
     /// Configuration of an 82576's VF. Its seed generates the address of a VF of either family if the PF assigns
     /// none.
     pub i82576: vf::VfDriverConfig,
-    /// Configuration of an Adaptive Virtual Function.
+    /// Configuration of an Adaptive Virtual Function's driver.
     pub avf: AvfDriverConfig,
 }
 
@@ -151,9 +151,9 @@ pub struct QueuePairCounters {
 /// A VF of either family and its driver's state.
 #[derive(Debug)]
 pub enum AnyVf {
-    /// VF of an 82576.
+    /// VF of an 82576 and its driver's state.
     I82576(Box<crate::Vf>),
-    /// Adaptive Virtual Function.
+    /// Adaptive Virtual Function and its driver's state.
     Avf(Box<adaptive::AvfDriver>),
 }
 

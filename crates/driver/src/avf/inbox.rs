@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_inbox_state_is_refused() {
+    fn invalid_saved_message_inbox_state_is_refused() {
         assert!(resumed(|_| ()));
         // The limit: the two pending ones, and all that were taken.
         assert!(

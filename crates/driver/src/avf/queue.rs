@@ -11,7 +11,7 @@ const MOST_TAKEN: u64 = 1 << 58;
 
 /// Memory of an admin queue's ring. The ring belongs to the driver: an access outside is the driver's bug.
 pub trait AdminRingMemory {
-    /// Copies bytes out of the ring.
+    /// Copies bytes out of the admin queue's ring.
     fn read(&self, at: usize, into: &mut [u8]);
 
     /// Copies bytes into the admin queue's ring.
@@ -37,7 +37,7 @@ impl AdminRingMemory for [u8] {
 pub struct MessageFromVf {
     /// Number of the VF that sent the message.
     pub vf: u16,
-    /// Operation of the message (virtchnl).
+    /// Virtchnl operation of the message.
     pub operation: u32,
     /// Length of the message's body in bytes.
     pub length: u16,
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_queue_state_is_refused() {
+    fn invalid_saved_admin_queue_state_is_refused() {
         assert!(resumed(|_| ()));
         assert!(resumed(|state| state.next = 3) && !resumed(|state| state.next = 4));
         assert!(resumed(|state| state.taken = MOST_TAKEN) && !resumed(|state| state.taken = MOST_TAKEN + 1));

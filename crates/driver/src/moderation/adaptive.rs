@@ -39,7 +39,7 @@ pub fn interrupt_frequency(packets_per_second: u64, adaptive: &AdaptiveModeratio
 /// guest's driver and the PF, which enforces the rule, use the same period.
 pub const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
 
-/// Measures packets per second over periods.
+/// Meter of the packet rate: counts packets per second over periods.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename = "RateMeter")]
 pub struct PacketRateMeter {

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_at_one_time_keep_the_interval() {
+    fn interrupts_without_elapsed_time_keep_the_interval() {
         let mut dynamic = DynamicModeration::default();
         for _ in 0..1_000 {
             dynamic.interrupted(Time::ZERO, ReceivedTotals { buffers: 1, bytes: 1 });

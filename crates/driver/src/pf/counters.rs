@@ -84,13 +84,13 @@ pub enum MailboxRefusal {
          functions, or with trust"
     )]
     AddressInUse,
-    /// Every receive-address entry is in use.
+    /// Every entry of the receive-address table is in use.
     #[error("all MAC address filters of the card are in use; remove addresses from other VFs")]
     NoFilter,
     /// The administrator has put the VF on one VLAN.
     #[error("the administrator set the VF's port VLAN, so the guest cannot join another VLAN")]
     VlanFixed,
-    /// Every VLVF entry is in use.
+    /// Every entry of the VLAN filter table (VLVF) is in use.
     #[error("all VLAN filters of the card are in use; remove VLANs from other VFs")]
     NoVlanFilter,
     /// The requested VLAN is not in the administrator's list.

@@ -259,7 +259,7 @@ impl MulticastTable {
 }
 
 impl Pf {
-    /// Sets the VF's main address.
+    /// Sets or removes the main MAC address of a VF, also in the receive-address table.
     pub(super) fn use_mac<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, mac: Option<MacAddress>) {
         self.state_mut(vf).mac = mac;
         self.filters.set_main(hal, vf, mac);

@@ -296,7 +296,7 @@ fn reset_of_a_disabled_vf_sets_no_pool_options() {
 }
 
 #[test]
-fn pf_visit_of_a_removed_card_does_nothing() {
+fn pf_visit_of_a_removed_card_has_no_effect() {
     let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 8).unwrap();

@@ -18,7 +18,7 @@ use i82576::bits::status;
 use i82576::mailbox::{CTS, NACK};
 use i82576::register::vf;
 
-/// Link speed of the port.
+/// Link speed of the port that the VF belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortSpeed {
     /// 10 Mb/s.

@@ -40,7 +40,7 @@ pub enum MailboxError {
     /// The PF refused the message.
     #[error("the PF refused mailbox message {0:#x}")]
     Refused(u32),
-    /// The reply belongs to another message.
+    /// The PF's reply belongs to another message.
     #[error("unexpected PF reply {reply:#010x} to mailbox message {sent:#x}")]
     Unexpected {
         /// First dword of the message that was sent.

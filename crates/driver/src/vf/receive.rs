@@ -64,9 +64,9 @@ pub enum ChecksumStatus {
     /// The card did not check the checksum.
     #[default]
     Unknown,
-    /// The card found the checksum right.
+    /// The card found the checksum to be right.
     Good,
-    /// The card found the checksum wrong.
+    /// The card found the checksum to be wrong.
     Bad,
 }
 

@@ -35,7 +35,7 @@ pub struct LegacyTxDescriptor {
     pub report_status: bool,
     /// Checksum that the card inserts into the packet, if any.
     pub checksum: Option<LegacyChecksumInsertion>,
-    /// VLAN tag to insert, if any.
+    /// VLAN tag that the card inserts into the packet, if any.
     pub vlan_tag: Option<u16>,
 }
 
@@ -98,7 +98,7 @@ pub struct LegacyRxWriteBack {
     pub checksum: u16,
     /// Status (bits 7:0) and errors (bits 31:24). DD included.
     pub status: u32,
-    /// Stripped VLAN tag, if [`VP`](super::rx::status::VP).
+    /// VLAN tag that the card stripped, if [`VP`](super::rx::status::VP) is set.
     pub vlan_tag: u16,
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "Posted")]
 pub struct PostedRxDescriptor {
-    /// Address of the packet buffer.
+    /// Address of the packet buffer, for data.
     pub packet: u64,
     /// Address of the header buffer, if headers are split off; bit 0 must be clear.
     pub header: u64,
@@ -126,7 +126,7 @@ pub struct AdvancedRxWriteBack {
     pub status: u32,
     /// Bytes of the packet in the packet buffer.
     pub length: u16,
-    /// Stripped VLAN tag, if [`status::VP`].
+    /// VLAN tag that the card stripped, if [`status::VP`] is set.
     pub vlan_tag: u16,
 }
 

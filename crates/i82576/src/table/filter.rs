@@ -1,4 +1,5 @@
-//! Receive and transmit control, filters and offloads. Flexible filters are not modelled.
+//! Rows of the registers of receive and transmit control, filters and offloads. Flexible filters are not
+//! modelled.
 
 use super::RegisterAccess::Rw;
 use super::{ALL, DecodedFormSet, PfRegister};

@@ -1,5 +1,5 @@
-//! Statistics of the port, cleared by reads. A read of a pair's high half clears both; a read of its low half
-//! clears none.
+//! Rows of the port's statistics registers, which reads clear. A read of a pair's high half clears both; a
+//! read of its low half clears none.
 
 use super::CardPart::Statistics;
 use super::PfRegister;

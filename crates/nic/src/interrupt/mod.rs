@@ -27,7 +27,7 @@ pub enum CauseDirection {
     Tx,
 }
 
-/// Interrupt vectors with a pending message.
+/// State of the card's interrupts: vectors with a pending message, and the PF's single interrupt.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Interrupts {
     /// Vectors whose EICR bits were set, or unmasked, since their last message.

@@ -6,7 +6,7 @@ use plane::{PortIndex, TransmitQueueId};
 
 /// The card's plane: one port for each pool.
 pub(crate) type PoolPlane = plane::Plane<MAX_VFS>;
-/// Tables of the card's switch.
+/// Switch tables of the card, with one port for each pool.
 pub(crate) type PoolTables = plane::switch::SwitchTables<MAX_VFS>;
 
 /// Returns the plane's port of a pool.

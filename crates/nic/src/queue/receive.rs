@@ -86,12 +86,12 @@ pub struct ReceiveQueue {
 }
 
 impl ReceiveQueue {
-    /// Returns the queue's number.
+    /// Returns the number of the receive queue.
     pub(crate) fn queue(&self) -> QueueIndex {
         self.queue
     }
 
-    /// Creates a queue without descriptors.
+    /// Creates a receive queue without descriptors.
     #[must_use]
     pub fn new(queue: QueueIndex) -> Self {
         Self { queue, posted: PostedDescriptors::at(0), halted: false, ring: None }

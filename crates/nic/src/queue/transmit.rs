@@ -85,12 +85,12 @@ pub struct TransmitQueue {
 }
 
 impl TransmitQueue {
-    /// Returns the queue's number.
+    /// Returns the number of the transmit queue.
     pub(crate) fn queue(&self) -> QueueIndex {
         self.queue
     }
 
-    /// Creates a queue without descriptors.
+    /// Creates a transmit queue without descriptors.
     #[must_use]
     pub fn new(queue: QueueIndex) -> Self {
         Self {
@@ -137,7 +137,7 @@ impl TransmitQueue {
         !self.held.is_empty() && self.ring.is_some()
     }
 
-    /// Resets the queue, contexts included.
+    /// Resets the transmit queue, its offload contexts included.
     pub fn reset(&mut self, file: &RegisterFile) {
         self.contexts = [AdvancedContextDescriptor::default(); 2];
         self.restart(file);

@@ -11,7 +11,7 @@ use plane::bytes::be16;
 /// Offset of the first ether type in a frame, in bytes.
 const FIRST: usize = 12;
 
-/// The eight ether type filters, decoded.
+/// Decoded registers of the eight ether type filters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct EtherTypeFilters {
     registers: [u32; 8],

@@ -35,7 +35,7 @@ pub(crate) struct ReceiveFilters {
     any: bool,
     types: EtherTypeFilters,
     tuples: FiveTupleFilters,
-    /// Queue of TCP segments with SYN.
+    /// Receive queue of TCP segments with the SYN flag.
     syn: Option<QueueIndex>,
     /// True if the SYN filter comes before the five-tuple filters (RFCTL.SYNQFP).
     syn_first: bool,
@@ -70,7 +70,7 @@ pub(crate) struct FilterVerdict {
 }
 
 impl ReceiveFilters {
-    /// Decodes the filter registers.
+    /// Decodes the registers of the receive filters.
     pub(crate) fn load(file: &RegisterFile) -> Self {
         let (types, tuples) = (EtherTypeFilters::load(file), FiveTupleFilters::load(file));
         let (syn, priority) = (file.get(r::SYNQF), file.get(r::IMIRVP));

@@ -21,7 +21,7 @@ struct TagOrigins {
     outer: bool,
     /// The frame's bytes have the inner or only tag.
     bytes: bool,
-    /// The descriptor asks for a tag.
+    /// The packet's transmit descriptor asks for a tag.
     descriptor: bool,
     /// VMVIR adds a tag, which replaces other inner tags.
     port: bool,

@@ -11,7 +11,7 @@ use pcie::Function::Vf;
 
 /// Offset of VTEITR of VF 0's receive vector.
 const RX: u32 = vf::VTEITR + 4;
-/// Interval of 1 ms (EITR).
+/// EITR value for a throttling interval of 1 ms.
 const INTERVAL: u32 = 1000 << eitr::INTERVAL_SHIFT;
 
 /// Returns a card whose VF 0 has a throttled receive vector that has just fired; the ether type of `plain` frames is urgent.

@@ -105,7 +105,7 @@ pub struct SwitchTables<const N: usize> {
     pub check_vlan: PortSet,
     /// True if several ports share the switch, and the checks of senders apply.
     pub shared: bool,
-    /// Ether type of VLAN tags.
+    /// Ether type of (inner) VLAN tags.
     pub inner: u16,
     /// Ether type of outer tags, if they are in use. The tables then apply to inner tags.
     pub outer: Option<u16>,

@@ -226,7 +226,7 @@ fn frame_that_padding_makes_too_long_is_dropped() {
 }
 
 #[test]
-fn length_limit_of_one_port_spares_bursts_to_other_ports() {
+fn length_limit_of_one_port_does_not_stop_bursts_to_others() {
     let acts = [
         ToyAction::Police(64),
         ToyAction::Post(1, 0, false),

@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 #[serde(into = "SavedAvfPolicy<bool>", from = "SavedAvfPolicy<bool>")]
 pub(super) struct AvfPolicy {
     pub(super) policy: VfPolicy,
-    /// Queue pairs of a VF that requests no number.
+    /// Number of queue pairs that the VF gets if it requests no number.
     pub(super) pairs: u16,
-    /// Maximum queue pairs that the VF may request.
+    /// Maximum number of queue pairs that the VF may request.
     pub(super) most_pairs: u16,
 }
 

@@ -133,7 +133,7 @@ pub(super) fn describe_rx(
     }
 }
 
-/// The card checks the packet length.
+/// Makes an AVF's transmit ring a queue of the family. The card checks the packet length.
 impl FamilyTxQueue for TxRing<TxDataDescriptor> {
     type Piece = TxDataDescriptor;
     const RESERVE: usize = 0;

@@ -215,7 +215,7 @@ fn only_a_link_policy_change_notifies_the_guest() {
 }
 
 #[test]
-fn all_multicast_ends_with_the_vfs_next_request() {
+fn all_multicast_mode_follows_the_vfs_last_request() {
     let (mut hal, mut pf) = pf();
     for on in [true, false] {
         let bit = if on { promisc::MULTICAST } else { 0 };

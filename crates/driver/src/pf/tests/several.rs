@@ -100,7 +100,7 @@ fn two_vfs_port_vlans_are_exchanged_with_no_free_filter() {
 }
 
 #[test]
-fn requested_vlans_return_after_a_port_vlan() {
+fn requested_vlans_are_joined_again_when_a_port_vlan_ends() {
     let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 2).unwrap();

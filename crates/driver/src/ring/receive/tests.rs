@@ -17,7 +17,7 @@ const BATCH: u16 = 16;
 /// Offset of the ring's tail register.
 const TAIL: u32 = 0x818;
 
-/// Receive descriptors of either family.
+/// Layout of receive descriptors, of either family.
 #[derive(Debug, Clone, Copy)]
 enum AnyRxLayout {
     I82576,

@@ -86,15 +86,15 @@ pub(crate) struct TxRing<P> {
     next: u32,
     /// Oldest ring slot that is not reclaimed.
     clean: u32,
-    /// Last value of the tail register.
+    /// Value of the tail register that was written last.
     published: u32,
     /// Descriptors from the tail up to `next`, which are not written to the ring yet.
     staged: Vec<[u8; SIZE]>,
     /// Ring slots whose write-back was requested, in order.
     reports: VecDeque<u32>,
-    /// Frames queued since the last one that requested a write-back.
+    /// Number of frames queued since the last one that requested a write-back.
     unreported: u32,
-    /// Frames queued since the last doorbell.
+    /// Number of frames queued since the last doorbell.
     waiting: u32,
     running: bool,
     counters: TxCounters,

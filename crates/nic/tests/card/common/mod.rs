@@ -165,7 +165,7 @@ impl CardFixture {
         panic!("the card reports more work after every poll");
     }
 
-    /// Moves the clock without polling.
+    /// Moves the test's clock forward without polling the card.
     pub(crate) fn wait_us(&mut self, us: u64) {
         self.now = self.now + Duration::from_micros(us);
     }

@@ -7,7 +7,7 @@ use offload::uncut;
 use pcie::{Bus, DmaFault, Function, Iova};
 use std::collections::VecDeque;
 
-/// Start of each function's memory.
+/// Bus address at which each function's memory starts.
 pub(crate) const BASE: Iova = 0x1_0000;
 /// Size of each function's memory, bytes.
 pub(crate) const SIZE: usize = 2 << 20;

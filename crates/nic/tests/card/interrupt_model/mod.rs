@@ -64,7 +64,7 @@ struct CardAndModel {
     tables: ModelTables,
     now: u64,
     link: bool,
-    /// VFs with running rings.
+    /// VFs whose rings are running.
     running: [bool; 8],
 }
 

@@ -175,7 +175,7 @@ impl InterruptModel {
         }
     }
 
-    /// Raises causes of ICR.
+    /// Raises interrupt causes of ICR in the model.
     pub(super) fn other_events(&mut self, causes: u32) {
         self.change_others(|model| model.icr |= causes);
     }
@@ -195,7 +195,7 @@ impl InterruptModel {
         }
     }
 
-    /// Returns ICR with INTA.
+    /// Returns the model's value of ICR, INTA included.
     pub(super) fn others(&self) -> u32 {
         self.icr | if self.icr & self.ims != 0 { icr::INTA } else { 0 }
     }

@@ -25,7 +25,7 @@ enum MailboxStep {
     VfReset,
     /// The PF resets the port.
     PfReset,
-    /// The PF writes PFRSTD.
+    /// The PF writes PFRSTD: its reset is done.
     PfDone,
 }
 

@@ -54,7 +54,7 @@ fn act() -> impl Strategy<Value = WaitingAction> {
 /// The card, and a record of all frames that were sent and received.
 struct WaitingScenario {
     bench: CardFixture,
-    /// Number of the next frame.
+    /// Number that marks the next sent frame.
     next: usize,
     /// Receiver of each frame on the wire.
     on_wire: Vec<u8>,

@@ -138,7 +138,7 @@ fn quarantine_of_a_vf_outlasts_its_resets() {
 }
 
 #[test]
-fn release_resets_the_quarantined_vf() {
+fn releasing_a_quarantined_vf_resets_it() {
     let mut world = FourVfPort::active();
     world.quarantine();
     world.introduce(0, OFFERED);

@@ -285,11 +285,11 @@ fn mac(n: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, n]
 }
 
-/// Number of VF 0's VSI.
+/// Number of VF 0's VSI (virtual station interface).
 const VSI: u16 = 1;
 
 #[test]
-fn statistics_body_round_trips() {
+fn vf_statistics_request_returns_the_cards_counters() {
     let body = encode(&VfTrafficStatistics { rx_bytes: 1_000, ..VfTrafficStatistics::default() });
     let mut world = FourVfPort::active();
     let queues = ::avf::virtchnl::QueueSet { vsi: VSI, rx: 0, tx: 0 };
