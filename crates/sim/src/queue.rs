@@ -183,7 +183,7 @@ impl<E> EventQueue<E> {
         let slot = &mut self.slots[entry.slot as usize];
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(entry.slot);
-        slot.event.take().expect("a queue entry's slot must hold its event")
+        slot.event.take().expect("the slot of a heap entry holds its event")
     }
 
     /// Moves a heap entry towards the root until its parent is not later. Returns the entry's new index.

@@ -152,7 +152,7 @@ mod tests {
         let mut trace = EventTrace::recording(1);
         trace.note(VirtualInstant::from_picos(5), WIRE, FRAME, &[60]);
         trace.note(VirtualInstant::from_picos(6), WIRE, FRAME, &[61]);
-        let [record] = trace.records() else { panic!("one record") };
+        let [record] = trace.records() else { panic!("expected one record") };
         assert_eq!((record.source, record.event, record.values.as_slice()), ("wire", "frame", &[60][..]));
         assert_eq!(trace.events(), 2);
     }
