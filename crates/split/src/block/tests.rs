@@ -112,7 +112,7 @@ impl SplitBlockFixture {
     }
 
     fn command(&mut self) -> BlockCommand {
-        let BlockRequestOutcome::Command(command) = self.take() else { panic!("no command") };
+        let BlockRequestOutcome::Command(command) = self.take() else { panic!("expected a disk command") };
         command
     }
 
@@ -157,7 +157,7 @@ fn block_messages_are_decoded_as_they_were_encoded() {
 fn pages_of_a_block_request_stay_mapped_until_the_disk_is_done() {
     let mut bench = SplitBlockFixture::new();
     let id = bench.submit(100, 20).unwrap();
-    assert_eq!(bench.shared.to_back, 1, "the back end gets an event");
+    assert_eq!(bench.shared.to_back, 1, "the submitted request sends the back end an event");
     let command = bench.command();
     assert_eq!((command.sector, command.sectors, command.write), (100, 20, false));
     assert_eq!((bench.shared.mapped, bench.shared.to_front), (3, 0));
@@ -199,7 +199,7 @@ fn block_request_of_invalid_length_or_to_full_ring_is_rejected() {
     assert_eq!(bench.submit(0, 0), Err(BlockSubmitError::Length));
     assert_eq!(bench.submit(0, 89), Err(BlockSubmitError::Length));
     let made = (0..).take_while(|_| bench.submit(0, 88).is_ok()).count();
-    assert_eq!(made, SLOTS as usize / 12, "a full ring");
+    assert_eq!(made, SLOTS as usize / 12, "a full ring has a slot for every request and its segments");
     assert_eq!(bench.submit(0, 88), Err(BlockSubmitError::Full));
 }
 
@@ -227,9 +227,9 @@ fn invalid_block_request_is_answered_with_an_error() {
         assert_eq!(bench.shared.mapped, 0);
     }
     bench.write(&[BlockRequestHeader { operation: READ, segments: 0, id: 1, sector: 0 }.emit()]);
-    assert_eq!(bench.take(), BlockRequestOutcome::Refused, "without a sector");
+    assert_eq!(bench.take(), BlockRequestOutcome::Refused, "a request without a segment is refused");
     bench.write(&request(WRITE, 0, read_only, whole));
-    assert!(bench.command().write, "and the next one is served");
+    assert!(bench.command().write, "the request after a refused one is served");
     assert!(!bench.back.is_broken());
     bench.assert_kept();
 }
@@ -265,7 +265,7 @@ fn invalid_request_index_disables_the_block_ring() {
         let mut bench = SplitBlockFixture::new();
         let header = BlockRequestHeader { operation: READ, segments, id: 0, sector: 0 }.emit();
         bench.write(&[header, header]);
-        assert_eq!(bench.take(), BlockRequestOutcome::Idle, "it has no end");
+        assert_eq!(bench.take(), BlockRequestOutcome::Idle, "the ring holds only part of the request");
         assert!(bench.back.is_broken());
     }
 }

@@ -191,12 +191,12 @@ mod tests {
             assert_eq!(joined(&one, &changed(at, to)), None, "{what}");
         }
         assert!(joined(&one, &frame(100, 100)).is_some());
-        assert_eq!(joined(&one, &frame(101, 100)), None, "a gap");
-        assert_eq!(joined(&one, &frame(0, 100)), None, "once more");
-        assert_eq!(joined(&one, &frame(100, 0)), None, "nothing but an acknowledgement");
+        assert_eq!(joined(&one, &frame(101, 100)), None, "a segment after a gap is not merged");
+        assert_eq!(joined(&one, &frame(0, 100)), None, "a repeated segment is not merged");
+        assert_eq!(joined(&one, &frame(100, 0)), None, "a pure acknowledgement is not merged");
         let mut late = frame(100, 100);
         late[TCP + 8..TCP + 12].copy_from_slice(&u32::MAX.to_be_bytes());
-        assert_eq!(joined(&one, &late), None, "acknowledges less");
+        assert_eq!(joined(&one, &late), None, "a segment that acknowledges less is not merged");
     }
 
     #[test]

@@ -241,7 +241,7 @@ impl SplitNetworkFixture {
 
     /// Delivers a frame to an interface, as if a card had received the frame. Returns `false` if the frame was dropped.
     pub(super) fn arrive(&mut self, frame: &[u8], to: VifIndex) -> bool {
-        let key = self.backend.allocate().expect("there is room for all that is posted");
+        let key = self.backend.allocate().expect("the frame store has a frame for every posted page");
         self.backend.buffer(&key)[..frame.len()].copy_from_slice(frame);
         self.backend.set_filled(&key, frame.len(), PendingOffloads::default());
         self.deliver(key, to)

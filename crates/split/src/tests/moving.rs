@@ -17,9 +17,12 @@ fn numbers(frames: &[(Vec<u8>, PendingOffloads)]) -> Vec<u8> {
 fn frames_during_an_interface_move_wait_for_earlier_frames() {
     let mut bench = SplitNetworkFixture::new(2, 2);
     (0..5).for_each(|n| assert!(bench.arrive(&frame(60, n), A)));
-    assert!(bench.backend.start_move(A, 1) && !bench.backend.start_move(A, 1), "once");
+    assert!(
+        bench.backend.start_move(A, 1) && !bench.backend.start_move(A, 1),
+        "a second move during a move is refused"
+    );
     (5..9).for_each(|n| assert!(bench.arrive(&frame(60, n), A)));
-    assert_eq!((bench.backend.finish_move(A), bench.copy(1)), (None, 0), "five are still with the first");
+    assert_eq!((bench.backend.finish_move(A), bench.copy(1)), (None, 0), "worker 0 still has five frames");
     assert_eq!(bench.copy(0), 5);
     assert!(bench.backend.is_drained(A));
     assert_eq!((bench.backend.finish_move(A), bench.backend.worker_of(A)), (Some(1), 1));
@@ -31,11 +34,11 @@ fn frames_during_an_interface_move_wait_for_earlier_frames() {
 fn interface_changes_worker_only_after_unmapping_its_pages() {
     let mut bench = SplitNetworkFixture::new(2, 2);
     bench.send(A, &frame(3_000, 1), PendingOffloads::default()).unwrap();
-    let TransmitPollOutcome::Frame(_, key) = bench.take(0) else { panic!("no frame") };
+    let TransmitPollOutcome::Frame(_, key) = bench.take(0) else { panic!("expected a frame") };
     assert!(bench.backend.start_move(A, 1));
     bench.backend.discard(key);
-    assert!(!bench.backend.is_drained(A), "its page waits to be released");
-    assert_eq!((bench.release(1), bench.release(0)), (0, 1), "by who has mapped it");
+    assert!(!bench.backend.is_drained(A), "worker 0 still has a page to release");
+    assert_eq!((bench.release(1), bench.release(0)), (0, 1), "worker 0 mapped the page and releases it");
     assert_eq!(bench.backend.finish_move(A), Some(1));
     assert_eq!((bench.clean(A), bench.stuck(A)), (1, 0));
 }
@@ -47,9 +50,9 @@ fn frames_sent_during_an_interface_move_use_the_new_worker() {
         bench.send(A, &frame(60, n), PendingOffloads::default()).unwrap();
     }
     assert!(bench.backend.start_move(A, 1));
-    assert_eq!(bench.take(0), TransmitPollOutcome::Idle, "the old one has it no more");
+    assert_eq!(bench.take(0), TransmitPollOutcome::Idle, "the old worker no longer serves the interface");
     bench.send(A, &frame(60, 3), PendingOffloads::default()).unwrap();
-    assert_eq!(bench.take(1), TransmitPollOutcome::Idle, "the new one has it not yet");
+    assert_eq!(bench.take(1), TransmitPollOutcome::Idle, "the new worker does not serve the interface yet");
     assert_eq!(bench.backend.finish_move(A), Some(1));
     assert_eq!((bench.forward(1, |_| B), bench.copy(1)), (3, 3));
     assert_eq!(numbers(&bench.received(B)), [1, 2, 3]);
@@ -59,7 +62,7 @@ fn frames_sent_during_an_interface_move_use_the_new_worker() {
 fn interface_move_to_an_invalid_worker_is_rejected() {
     let mut bench = SplitNetworkFixture::new(2, 2);
     assert!(!bench.backend.start_move(VifIndex(9), 1) && !bench.backend.start_move(A, 2));
-    assert!(!bench.backend.start_move(A, 0), "it is there");
+    assert!(!bench.backend.start_move(A, 0), "the interface has worker 0 already");
     assert_eq!((bench.backend.finish_move(A), bench.backend.finish_move(VifIndex(9))), (None, None));
 }
 
@@ -85,12 +88,16 @@ fn guest_events_are_withheld_until_a_full_batch_or_the_delay() {
         (bench.events_to(A), bench.backend.has_withheld_events(0))
     };
     assert_eq!(give(&mut bench, 2), (0, true));
-    assert_eq!(give(&mut bench, 1), (1, true), "three are there; the list is looked at later");
+    assert_eq!(
+        give(&mut bench, 1),
+        (1, true),
+        "three frames send the event; the withheld list is cleared later"
+    );
     bench.notify_withheld(0);
     assert_eq!(
         (bench.events_to(A), bench.backend.has_withheld_events(0)),
         (1, false),
-        "it has heard of them"
+        "the guest was notified of the three frames"
     );
     assert_eq!(bench.received(A).len(), 3);
     assert_eq!(give(&mut bench, 1), (1, true));
@@ -110,7 +117,7 @@ fn polling_guest_is_sent_no_event() {
         bench.turn(0);
     }
     bench.notify_withheld(0);
-    assert_eq!(bench.events_to(A), 1, "it has not asked again");
+    assert_eq!(bench.events_to(A), 1, "the guest has requested no further event");
     assert_eq!(bench.received(A).len(), 8);
 }
 
