@@ -199,7 +199,7 @@ fn fast_eoi_path_loses_the_rdi_update_of_stos() {
         world.cpu.registers[RDI] - APIC
     };
     assert_eq!((rdi(EoiPolicy::Emulate), rdi(EoiPolicy::FastChecked)), (0xb4, 0xb4));
-    assert_eq!(rdi(EoiPolicy::Fast), 0xb0, "the divergence that is accepted");
+    assert_eq!(rdi(EoiPolicy::Fast), 0xb0, "the fast path does not update RDI");
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn unsupported_guest_instruction_traps() {
     let mut world = EmulatedVcpu::running(&[0x89, 0x07]).with(RDI, 1 << 50);
     assert_eq!(world.emulate(), Err(GuestException::GeneralProtection));
     let mut world = EmulatedVcpu::running(&[0x89, 0x07]).with(RDI, APIC + 0xffe);
-    assert_eq!(world.emulate(), Err(GuestException::Undefined), "across pages");
+    assert_eq!(world.emulate(), Err(GuestException::Undefined), "a write across two pages traps");
 }
 
 #[test]

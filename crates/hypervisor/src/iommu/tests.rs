@@ -87,7 +87,11 @@ fn unmapped_page_is_reached_until_iotlb_invalidation() {
     let mut iommu = machine();
     assert_eq!(reached(&mut iommu, VF, 0x1000), Ok(0x7000_0000));
     iommu.domain(FIRST).unmap(0x1000, IommuPageSize::Small).unwrap();
-    assert_eq!(reached(&mut iommu, VF, 0x1000), Ok(0x7000_0000), "stale, as in hardware");
+    assert_eq!(
+        reached(&mut iommu, VF, 0x1000),
+        Ok(0x7000_0000),
+        "the IOTLB keeps the stale entry, as in hardware"
+    );
     iommu.tlb().invalidate_page(FIRST, 0x1000);
     assert_eq!(reached(&mut iommu, VF, 0x1000), Err(IommuFaultReason::Unmapped));
     assert_eq!(reached(&mut iommu, VF, 0x20_0000), Ok(0x4000_0000));
@@ -177,7 +181,7 @@ fn added_iommu_access_rights_need_no_iotlb_invalidation() {
     iommu.domain(FIRST).map(0x20_0000, 0x4000_0000, IommuPageSize::Large, DmaRights::ALL).unwrap();
     assert!(
         iommu.translate(VF, 0x20_0000, IommuAccess::Write).is_ok(),
-        "lack of a right makes it look again"
+        "a missing right in the IOTLB causes another walk"
     );
 }
 

@@ -66,11 +66,15 @@ fn apic_drops_vectors_below_16_and_records_an_error() {
     assert_eq!(lapic.read(T0, ESR), 0);
     lapic.write(T0, ESR, 0);
     assert_eq!(lapic.read(T0, ESR), 1 << 6);
-    assert_eq!(lapic.inject(), Some(0xfe), "the error's own interrupt");
+    assert_eq!(lapic.inject(), Some(0xfe), "the error interrupt is requested");
     lapic.write(T0, ICR, 0x0004_0005);
     lapic.read(T0, 0x40);
     lapic.write(T0, ESR, 0);
-    assert_eq!(lapic.read(T0, ESR), 1 << 5 | 1 << 7, "an illegal vector sent, a register that there is not");
+    assert_eq!(
+        lapic.read(T0, ESR),
+        1 << 5 | 1 << 7,
+        "illegal vector sent, and nonexistent register accessed"
+    );
 }
 
 #[test]
@@ -87,7 +91,7 @@ fn apic_holds_one_request_beside_the_interrupt_in_service() {
         (InterruptRequestOutcome::Requested, InterruptRequestOutcome::Coalesced)
     );
     assert_eq!((lapic.read(T0, ISR + 0x20), lapic.read(T0, IRR + 0x20)), (2, 2));
-    assert_eq!(lapic.inject(), None, "its own class is in service");
+    assert_eq!(lapic.inject(), None, "an interrupt of this class is in service");
     assert_eq!(lapic.eoi(), EoiEffect { ended: Some(0x41), level: false, next: Some(0x41) });
 }
 
@@ -117,7 +121,11 @@ fn interrupt_of_higher_class_nests_and_eoi_ends_the_highest() {
     assert_eq!(lapic.eoi(), EoiEffect { ended: Some(0x31), level: false, next: Some(0x3f) });
     assert_eq!(lapic.inject(), Some(0x3f));
     lapic.eoi();
-    assert_eq!(lapic.eoi(), EoiEffect { ended: None, level: false, next: None }, "one too many ends nothing");
+    assert_eq!(
+        lapic.eoi(),
+        EoiEffect { ended: None, level: false, next: None },
+        "an EOI without an interrupt in service ends none"
+    );
 }
 
 #[test]
@@ -177,7 +185,7 @@ fn missed_apic_timer_periods_give_one_interrupt() {
     assert_eq!(lapic.run_timer(at(555_000)), Some(InterruptRequestOutcome::Coalesced));
     assert_eq!((lapic.deadline(), lapic.read(at(555_000), TMCCT)), (Some(at(600_000)), 5));
     lapic.write(at(555_000), TMICT, 0);
-    assert_eq!(lapic.deadline(), None, "an initial count of zero stops it");
+    assert_eq!(lapic.deadline(), None, "an initial count of zero stops the timer");
 }
 
 #[test]
@@ -187,7 +195,11 @@ fn masked_apic_timer_counts_without_interrupts() {
     lapic.write(T0, TMICT, 10);
     assert_eq!((lapic.deadline(), lapic.read(at(30_000), TMCCT)), (None, 7));
     lapic.write(at(150_000), LVT_TIMER, 0x50);
-    assert_eq!((lapic.deadline(), lapic.deliverable()), (None, None), "it has passed unseen");
+    assert_eq!(
+        (lapic.deadline(), lapic.deliverable()),
+        (None, None),
+        "an expiry while masked gives no interrupt"
+    );
 }
 
 #[test]

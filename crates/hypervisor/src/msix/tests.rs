@@ -96,7 +96,11 @@ fn msix_unmask_after_a_message_change_is_forwarded_once() {
         table.write(16 + DATA, &0x4242u32.to_le_bytes()).by,
         MsixAccessHandler::DeviceModel(MsixForwardReason::Message)
     );
-    assert_eq!(mask(&mut table, true).by, MsixAccessHandler::Hypervisor, "to mask again changes nothing");
+    assert_eq!(
+        mask(&mut table, true).by,
+        MsixAccessHandler::Hypervisor,
+        "masking a masked vector changes nothing"
+    );
     assert_eq!(mask(&mut table, false).by, MsixAccessHandler::DeviceModel(MsixForwardReason::Changed));
     assert_eq!(
         (mask(&mut table, true).by, mask(&mut table, false).by),
