@@ -165,7 +165,7 @@ mod tests {
         fill(&mut frame, from, to, ReceivedPacket::Udp(1_472));
         set_number(&mut frame, 0xfedc_ba98);
         assert_eq!((parse(&frame), number(&frame, 1_472)), (ReceivedPacket::Udp(1_472), Some(0xfedc_ba98)));
-        assert_eq!(number(&frame, 3), None, "the rest is padding");
+        assert_eq!(number(&frame, 3), None, "three payload bytes hold no sequence number");
         let mut frame = [0; TCP_HEADERS + 1_448];
         let segment = ReceivedPacket::Tcp { sequence: 7_000, acknowledgement: 9, window: 3, payload: 1_448 };
         fill(&mut frame, from, to, segment);
