@@ -118,7 +118,7 @@ mod tests {
         Ipv4Packet::new_unchecked(&mut udp[14..]).fill_checksum();
         assert!(
             is_intact(&udp, &verdict(ChecksumStatus::Unknown, ChecksumStatus::Unknown)),
-            "UDP may have none"
+            "a UDP datagram may have no checksum"
         );
         udp[40] = 1;
         assert!(

@@ -31,7 +31,7 @@ impl MappedDoorbellHost {
             let socket = folder.path().join(&name).join("vf.sock");
             let ip = Ipv4Addr::new(10, 82, 0, vf + 1);
             let guest = EmbeddedGuest::start(EmbeddedGuestConfig { socket, name, ip }).unwrap();
-            assert!(guest.wait_link(PATIENCE), "the link of {} comes up", guest.name());
+            assert!(guest.wait_link(PATIENCE), "the link of {} did not come up in time", guest.name());
             guest
         };
         Self { guests: (0..guests).map(attach).collect(), host, _folder: folder }
@@ -40,7 +40,7 @@ impl MappedDoorbellHost {
     fn vf(&self, vf: u8) -> VfStatus {
         match ask(self.host.control_socket(), ControlRequest::VfShow { vf: format!("pf0vf{vf}") }).unwrap() {
             ControlAnswer::Vf(status) => *status,
-            _ => panic!("the request was for one VF"),
+            _ => panic!("expected the status of one VF"),
         }
     }
 
@@ -103,7 +103,7 @@ fn port_reset_is_visible_in_mapped_registers() {
         ask(world.host.control_socket(), ControlRequest::PortReset { port: "pf0".into() }).unwrap();
         let began = Instant::now();
         while world.vf(0).mailbox.resets == resets || world.ping().is_none() {
-            assert!(began.elapsed() < PATIENCE, "both answer again");
+            assert!(began.elapsed() < PATIENCE, "the guests did not exchange a ping in time");
         }
     }
 }
