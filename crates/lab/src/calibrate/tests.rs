@@ -86,7 +86,13 @@ fn calibration_residuals_of_one_port_match_the_stored_file() {
         let kept = stored().unwrap().residuals.iter().find(|kept| kept.what == now.what).unwrap();
         assert_eq!((kept.target, &kept.unit), (now.target, &now.unit), "{}", now.what);
         let difference = (now.model / kept.model - 1.0).abs();
-        assert!(difference < 0.01, "{}: {} was {}: calibrate again", now.what, now.model, kept.model);
+        assert!(
+            difference < 0.01,
+            "{}: the model gives {}, the stored calibration {}: run `softiov lab calibrate` again",
+            now.what,
+            now.model,
+            kept.model
+        );
     }
 }
 
@@ -153,6 +159,6 @@ fn calibration_search_finds_the_minimum_within_its_bounds() {
     };
     let found = fit::minimise(vec![0.5, 0.5, 0.5], misfits, &|_| ()).unwrap();
     for (found, expected) in found.iter().zip([0.3, 0.2, 1.0]) {
-        assert!((found - expected).abs() < 0.02, "{found} is not {expected}");
+        assert!((found - expected).abs() < 0.02, "the minimum is at {found}, expected {expected}");
     }
 }

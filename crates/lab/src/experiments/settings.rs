@@ -305,12 +305,14 @@ pub(crate) fn adaptive(context: &PointContext) -> Result<ModerationPolicy, Point
 
 /// Returns a stream's window in whole segments, limited by the segment's window field.
 pub(crate) fn window(context: &PointContext) -> Result<u16, PointRunError> {
-    let segments = amount(context, WINDOW)? / TCP_PAYLOAD as u32;
+    let bytes = amount(context, WINDOW)?;
+    let segments = bytes / TCP_PAYLOAD as u32;
     if segments == 0 {
-        return Err(PointRunError::Refused(format!("{WINDOW} is less than a segment, {TCP_PAYLOAD} bytes")));
+        let least = format!("it must be at least a segment, {TCP_PAYLOAD} bytes");
+        return Err(PointRunError::Refused(format!("{WINDOW} is {bytes}; {least}")));
     }
-    u16::try_from(segments)
-        .map_err(|_| PointRunError::Refused(format!("{WINDOW} is more than {} segments", u16::MAX)))
+    let most = format!("it must be at most {} segments of {TCP_PAYLOAD} bytes", u16::MAX);
+    u16::try_from(segments).map_err(|_| PointRunError::Refused(format!("{WINDOW} is {bytes}; {most}")))
 }
 
 /// Returns the bandwidth between functions inside a card: stated as 2.8 Gb/s (Dong et al., HPCA 2010).

@@ -89,14 +89,14 @@ fn out_of_range_settings_are_rejected_by_name() {
         ),
         ("fig06", ["vms=1", "interrupt_hz=122"], "interrupt_hz is 122; it must be from 123 to 1000000, an"),
         ("fig06", ["vms=1", "interrupt_hz=1000001"], "interrupt_hz is 1000001; it must be from 123"),
-        ("fig09", ["policy=2k", "tcp_window=94896128"], "tcp_window is more than 65535 segments"),
+        ("fig09", ["policy=2k", "tcp_window=94896128"], "tcp_window is 94896128; it must be at most 65535"),
         (
             "fig08",
             ["policy=2k", "cost.smt_contention=999"],
             "cost.smt_contention is 999: the constant must be from 1000 to 1000000 permille",
         ),
         ("fig12", ["message_bytes=1500", "loopback_mbps=-1"], "loopback_mbps is -1; it must be from 0 to"),
-        ("fig09", ["policy=2k", "tcp_window=1447"], "tcp_window is less than a segment, 1448 bytes"),
+        ("fig09", ["policy=2k", "tcp_window=1447"], "tcp_window is 1447; it must be at least a segment"),
     ] {
         let error = run_point(experiment, &set).unwrap_err().to_string();
         assert!(error.contains(message), "{error}");

@@ -35,8 +35,8 @@ fn browser_shows_figures_in_light_and_dark_mode() {
         shoot(&browser, &page, &picture, scheme);
         let seen = colours_of(&picture);
         for (colour, other) in colours.iter().zip(others) {
-            assert!(seen.contains(colour), "{colour:06x} is not to be seen");
-            assert!(!seen.contains(&other), "{other:06x} is to be seen");
+            assert!(seen.contains(colour), "colour {colour:06x} is missing in the screenshot");
+            assert!(!seen.contains(&other), "colour {other:06x} of the other mode is in the screenshot");
         }
         if let Some(kept) = env::var_os("LAB_SCREENSHOTS") {
             let kept = PathBuf::from(kept);
@@ -69,7 +69,7 @@ fn shoot(browser: &Path, page: &Path, picture: &Path, scheme: u8) {
         if Instant::now() > deadline {
             child.kill().unwrap();
             child.wait().unwrap();
-            panic!("the browser did not come back");
+            panic!("the browser did not exit within 120 s");
         }
         thread::sleep(Duration::from_millis(50));
     }

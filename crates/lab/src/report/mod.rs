@@ -66,7 +66,7 @@ pub enum ReportError {
     #[error("no rows to report: run `softiov lab run all --out DIR` first")]
     Empty,
     /// No row has the selected seed.
-    #[error("no rows with seed {0}")]
+    #[error("no rows with seed {0}: run `softiov lab run all --seed {0} --out DIR` first")]
     NoSuchSeed(u64),
     /// The rows are of different versions, which cannot share a figure.
     #[error(

@@ -112,7 +112,7 @@ pub enum LabError {
         run: Box<RunResult>,
     },
     /// Result rows cannot be written to the output.
-    #[error("cannot write rows: {0}")]
+    #[error("cannot write the result rows to the output: {0}")]
     Output(io::Error),
 }
 

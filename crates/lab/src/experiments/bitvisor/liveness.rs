@@ -43,7 +43,7 @@ pub(super) const LIVENESS: Experiment = Experiment {
         },
         Axis {
             name: "burst",
-            what: "requests that arrive at once",
+            what: "number of requests that VFs send together",
             values: AxisValues::List(&[
                 ParameterValue::Int(1),
                 ParameterValue::Int(16),

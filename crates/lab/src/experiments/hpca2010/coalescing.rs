@@ -79,7 +79,7 @@ pub(crate) fn policy(name: &str, context: &PointContext) -> Result<ModerationPol
         "2k" => ModerationPolicy::Fixed(interval_us(2_000)),
         "1k" => ModerationPolicy::Fixed(interval_us(1_000)),
         "aic" => settings::adaptive(context)?,
-        name => return Err(PointRunError::Refused(format!("unknown policy {name}"))),
+        name => return Err(PointRunError::Refused(format!("unknown interrupt policy {name}"))),
     })
 }
 

@@ -28,7 +28,7 @@ pub(super) const LATENCY: Experiment = Experiment {
         DISPATCHER,
         Axis {
             name: "load_pct",
-            what: "part of three other wires that datagrams take",
+            what: "share of each of the other three wires that datagrams take, percent",
             values: AxisValues::List(&[
                 ParameterValue::Int(0),
                 ParameterValue::Int(10),
@@ -83,7 +83,7 @@ pub(super) const THRESHOLDS: Experiment = Experiment {
         },
         Axis {
             name: "load_pct",
-            what: "part of three other wires that datagrams take",
+            what: "share of each of the other three wires that datagrams take, percent",
             values: AxisValues::Range { first: 20, last: 80, step: 20 },
             labels: &[],
         },

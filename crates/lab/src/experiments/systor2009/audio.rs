@@ -21,7 +21,7 @@ pub(super) const AUDIO: Experiment = Experiment {
     axes: &[
         Axis {
             name: "scheduler",
-            what: "the guest's class",
+            what: "scheduling class of the guest",
             values: AxisValues::List(&[ParameterValue::name("credit"), ParameterValue::name("realtime")]),
             labels: &["credit", "real time"],
         },
@@ -33,7 +33,7 @@ pub(super) const AUDIO: Experiment = Experiment {
         },
         Axis {
             name: "weights",
-            what: "weight of the guest to that of the service domain",
+            what: "scheduling weights of guest and service domain",
             values: AxisValues::List(&[ParameterValue::name("1:16"), ParameterValue::name("1:1")]),
             labels: &[],
         },

@@ -29,7 +29,7 @@ pub(super) const HOLES: Experiment = Experiment {
         },
         Axis {
             name: "trap_page",
-            what: "pages with holes trap",
+            what: "register pages that reveal the location trap",
             values: AxisValues::List(&[ParameterValue::Bool(false), ParameterValue::Bool(true)]),
             labels: &["not trapped", "trapped"],
         },

@@ -73,10 +73,10 @@ mod tests {
     fn bulk_tcp_frames_arrive_at_line_rate_up_to_the_window() {
         let mut bulk = BulkStream::new(10_000_000_000, 1_000);
         bulk.count(0, VirtualInstant::from_nanos(12_310));
-        assert_eq!(bulk.arrived(), 10, "1,230.4 ns each");
+        assert_eq!(bulk.arrived(), 10, "a frame takes 1,230.4 ns");
         bulk.count(0, VirtualInstant::from_nanos(10_000_000));
         assert!(bulk.is_shut(0) && bulk.beyond(0) == 0);
         bulk.count(500, VirtualInstant::from_nanos(10_012_310));
-        assert_eq!(bulk.arrived(), 1_010, "the wire did not run ahead while it waited");
+        assert_eq!(bulk.arrived(), 1_010, "no frame is sent ahead while the window is closed");
     }
 }

@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(
             disk.finish(VirtualInstant::from_picos(due.picos() - 1), &mut |_| true),
             None,
-            "not before"
+            "the command is not complete before its time"
         );
         let (command, good) = disk.finish(due, &mut |_| true).unwrap();
         assert!(good);
@@ -252,10 +252,10 @@ mod tests {
         let (second, _) = finish(&mut disk);
         assert!(
             second.since(later).picos() * 2 < first.since(VirtualInstant::ZERO).picos(),
-            "over the cable alone"
+            "the read takes only the cable's time"
         );
         disk.submit(read(0, 0, 1), second).unwrap();
-        assert!(finish(&mut disk).0.since(second) > SEEK, "another place");
+        assert!(finish(&mut disk).0.since(second) > SEEK, "a read of another place takes a seek");
     }
 
     #[test]

@@ -32,7 +32,10 @@ fn only_unmapped_doorbells_cause_vm_exits() {
 #[test]
 fn datagram_sender_rings_the_doorbell_once_per_datagram() {
     let doorbells = simulate(1, DoorbellPath::Memory, MultiqueueTraffic::Datagrams).doorbells;
-    assert!((1_000.0..1_050.0).contains(&doorbells), "and once for each interrupt: {doorbells}");
+    assert!(
+        (1_000.0..1_050.0).contains(&doorbells),
+        "expected one doorbell per datagram and per interrupt: {doorbells}"
+    );
 }
 
 #[test]
@@ -51,7 +54,10 @@ fn throughput_scales_with_mapped_queue_pairs() {
         let one = simulate(1, DoorbellPath::Memory, load).throughput_gbps;
         for pairs in [2, 4] {
             let times = simulate(pairs, DoorbellPath::Memory, load).throughput_gbps / one;
-            assert!((times - f64::from(pairs)).abs() < 0.1, "{load:?}: {pairs} pairs are {times} times one");
+            assert!(
+                (times - f64::from(pairs)).abs() < 0.1,
+                "{load:?}: {pairs} pairs have {times} times the throughput of one"
+            );
         }
     }
 }

@@ -81,7 +81,7 @@ fn smart_nic_values_match_their_calibration() {
     for (found, stated) in [(sends, 3_760.0), (receives, 2_508.0), (guest, 750.0)] {
         assert!((found.throughput_mbps / stated - 1.0).abs() < 0.02, "{stated}: {found:?}");
     }
-    assert!(sends.idle_pct > 5.0, "the wires are what is full: {sends:?}");
+    assert!(sends.idle_pct > 5.0, "the processor is full instead of the wires: {sends:?}");
 }
 
 #[test]
@@ -99,7 +99,10 @@ fn each_back_end_optimisation_raises_guest_transmit_rate() {
     assert!(rates.is_sorted() && rates[3] > 3.0 * rates[0], "{rates:?}");
     let dumb =
         menon(CardDriver::Xen, PayloadDirection::Transmit, PacketChannel { card_offloads: false, ..step });
-    assert!((rates[0]..rates[3]).contains(&dumb.throughput_mbps), "cutting late pays: {dumb:?}");
+    assert!(
+        (rates[0]..rates[3]).contains(&dumb.throughput_mbps),
+        "software segmentation is not between base and card offload: {dumb:?}"
+    );
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn service_domain_sends_at_the_loopback_rate() {
     for rate in [measured.written_mbps(), measured.throughput_mbps()] {
         assert!((2_690.0..2_740.0).contains(&rate), "{rate}");
     }
-    assert!(measured.cpu_dom0_pct() > 20.0, "its work is the service domain's");
+    assert!(measured.cpu_dom0_pct() > 20.0, "the sender's work is not charged to the service domain");
 }
 
 #[test]

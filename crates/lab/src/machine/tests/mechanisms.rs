@@ -137,7 +137,10 @@ fn eoi_ends_one_interrupt_and_delivers_the_next() {
         controller.end(path, memory, now).unwrap();
         assert_eq!(controller.take(channels).map(|taken| taken.0), Some(InterruptSource::Device(1)));
         controller.end(path, memory, now).unwrap();
-        assert!(controller.end(path, memory, now).is_err(), "nothing was in service: {path:?}");
+        assert!(
+            controller.end(path, memory, now).is_err(),
+            "an end of interrupt without one in service is accepted: {path:?}"
+        );
     }
 }
 
@@ -199,7 +202,7 @@ fn vf_reset_leaves_other_vfs_queues_intact() {
     let vf = VfIndex::new(0).unwrap();
     port.manager.reset(&mut ManagedCard(&mut port.nic), vf).unwrap();
     assert_eq!([1, 2].map(|n| registers(&mut world, n)), before);
-    assert_eq!(registers(&mut world, 0)[3] >> 25 & 1, 0, "the queue of the VF that was reset is off");
+    assert_eq!(registers(&mut world, 0)[3] >> 25 & 1, 0, "the reset VF's receive queue is disabled");
     world.run(at_millis(100));
     let after = read(&world);
     // The frames in its ring are lost with it.

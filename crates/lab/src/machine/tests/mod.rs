@@ -109,5 +109,5 @@ fn guests_fill_links_with_round_robin_or_credit_scheduler() {
         assert!(measured.throughput_mbps() > 9_500.0, "{scheduling:?}: {}", measured.throughput_mbps());
         measured.cpu_total_pct()
     });
-    assert!((found[0] - found[1]).abs() > 1e-6, "who wakes takes the thread: {found:?}");
+    assert!((found[0] - found[1]).abs() > 1e-6, "both schedulers use equal processor time: {found:?}");
 }

@@ -58,7 +58,11 @@ fn mailbox_request_is_answered_at_the_next_visit_by_dom0() {
             answer & (ACK | i82576::mailbox::ID_MASK)
         };
         world.run(at_millis(40) + VirtualDuration::from_micros(1));
-        assert_eq!(status(&mut world, at_millis(40)), id::SET_MULTICAST, "not at once: {network:?}");
+        assert_eq!(
+            status(&mut world, at_millis(40)),
+            id::SET_MULTICAST,
+            "the request was answered before the next visit: {network:?}"
+        );
         let answered = spent(&mut world, at_millis(50));
         assert_eq!(status(&mut world, at_millis(50)), ACK | id::SET_MULTICAST, "{network:?}");
         assert!(answered - idle[1] > idle[1] - idle[0], "{network:?}: {answered} after {idle:?}");

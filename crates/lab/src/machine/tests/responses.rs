@@ -62,7 +62,10 @@ fn unthrottled_round_trip_is_only_processing_time() {
     let cycles: u64 = PATH.iter().map(|cost| setup.table[*cost]).sum();
     let path = cycles as f64 / setup.table[CostConstant::ClockHertz] as f64 * 1e6 + 2.0 * 0.672;
     let round_trip = measured(&setup).round_trip_us();
-    assert!((path..path + 1.0).contains(&round_trip), "{round_trip} us; the path is {path} us");
+    assert!(
+        (path..path + 1.0).contains(&round_trip),
+        "the round trip takes {round_trip} us, the path {path} us"
+    );
 }
 
 /// Checks that a transaction of request and response takes a round trip and the client's turnaround, since a client has

@@ -28,7 +28,10 @@ fn guest_interrupts_exit_only_with_a_classical_pf_driver() {
                 .map(|pf| simulate(pf, busy, WireTraffic::Stream));
         assert!(classical.interrupt_exits_per_s > 10_000.0, "{classical:?}");
         assert!(without.interrupt_exits_per_s < 1e-9, "{without:?}");
-        assert!((50.0..200.0).contains(&posted.interrupt_exits_per_s), "only the PF's: {posted:?}");
+        assert!(
+            (50.0..200.0).contains(&posted.interrupt_exits_per_s),
+            "only the PF's interrupts exit: {posted:?}"
+        );
     }
 }
 

@@ -156,7 +156,7 @@ impl AvfPort {
         let policy = VfPolicy { mac: Some(ADDRESS), ..VfPolicy::default() };
         driver.set_policy(&mut port.view(Function::Pf, chipset), VF, policy).map_err(|e| told(&e))?;
         if !driver.set_pairs(&mut port.view(Function::Pf, chipset), VF, pairs, MAX_PAIRS as u16) {
-            return Err(format!("a VF cannot have {pairs} queue pairs"));
+            return Err(format!("the PF driver refused to give the VF {pairs} queue pairs"));
         }
         driver.set_link(&mut port.view(Function::Pf, chipset), Some(LINK));
         port.pf = Some(driver);
@@ -171,7 +171,11 @@ impl AvfPort {
         let mut hal = port.view(Function::Vf(VF), chipset);
         let mut driver = AvfDriver::probe_with(&mut hal, ADDRESS, wishes).map_err(|e| told(&e))?;
         driver.start(&mut hal).map_err(|e| told(&e))?;
-        if driver.pairs() == pairs { Ok((port, driver)) } else { Err(format!("{} pairs", driver.pairs())) }
+        if driver.pairs() == pairs {
+            Ok((port, driver))
+        } else {
+            Err(format!("the VF driver got {} of {pairs} queue pairs", driver.pairs()))
+        }
     }
 
     fn view<'a>(&'a mut self, function: Function, chipset: &'a mut Chipset) -> FunctionView<'a> {
@@ -197,7 +201,7 @@ impl AvfPort {
                 return Ok(all);
             }
         }
-        Err("a queue gets no client's flow from the RSS hash".to_owned())
+        Err(format!("a queue pair gets no flow of {CANDIDATES} tried clients from the RSS hash"))
     }
 
     /// Sends the card a frame of a client, and returns the queue that the card placed the frame in.

@@ -106,7 +106,10 @@ mod tests {
         assert_eq!(audit(AuditedDevice::RadeonLike, &LOCATIONS), [0x148]);
         assert_eq!(audit(AuditedDevice::E1000eLike, &LOCATIONS), [0x8, 0x5404]);
         assert!(audit(AuditedDevice::Clean, &LOCATIONS).is_empty());
-        assert!(audit(AuditedDevice::RadeonLike, &LOCATIONS[..1]).is_empty(), "one place tells nothing");
+        assert!(
+            audit(AuditedDevice::RadeonLike, &LOCATIONS[..1]).is_empty(),
+            "one location reveals no register"
+        );
     }
 
     #[test]

@@ -152,7 +152,7 @@ mod tests {
     fn intx_message_during_service_reasserts_the_line() {
         let mut line = IntxLine::new(1);
         assert!(line.message(0) && !line.message(0) && !line.message(0));
-        assert!(line.end_of_interrupt(), "the latched ones are one");
+        assert!(line.end_of_interrupt(), "latched messages are one interrupt");
         assert!(!line.end_of_interrupt() && !line.is_asserted());
     }
 
@@ -160,9 +160,12 @@ mod tests {
     fn shared_intx_line_is_the_or_of_its_sources() {
         let mut line = IntxLine::new(2);
         assert!(line.message(0) && !line.message(1) && !line.message(1));
-        assert!(line.is_asserted() && line.end_of_interrupt(), "the second device's latched message");
+        assert!(
+            line.is_asserted() && line.end_of_interrupt(),
+            "the second device's latched message interrupts"
+        );
         assert!(!line.end_of_interrupt());
-        assert!(!line.message(7), "no such device");
+        assert!(!line.message(7), "a device that does not share the line");
     }
 
     /// Tries every order of two devices' messages and of a guest's steps, in which handlers check both

@@ -62,7 +62,7 @@ fn full_monitor_queue_refuses_further_vf_messages() {
     }
     assert_eq!(served, 31);
     let again = (0..100).filter(|n| card.send(vf_message(1, *n), &mut ring)).count();
-    assert_eq!(again, 31, "as many as were given back");
+    assert_eq!(again, 31, "the queue accepts as many messages as were served");
 }
 
 #[test]
@@ -173,7 +173,10 @@ fn modelled_admin_queue_matches_the_avf_card() {
             assert!(model.send(message, &mut ring) && real.send(message), "{message:?}");
         }
         let more = vf_message(0, 1);
-        assert!(!model.send(more, &mut ring) && (round < 6 || !real.send(more)), "no buffer is posted");
+        assert!(
+            !model.send(more, &mut ring) && (round < 6 || !real.send(more)),
+            "a message without a posted buffer is refused"
+        );
         for _ in 0..31 {
             let found = queue.take(ring.as_mut_slice());
             assert!(matches!(found, Some(AdminDescriptorContents::Message(_))));
