@@ -67,7 +67,7 @@ impl CardFixture {
         for MappedPages { pages, doorbells } in self.mapped.values_mut() {
             let has_stores = doorbells.has_stores(pages);
             let seen = self.card.read_doorbells(doorbells, pages);
-            assert_eq!(has_stores, seen, "`has_stores` and `look` agree");
+            assert_eq!(has_stores, seen, "read_doorbells finds stores exactly when has_stores reports them");
             any |= seen;
         }
         any

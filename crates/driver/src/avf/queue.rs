@@ -131,7 +131,7 @@ impl AdminReceiveQueue {
     /// Takes the next completed descriptor, and posts its buffer again.
     pub fn take<M: AdminRingMemory + ?Sized>(&mut self, ring: &mut M) -> Option<AdminDescriptorContents> {
         let slot = self.next;
-        let descriptor = Self::look(slot, ring);
+        let descriptor = Self::descriptor_at(slot, ring);
         if !descriptor.is_done() {
             return None;
         }
@@ -161,7 +161,7 @@ impl AdminReceiveQueue {
 
     /// Returns the number of completed descriptors that were not taken yet.
     pub fn pending<M: AdminRingMemory + ?Sized>(&self, ring: &M) -> u16 {
-        let done = |step: &u16| Self::look(self.slot(*step), ring).is_done();
+        let done = |step: &u16| Self::descriptor_at(self.slot(*step), ring).is_done();
         (0..self.slots).take_while(done).count() as u16
     }
 
@@ -182,7 +182,7 @@ impl AdminReceiveQueue {
         raw
     }
 
-    fn look<M: AdminRingMemory + ?Sized>(slot: u16, ring: &M) -> AdminQueueDescriptor {
+    fn descriptor_at<M: AdminRingMemory + ?Sized>(slot: u16, ring: &M) -> AdminQueueDescriptor {
         AdminQueueDescriptor::parse(&Self::raw(slot, ring))
     }
 

@@ -77,10 +77,10 @@ impl Vf {
         if self.mailbox.is_lost() || self.mailbox.take_notice() {
             self.link.look_again();
         }
-        if self.link.settled { LinkCheck::Up(speed(hal.read(vf::STATUS))) } else { self.look(hal) }
+        if self.link.settled { LinkCheck::Up(speed(hal.read(vf::STATUS))) } else { self.read_link(hal) }
     }
 
-    fn look<H: Hal>(&mut self, hal: &mut H) -> LinkCheck {
+    fn read_link<H: Hal>(&mut self, hal: &mut H) -> LinkCheck {
         let port = hal.read(vf::STATUS);
         if port & status::LU == 0 {
             return LinkCheck::Down;

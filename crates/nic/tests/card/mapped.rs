@@ -109,7 +109,7 @@ fn queue_set_up_during_a_poll_sends_no_stale_descriptor() {
                 bench.poll();
             }
             bench.poll_while(loads, while_looking);
-            bench.show();
+            bench.publish_registers();
             bench.poll();
             assert!(bench.vf(1).received().is_empty(), "after {loads} loads, {before:?}");
         }
@@ -187,12 +187,12 @@ fn store_between_read_and_publish_is_read_later() {
     let mut bench = masking();
     for (offset, value) in [(vf::VTEIMS, 2), (vf::VTEICS, 1), (vf::TX_BLOCK + tx::TDH, 9)] {
         bench.vf(0).write(offset, value);
-        assert!(bench.look());
+        assert!(bench.read_doorbells());
         bench.vf(0).write(offset, value);
-        bench.show();
-        assert_eq!(bench.look(), offset != vf::TX_BLOCK + tx::TDH, "{offset:#x}");
-        bench.show();
-        assert!(!bench.look(), "{offset:#x}: the store is found once");
+        bench.publish_registers();
+        assert_eq!(bench.read_doorbells(), offset != vf::TX_BLOCK + tx::TDH, "{offset:#x}");
+        bench.publish_registers();
+        assert!(!bench.read_doorbells(), "{offset:#x}: the store is found once");
     }
 }
 
@@ -204,11 +204,11 @@ fn mapped_stores_are_applied_by_a_successor_not_a_new_card() {
     bench.vf(0).ring();
     bench.nic = nic::Nic::restore(bench.nic.save()).unwrap();
     bench.adopt_pages();
-    assert!(bench.look(), "the tail");
+    assert!(bench.read_doorbells(), "the tail");
     let mut fresh = CardFixture::new(2);
     core::mem::swap(&mut fresh.nic, &mut bench.nic);
     bench.renew_pages();
-    assert!(!bench.look());
+    assert!(!bench.read_doorbells());
     assert_eq!(bench.vf(0).read(vf::TX_BLOCK + tx::TDT), 0);
     assert_eq!(bench.vf(0).read(vf::RX_BLOCK + rx::RXDCTL), 0x0001_0000);
 }
@@ -217,7 +217,7 @@ fn mapped_stores_are_applied_by_a_successor_not_a_new_card() {
 fn mapped_pages_of_a_disabled_vf_read_ones() {
     let mut bench = bench();
     bench.config(pcie::Function::Pf, i82576::config::pf::SRIOV + pcie::capability::sriov::CONTROL, 0);
-    bench.show();
+    bench.publish_registers();
     assert_eq!(bench.vf(0).read(vf::TX_BLOCK + tx::TDT), u32::MAX);
     bench.vf(0).write(vf::VTEIMS, 7);
     bench.expect_nothing();
@@ -231,8 +231,8 @@ enum PageAction {
     /// Register and the new value of its low half: a store of which only that half is visible yet.
     Torn(usize, u16),
     Hear,
-    Look,
-    Show,
+    ReadPages,
+    PublishRegisters,
     Poll,
     Frame,
 }
@@ -243,8 +243,8 @@ fn act() -> impl Strategy<Value = PageAction> {
         8 => (0..COUNT, value).prop_map(|(place, value)| PageAction::Store(place, value)),
         4 => (0..COUNT, any::<u16>()).prop_map(|(place, half)| PageAction::Torn(place, half)),
         1 => proptest::prelude::Just(PageAction::Hear),
-        1 => proptest::prelude::Just(PageAction::Look),
-        1 => proptest::prelude::Just(PageAction::Show),
+        1 => proptest::prelude::Just(PageAction::ReadPages),
+        1 => proptest::prelude::Just(PageAction::PublishRegisters),
         2 => proptest::prelude::Just(PageAction::Poll),
         1 => proptest::prelude::Just(PageAction::Frame),
     ]
@@ -263,8 +263,8 @@ proptest! {
                     bench.vf(0).write(REGISTERS[place], before & 0xffff_0000 | u32::from(half));
                 }
                 PageAction::Hear => drop(bench.vf(0).read(vf::STATUS)),
-                PageAction::Look => drop(bench.look()),
-                PageAction::Show => bench.show(),
+                PageAction::ReadPages => drop(bench.read_doorbells()),
+                PageAction::PublishRegisters => bench.publish_registers(),
                 PageAction::Poll => drop(bench.poll_once()),
                 PageAction::Frame => bench.wire_sends(&plain(mac(0), mac(7), 60)),
             }
@@ -279,8 +279,8 @@ proptest! {
         let received = bench.vf(1).received();
         assert!(received.iter().any(|got| got.bytes == frame));
         // Without further stores the pages equal the registers.
-        bench.look();
-        bench.show();
+        bench.read_doorbells();
+        bench.publish_registers();
         for offset in REGISTERS.into_iter().filter(|offset| !matches!(*offset, vf::VTEICR | vf::FRTIMER)) {
             let register = bench.nic.clone().read(Vf(0), offset, bench.now);
             let throttle = (vf::VTEITR..vf::VTEITR + 12).contains(&offset);

@@ -147,10 +147,10 @@ impl CardFixture {
 
     /// Polls the card once.
     pub(crate) fn poll_once(&mut self) -> PollResult {
-        self.look();
+        self.read_doorbells();
         let CardSurroundings { bus, wire } = &mut self.world;
         let poll = self.nic.poll(self.now, self.budget, bus, wire);
-        self.show();
+        self.publish_registers();
         poll
     }
 
@@ -214,14 +214,14 @@ impl TestFunction<'_> {
     pub(crate) fn read(&mut self, offset: u32) -> u32 {
         match self.bench.page_of(self.function, offset) {
             Some(pages) => pages.load(offset),
-            None => self.bench.hear(|nic, now| nic.read(self.function, offset, now)),
+            None => self.bench.access(|nic, now| nic.read(self.function, offset, now)),
         }
     }
 
     pub(crate) fn write(&mut self, offset: u32, value: u32) {
         match self.bench.page_of(self.function, offset) {
             Some(pages) => pages.store(offset, value),
-            None => self.bench.hear(|nic, now| nic.write(self.function, offset, value, now)),
+            None => self.bench.access(|nic, now| nic.write(self.function, offset, value, now)),
         }
     }
 

@@ -104,7 +104,7 @@ fn step(bench: &mut CardFixture, step: MailboxStep) {
 }
 
 /// Reads the state of VF 1's mailbox in the card, without side effects.
-fn look(bench: &mut CardFixture) -> MailboxModel {
+fn mailbox_state(bench: &mut CardFixture) -> MailboxModel {
     let events = bench.pf().read(r::MBVFICR);
     MailboxModel {
         v2p: bench.pf().read(r::v2p_mailbox(index(1))),
@@ -127,7 +127,7 @@ fn play(scripts: &[&[MailboxStep]]) -> usize {
             let next = *player.step(script);
             step(&mut bench, next);
             model.step(next);
-            let seen = look(&mut bench);
+            let seen = mailbox_state(&mut bench);
             assert_eq!(seen, model, "after {next:?}, step {at} of {order:?}");
             assert_ne!(seen.v2p & (v2p::VFU | v2p::PFU), v2p::VFU | v2p::PFU, "both sides hold the lock");
             assert_eq!(seen.v2p & v2p::RSTI == 0, bench.vf(0).read(vf::V2PMAILBOX) & v2p::RSTI == 0);
@@ -149,7 +149,7 @@ fn restart(bench: &mut CardFixture) {
         step(bench, next);
     }
     step(bench, MailboxStep::VfFills(0));
-    assert_eq!(look(bench), MailboxModel::idle());
+    assert_eq!(mailbox_state(bench), MailboxModel::idle());
 }
 
 const VF_ASKS: &[MailboxStep] = &[

@@ -137,11 +137,11 @@ impl WaitingScenario {
         self.bench.poll_once();
         let taken = self.on_wire.len() - self.bench.world.wire.incoming.len();
         self.on_wire.drain(..taken).for_each(|to| self.taken[usize::from(to)] += 1);
-        (0..VFS).for_each(|n| self.look(n));
+        (0..VFS).for_each(|n| self.read_ring(n));
     }
 
     /// Reads the frames in a VF's ring, and asserts that no frame comes twice, out of order or to another VF.
-    fn look(&mut self, n: u8) {
+    fn read_ring(&mut self, n: u8) {
         for received in self.bench.vf(n).received() {
             let (bytes, place) = (received.bytes, usize::from(n));
             assert_eq!(bytes[..6], crate::common::mac(n).0);
