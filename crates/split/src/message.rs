@@ -47,7 +47,7 @@ pub struct TxRequest {
     pub offset: u16,
     /// Flags of the transmit request ([`tx_flag`]).
     pub flags: u16,
-    /// Id of the request, returned in the response.
+    /// Id of the transmit request, returned in the response.
     pub id: u16,
     /// Length of the piece in bytes, or of the whole frame in the first piece.
     pub size: u16,
@@ -118,7 +118,7 @@ impl TxRequest {
 }
 
 impl TxResponse {
-    /// Encodes the transmit response as a slot.
+    /// Encodes the transmit response as a slot of the ring.
     #[must_use]
     pub fn emit(&self) -> RingSlot {
         let mut slot = [0; SLOT];
@@ -144,7 +144,7 @@ impl RxRequest {
         slot
     }
 
-    /// Decodes a posted page from a slot.
+    /// Decodes a posted page from a slot of the receive ring.
     #[must_use]
     pub fn parse(slot: &RingSlot) -> Self {
         Self { id: half(slot, 0), reference: word(slot, 4) }
@@ -152,7 +152,7 @@ impl RxRequest {
 }
 
 impl RxResponse {
-    /// Encodes the receive response as a slot.
+    /// Encodes the receive response as a slot of the ring.
     #[must_use]
     pub fn emit(&self) -> RingSlot {
         let mut slot = [0; SLOT];

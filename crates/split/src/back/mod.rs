@@ -187,7 +187,7 @@ pub struct NetworkBackend<M> {
 }
 
 impl<M: Copy + Debug> NetworkBackend<M> {
-    /// Creates a back end with `workers` workers (at least one) and no interface.
+    /// Creates a network back end with `workers` workers (at least one) and no interface.
     #[must_use]
     pub fn new(workers: usize) -> Self {
         let workers: Vec<_> = (0..workers.max(1)).map(|_| BackendWorker::new()).collect();

@@ -130,7 +130,7 @@ impl SplitBlockFixture {
     }
 
     /// Asserts that only pages of pending block requests are mapped, and that every request taken is answered once.
-    fn assert_kept(&self) {
+    fn assert_mapped_and_answered(&self) {
         let counters = self.back.counters();
         assert_eq!(counters.taken - counters.done, self.back.in_flight() as u64);
         assert!(self.shared.mapped <= REQUESTS as u32 * u32::from(SEGMENTS));
@@ -166,7 +166,7 @@ fn pages_of_a_block_request_stay_mapped_until_the_disk_is_done() {
     assert_eq!((bench.shared.mapped, bench.shared.to_front), (0, 1));
     assert_eq!(bench.done(), [CompletedBlockRequest { id, succeeded: true }]);
     assert_eq!((bench.take(), bench.front.in_flight()), (BlockRequestOutcome::Idle, 0));
-    bench.assert_kept();
+    bench.assert_mapped_and_answered();
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn block_responses_follow_the_order_of_completion() {
     for at in [2, 0, 3, 1] {
         assert!(bench.back.complete(tags[at], at != 3, &mut bench.shared));
         assert_eq!(bench.done(), [CompletedBlockRequest { id: ids[at], succeeded: at != 3 }]);
-        bench.assert_kept();
+        bench.assert_mapped_and_answered();
     }
 }
 
@@ -190,7 +190,7 @@ fn block_ring_indices_wrap_without_losing_requests() {
         bench.back.complete(tag, true, &mut bench.shared);
         assert_eq!(bench.done(), [CompletedBlockRequest { id, succeeded: true }], "{n}");
     }
-    bench.assert_kept();
+    bench.assert_mapped_and_answered();
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn invalid_block_request_is_answered_with_an_error() {
     bench.write(&request(WRITE, 0, read_only, whole));
     assert!(bench.command().write, "the request after a refused one is served");
     assert!(!bench.back.is_broken());
-    bench.assert_kept();
+    bench.assert_mapped_and_answered();
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn guest_that_takes_no_disk_responses_blocks_only_itself() {
         taken += 1;
     }
     assert_eq!(taken, SLOTS / 2);
-    bench.assert_kept();
+    bench.assert_mapped_and_answered();
 }
 
 #[test]
@@ -326,7 +326,7 @@ fn random_ring_contents_do_not_panic_the_block_back_end() {
                 BlockRequestOutcome::Idle => break,
                 _ => {}
             }
-            bench.assert_kept();
+            bench.assert_mapped_and_answered();
         }
     }
 }

@@ -151,7 +151,7 @@ impl SplitNetworkFixture {
             fronts.push(front);
         }
         let mut bench = Self { backend, shared, fronts };
-        bench.hear();
+        bench.deliver_events();
         (0..workers).for_each(|worker| while bench.take(worker) != TransmitPollOutcome::Idle {});
         bench
     }
@@ -170,12 +170,12 @@ impl SplitNetworkFixture {
         let (front, mut side) = self.front(vif);
         let sent = front.transmit(&mut side, frame, offload);
         front.flush(&mut side);
-        self.hear();
+        self.deliver_events();
         sent
     }
 
     /// Delivers all pending events of front ends to the back end.
-    pub(super) fn hear(&mut self) {
+    pub(super) fn deliver_events(&mut self) {
         self.shared.to_back.drain(..).for_each(|vif| self.backend.event(vif));
     }
 
@@ -291,7 +291,7 @@ impl SplitNetworkFixture {
     }
 
     /// Overwrites every transmit page of a guest.
-    pub(super) fn scribble(&mut self, vif: VifIndex) {
+    pub(super) fn overwrite_pages(&mut self, vif: VifIndex) {
         let guest = self.shared.guest(vif);
         let own = self.shared.grants.domain(guest).unwrap();
         (0..SLOTS).for_each(|page| own.page_mut(page).unwrap()[..PAGE].fill(0xee));

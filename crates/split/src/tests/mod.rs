@@ -90,7 +90,7 @@ fn delivered_frame_has_the_headers_that_were_inspected() {
     bench.send(A, &frame(300, 1), PendingOffloads::default()).unwrap();
     let TransmitPollOutcome::Frame(_, key) = bench.take(0) else { panic!("expected a frame") };
     let looked_at = bench.backend.head(&key).to_vec();
-    bench.scribble(A);
+    bench.overwrite_pages(A);
     assert!(bench.deliver(key, B));
     bench.turn(0);
     let (received, _) = bench.received(B).remove(0);

@@ -193,7 +193,7 @@ impl GuestWorkerModel {
                 let at = usize::from(vif);
                 received[at].extend(numbers(&bench.received(all[at])));
                 bench.clean(all[at]);
-                bench.hear();
+                bench.deliver_events();
             }
         }
     }
