@@ -52,7 +52,7 @@ impl ChunkStorage {
     }
 }
 
-/// Error of an access to an address range that exceeds the memory.
+/// Error of an access to an address range that exceeds the host memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("address range {address:#x} + {length} exceeds the guest's memory")]
 pub struct MemoryRangeError {

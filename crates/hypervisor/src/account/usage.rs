@@ -39,7 +39,7 @@ pub struct CycleUsage {
 }
 
 impl LedgerSnapshot {
-    /// Returns the ledger at the snapshot.
+    /// Returns the cycle ledger at the time of the snapshot.
     pub fn ledger(&self) -> &CycleLedger {
         &self.ledger
     }

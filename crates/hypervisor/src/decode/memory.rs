@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 pub trait GuestMemory {
     /// Reads bytes of guest memory. Returns `false`, with nothing read, if memory is missing for any of the bytes.
     fn read(&self, address: u64, into: &mut [u8]) -> bool;
-    /// Writes bytes of guest memory. Returns `false`, with nothing written, if memory is missing for any of the bytes.
+    /// Writes bytes to guest memory. Returns `false`, with nothing written, if memory is missing for any of the bytes.
     fn write(&mut self, address: u64, from: &[u8]) -> bool;
 }
 

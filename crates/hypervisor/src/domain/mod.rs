@@ -20,10 +20,10 @@ impl DomainId {
     }
 }
 
-/// Kind of a Xen domain.
+/// Kind of a domain: hypervisor, service domain, guest, or a native system without a hypervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DomainKind {
-    /// The hypervisor itself.
+    /// Domain of the hypervisor itself.
     Hypervisor,
     /// The service domain: PF driver, device models, back ends.
     Dom0,

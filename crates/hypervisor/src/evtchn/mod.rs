@@ -18,7 +18,7 @@ pub use domain::{DomainEventPorts, PORTS};
 use crate::domain::DomainId;
 use alloc::vec::Vec;
 
-/// Binding of an event-channel port.
+/// Binding of an event-channel port: unbound, or to another port or an interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventPortBinding {
     /// The port is unbound; the named domain may bind to it.

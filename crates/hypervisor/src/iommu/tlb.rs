@@ -42,7 +42,7 @@ pub struct Iotlb {
     tags: Vec<u64>,
     slots: Vec<IotlbEntry>,
     ways: usize,
-    /// Number of sets minus one; the number of sets is a power of two.
+    /// Bit mask of an IOTLB set's index: the number of sets, a power of two, minus one.
     mask: u64,
     clock: u64,
     /// Page sizes that the IOTLB has ever cached; lookups skip the others.

@@ -8,15 +8,15 @@ use sim::VirtualInstant;
 pub const ID: u16 = 0x20;
 /// Offset of the APIC version register: version, and number of LVT entries.
 pub const VERSION: u16 = 0x30;
-/// Offset of the task-priority register.
+/// Offset of the APIC's task-priority register.
 pub const TPR: u16 = 0x80;
-/// Offset of the processor-priority register.
+/// Offset of the APIC's processor-priority register.
 pub const PPR: u16 = 0xa0;
 /// Offset of the end-of-interrupt register, write only.
 pub const EOI: u16 = 0xb0;
-/// Offset of the logical-destination register.
+/// Offset of the APIC's logical-destination register.
 pub const LDR: u16 = 0xd0;
-/// Offset of the destination-format register.
+/// Offset of the APIC's destination-format register.
 pub const DFR: u16 = 0xe0;
 /// Offset of the spurious-interrupt vector register, which has the software enable.
 pub const SVR: u16 = 0xf0;
@@ -36,11 +36,11 @@ pub const ICR_HIGH: u16 = 0x310;
 pub const LVT_TIMER: u16 = 0x320;
 /// Offset of the LVT entry for errors.
 pub const LVT_ERROR: u16 = 0x370;
-/// Offset of the timer's initial-count register.
+/// Offset of the APIC timer's initial-count register.
 pub const TMICT: u16 = 0x380;
-/// Offset of the timer's current-count register.
+/// Offset of the APIC timer's current-count register.
 pub const TMCCT: u16 = 0x390;
-/// Offset of the timer's divide-configuration register.
+/// Offset of the APIC timer's divide-configuration register.
 pub const TDCR: u16 = 0x3e0;
 /// Offset of the APIC's self-IPI register, x2APIC only.
 pub const SELF_IPI: u16 = 0x3f0;
@@ -49,9 +49,9 @@ pub const MSR_BASE: u32 = 0x800;
 
 /// Value of the APIC version register: version 14h, six LVT entries.
 const VERSION_VALUE: u32 = 0x0005_0014;
-/// Bit of an LVT entry: the interrupt is masked.
+/// Bit of a local-vector-table (LVT) entry: the interrupt is masked.
 const MASKED: u32 = 1 << 16;
-/// Writable bits of each LVT entry.
+/// Writable bits of each entry of the local vector table (LVT).
 const LVT_WRITABLE: [u32; 6] = [0x7_00ff, 0x1_07ff, 0x1_07ff, 0x1_a7ff, 0x1_a7ff, 0x1_00ff];
 
 /// Effect of a write to an APIC register.

@@ -4,7 +4,7 @@ use super::VectorOwner;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// First dynamic vector of an interrupt table; lower vectors are exceptions.
+/// First dynamic vector number of an interrupt table; lower numbers are exceptions.
 pub const FIRST: u8 = 0x20;
 /// Last dynamic vector of an interrupt table; higher ones are the hypervisor's own: timers, kicks, spurious.
 pub const LAST: u8 = 0xdf;
@@ -19,7 +19,7 @@ pub struct VectorsExhausted;
 pub struct PhysicalVector {
     /// Number of the interrupt table: 0, or the CPU's number if every CPU has its own table.
     pub table: u16,
-    /// Number of the vector in the interrupt table.
+    /// Number of the interrupt vector in its interrupt table.
     pub vector: u8,
 }
 

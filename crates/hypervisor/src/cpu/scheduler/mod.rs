@@ -97,9 +97,9 @@ pub trait Scheduler: Debug {
 /// Scheduler of virtual CPUs that a machine uses: round robin or Xen's credit scheduler.
 #[derive(Debug)]
 pub enum SelectedScheduler {
-    /// Round-robin scheduler.
+    /// Round-robin scheduler of virtual CPUs.
     RoundRobin(RoundRobinScheduler),
-    /// Credit scheduler.
+    /// Xen's credit scheduler of virtual CPUs.
     Credit(CreditScheduler),
 }
 
