@@ -40,7 +40,7 @@ pub trait KernelPlatform {
     /// Takes the next pending interrupt, or returns `None`.
     fn take_interrupt(&mut self) -> Option<InterruptSource>;
 
-    /// Ends the interrupt that the kernel took last.
+    /// Ends the interrupt that the kernel took last (end of interrupt).
     fn end_of_interrupt(&mut self);
 
     /// Masks or unmasks an interrupt vector in the device's MSI-X table, if there is a table.

@@ -7,7 +7,7 @@ mod vf;
 use driver::vf::{TxError, TxOffload};
 use i82576::MacAddress;
 
-/// Events that a device interrupt reported.
+/// Events that an interrupt of a network device reported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeviceEvents {
     /// Frames may have been received: poll until no frame is left.
