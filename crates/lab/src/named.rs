@@ -143,7 +143,7 @@ impl<T> FromIterator<(String, T)> for NamedValues<T> {
     }
 }
 
-/// Formats as `vms=1 msi_accel=false`.
+/// Formats named values as `vms=1 msi_accel=false`.
 impl<T: fmt::Display> fmt::Display for NamedValues<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (name, value)) in self.iter().enumerate() {

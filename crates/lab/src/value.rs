@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ParameterValue {
-    /// Switch that is on or off.
+    /// Parameter that is on or off.
     Bool(bool),
     /// Integer parameter: a count or whole amount.
     Int(i64),

@@ -31,7 +31,7 @@ pub struct PointRef {
     pub axes: &'static [(&'static str, &'static str)],
 }
 
-/// Formats as `fig14 vms=10`.
+/// Formats a point as its experiment and axis values: `fig14 vms=10`.
 impl fmt::Display for PointRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.experiment)?;

@@ -134,7 +134,7 @@ impl<E: Copy> SimulationCore<E> {
         }
     }
 
-    /// Schedules the scheduler's next wake-up.
+    /// Schedules the event at which the processors' scheduler runs next.
     #[inline]
     fn schedule_wake_up(&mut self) {
         let due = self.processors.due();

@@ -74,7 +74,7 @@ pub enum ReportError {
          the old rows"
     )]
     Versions(String),
-    /// A row's experiment is unknown.
+    /// Some rows are of an experiment that this version does not have.
     #[error(
         "experiment `{0}` of some rows is unknown to this version: remove the rows, or use the version that \
          made them"
@@ -83,12 +83,12 @@ pub enum ReportError {
     /// The page would be overwritten by the CSV or JSON file.
     #[error("{}: the page's name must not end in .csv or .json, which are written beside it; use .html", .0.display())]
     Ending(PathBuf),
-    /// A file cannot be written.
+    /// A file of the report cannot be written.
     #[error("cannot write {}: {error}", .path.display())]
     Write {
-        /// Path of the file.
+        /// Path of the report's file that was not written.
         path: PathBuf,
-        /// Cause of the failure.
+        /// System's error, for which the file was not written.
         error: io::Error,
     },
 }

@@ -95,7 +95,7 @@ pub struct FailedPoint {
 /// Error of an experiment run.
 #[derive(Debug, Error)]
 pub enum LabError {
-    /// The run could not be planned.
+    /// The experiment run could not be planned.
     #[error(transparent)]
     Plan(#[from] RunPlanError),
     /// Result rows cannot be stored.

@@ -105,7 +105,7 @@ pub enum RunPlanError {
     /// The value is invalid for its axis or setting.
     #[error("invalid value `{value}` of {key}: expected {expected}")]
     BadValue {
-        /// Name of the axis or setting.
+        /// Name of the axis or setting with the invalid value.
         key: String,
         /// Value of the axis or setting, as the user wrote it.
         value: String,

@@ -62,14 +62,14 @@ pub enum RowStoreError {
     /// A file of the folder does not contain a result row.
     #[error("{} is not a row of the lab ({error}); run again with the same --out to replace it, or remove it", .path.display())]
     NotARow {
-        /// Path of the file.
+        /// Path of the file that does not contain a row.
         path: PathBuf,
         /// Error of parsing the file as a row.
         error: serde_json::Error,
     },
 }
 
-/// Folder in which rows are stored.
+/// Folder in which result rows are stored.
 #[derive(Debug)]
 pub(super) struct RowStore {
     folder: PathBuf,

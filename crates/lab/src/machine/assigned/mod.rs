@@ -47,8 +47,9 @@ struct DomainPair {
     path: DevicePath,
     service: VcpuId,
     guest: VcpuId,
-    /// Domain ids of service domain and guest.
+    /// Domain id of the service domain.
     service_id: DomainId,
+    /// Domain id of the guest.
     guest_id: DomainId,
 }
 

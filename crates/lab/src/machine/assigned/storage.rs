@@ -135,7 +135,7 @@ pub struct DiskMachine {
     ended: Vec<(DiskCommand, bool)>,
     /// Number of disk commands that failed.
     failed: u64,
-    /// Bytes that the program has read.
+    /// Bytes that the guest's program has read from the disk.
     read: u64,
 }
 

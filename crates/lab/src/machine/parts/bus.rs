@@ -53,7 +53,7 @@ pub(crate) struct VfFunctions {
     pub(crate) paths: Vec<FunctionMemory>,
     /// Interrupts that were sent and not delivered yet: sender and message.
     pub(crate) sent: Vec<(Rid, InterruptMessage)>,
-    /// Bit mask of VFs whose receive vector is among `sent`.
+    /// Bit mask of VFs whose receive interrupt is among `sent`.
     pub(crate) received: u8,
     /// Number of DMA requests of functions without a domain, or blocked by the IOMMU.
     pub(crate) faults: u64,

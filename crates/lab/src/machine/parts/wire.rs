@@ -38,7 +38,7 @@ pub enum ClientTraffic {
     Broadcast,
     /// Clients send a TCP stream with a bounded window; the receiver may announce less.
     Tcp {
-        /// Window of the stream, in segments.
+        /// Receive window of the stream, in segments.
         window: u16,
     },
     /// Clients send requests of one byte, each after the response to the previous one.

@@ -165,9 +165,9 @@ pub struct InternalTraffic {
 /// Domain that sends to the first guest of each port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InternalSender {
-    /// The service domain sends.
+    /// The service domain sends to the first guest of each port.
     ServiceDomain,
-    /// The last guest of the port sends.
+    /// The last guest of each port sends to the port's first guest.
     Guest,
 }
 

@@ -2,7 +2,7 @@
 
 use hypervisor::cost::CostTable;
 
-/// Software that drives the cards.
+/// Software that drives the network cards: driver domain, guests or a native kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CardDriver {
     /// The driver domain drives the cards for guests, over a split driver.
@@ -54,9 +54,9 @@ impl PacketChannel {
 pub struct SingleCpuSetup {
     /// Cost table of the machine's processor.
     pub table: CostTable,
-    /// Software that drives the cards.
+    /// Software that drives the network cards.
     pub drive: CardDriver,
-    /// Channel between guests and cards.
+    /// Packet channel between guests and cards: offloads, and copy or exchange of pages.
     pub channel: PacketChannel,
     /// Direction in which the payload is sent.
     pub direction: PayloadDirection,

@@ -44,7 +44,7 @@ pub enum PfNotification {
     Posted,
 }
 
-/// Traffic on the wire.
+/// Traffic between the client and the guest: a TCP stream or requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireTraffic {
     /// Traffic of a TCP stream, sent at the rate of wire and window.
@@ -62,7 +62,7 @@ pub struct ThinHypervisorSetup {
     pub pf: PfNotification,
     /// A busy program runs on the guest's processor.
     pub busy: bool,
-    /// Traffic on the wire.
+    /// Traffic between the client and the guest.
     pub load: WireTraffic,
     /// Seed of the phases of clocks and traffic.
     pub seed: u64,
@@ -94,7 +94,7 @@ pub(crate) const RESET_REGISTERS: u64 = 4;
 pub enum ThinHypervisorEvent {
     /// The VF's interrupt is due.
     Interrupt,
-    /// The guest executes a sensitive instruction.
+    /// The guest executes a sensitive instruction, which causes a VM exit.
     Exit,
     /// Tick of the guest's own timer.
     Tick,

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 /// Number of interrupt bit vectors that the circular buffer holds.
 pub(crate) const VECTORS: usize = 16;
 
-/// Circular buffer of interrupt bit vectors.
+/// Circular buffer of a CDNA card's interrupt bit vectors.
 #[derive(Debug, Default)]
 pub(crate) struct InterruptBitVectors(VecDeque<u128>);
 

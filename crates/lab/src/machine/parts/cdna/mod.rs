@@ -32,7 +32,7 @@ pub(crate) type GuestNumber = u16;
 pub(crate) struct PageBuffer {
     /// Address of the buffer's first byte.
     pub(crate) address: u64,
-    /// Length of the buffer in bytes.
+    /// Length of the page buffer in bytes.
     pub(crate) length: u16,
 }
 

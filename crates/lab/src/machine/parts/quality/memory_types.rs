@@ -72,7 +72,7 @@ pub const HOST_PAT: [MemoryType; 8] = [Wb, Wc, UcMinus, Uc, Wb, Wp, UcMinus, Wt]
 /// Entry of the host's PAT that a shadow or nested page-table entry selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PatEntry {
-    /// Index into the host's PAT.
+    /// Index of the entry in the host's page attribute table (PAT).
     pub index: usize,
     /// Memory type that the page gets by this entry.
     pub gets: MemoryType,

@@ -97,7 +97,7 @@ struct BridgedCard {
 /// Source of an event channel of the service domain.
 #[derive(Debug, Clone, Copy)]
 enum EventChannelSource {
-    /// Source of an event: a vector of a card.
+    /// Source of an event: an interrupt vector of a card.
     Card(usize, u16),
     /// Source of an event: the interface of a guest.
     Guest(VifIndex),
