@@ -282,7 +282,7 @@ async fn connect(socket: &Path) -> io::Result<UnixStream> {
 
 #[cfg(test)]
 mod tests {
-    use super::{EventStreamItem, told};
+    use super::{EventStreamItem, parse_event};
 
     #[test]
     fn server_sent_events_are_parsed_and_keep_alives_ignored() {

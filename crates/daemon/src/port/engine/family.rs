@@ -118,8 +118,8 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Writes a region of a function for its client.
     fn write(&mut self, function: Function, region: u32, offset: u64, data: &[u8], now: Time);
 
-    /// Resets a function to its state after power-on: registers, MSI-X table and configuration space. Policy stays. Returns
-    /// `false` if the reset fails.
+    /// Resets a function to its state after power-on: registers, MSI-X table and configuration space. Its policy stays.
+    /// Returns `false` if the reset fails.
     fn reset_function(&mut self, function: Function) -> bool;
 
     /// Returns true if a function is bus master.
