@@ -62,7 +62,7 @@ const OTHERS: u64 = 3;
 const STARTER: u64 = 4;
 
 /// State of the keeper: the process that starts hosts and holds their descriptors.
-struct KeeperState {
+struct DescriptorKeeper {
     starter: StarterConnection,
     shelf: KeptDescriptors,
     signals: SignalHandlers,
@@ -95,7 +95,7 @@ pub fn keep(command: &mut dyn FnMut() -> Command, seccomp: SeccompMode) -> io::R
     let starter = StarterConnection::fork(command)?;
     let confinement = ThreadSandbox { seccomp, capabilities: ThreadCapabilities::Unchanged };
     let gives_up = confinement.prepare(ThreadRole::Keeper).map_err(io::Error::other)?;
-    let mut keeper = KeeperState {
+    let mut keeper = DescriptorKeeper {
         starter,
         shelf,
         signals: SignalHandlers::install()?,
@@ -117,7 +117,7 @@ pub fn keep(command: &mut dyn FnMut() -> Command, seccomp: SeccompMode) -> io::R
     }))
 }
 
-impl KeeperState {
+impl DescriptorKeeper {
     /// Starts hosts, each after the end of the previous host. Returns the last one's exit status.
     fn run(&mut self) -> io::Result<u8> {
         loop {

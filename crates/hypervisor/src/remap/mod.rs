@@ -50,7 +50,7 @@ pub struct RemappedInterrupt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InterruptRemapError {
     /// The message is not an interrupt that a device may request.
-    #[error("the device's message is not an interrupt with a vector")]
+    #[error("the device's message is not an interrupt in compatibility format with a vector from 16 to 255")]
     Message,
     /// No physical vector is free.
     #[error(transparent)]
