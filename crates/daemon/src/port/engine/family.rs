@@ -206,7 +206,7 @@ pub(in crate::port) trait PortCard: Debug + Send {
     fn offer(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardRefusal>;
 
     /// Removes a VF of the card from those that the port offers. `offered` is the port's name and its new number of
-    /// VFs. After an error the VF is removed nevertheless, as far as possible.
+    /// VFs. An error of one part does not keep the other parts from removing the VF.
     fn withdraw(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardRefusal>;
 
     /// Resets the card and sets it up again. Guests are notified before.

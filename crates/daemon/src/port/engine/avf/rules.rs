@@ -7,7 +7,7 @@ use plane::switch::{PortMirrorRule, PortMirrorRules, StormLimit, StormLimits, Vl
 use plane::{Plane, PortIndex, PortSet};
 use policy::{PortPolicy, VfMirrorRule, VlanSet};
 
-/// One millisecond in nanoseconds.
+/// Length of a millisecond in nanoseconds.
 const MILLISECOND: u64 = 1_000_000;
 
 /// Policy of an AVF port, and the state of its storm control.
