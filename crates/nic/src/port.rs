@@ -71,7 +71,7 @@ impl Nic {
         nic
     }
 
-    /// Saves all that a successor needs to continue this port.
+    /// Saves the state that a successor needs to continue this port.
     #[must_use]
     pub fn save(&self) -> NicState {
         NicState::of(&self.state, &self.plane)

@@ -124,7 +124,7 @@ pub fn plan(device: &ResetCapabilities) -> Option<[ResetAction; 6]> {
 mod tests {
     use super::{DeviceResetMethod, ResetAction, ResetCapabilities, plan};
 
-    /// Covers every combination of reset capabilities.
+    /// Tests every combination of reset capabilities.
     #[test]
     fn reset_method_that_affects_no_other_owner_is_chosen() {
         let options = [None, Some(false), Some(true)];

@@ -40,7 +40,7 @@ pub struct PortCounters {
     pub tx_link_control: u64,
     /// Frames of the port that no port and no uplink took.
     pub tx_unclaimed: u64,
-    /// Memory requests of the port that the guest's side refused.
+    /// Memory requests of the port that the bus to the guest's memory refused.
     pub dma_faults: u64,
 }
 

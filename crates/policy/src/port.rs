@@ -156,7 +156,8 @@ mod tests {
         assert!(StormControl { window_ms: 1_000, ..STORM }.blocks(most) <= TOY.storm_blocks);
     }
 
-    /// Rounding up to one block would change the rate: to 512 Kb/s for 1, in 1 ms.
+    /// Tests a storm threshold of less than one block per window: rounding up would change the rate, to 512
+    /// Kb/s for 1, in 1 ms.
     #[test]
     fn storm_rate_below_one_block_per_window_is_refused() {
         for (window_ms, least) in [(1, 512), (3, 171), (100, 6), (1_000, 1)] {

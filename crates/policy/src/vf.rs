@@ -116,7 +116,8 @@ impl VfPolicy {
         self.vlans.is_none_or(|allowed| allowed.contains(vlan))
     }
 
-    /// Returns true if a family treats both policies alike: several MTUs may stand for its longest frame.
+    /// Returns true if a family treats both policies alike; policies with different MTUs may have the same longest
+    /// frame.
     #[must_use]
     pub fn is_alike(&self, other: &Self, limits: &FamilyLimits) -> bool {
         let without_mtu = |policy: &Self| Self { max_mtu: None, ..*policy };

@@ -77,8 +77,8 @@ fn transmit_queue_stops_after_64_frames_below_17_bytes() {
     assert_eq!(world.packets.len(), 1, "the other queues still send");
 }
 
-/// After a reset Linux sends as soon as it has vectors, while it still waits for the PF to set up its queues. Until
-/// that packet is reported as sent, its stack holds back all others of the queue.
+/// Tests a tail that Linux writes after a reset, as soon as it has vectors, while it still waits for the PF to set up
+/// its queues. Until that packet is reported as sent, its stack holds back all others of the queue.
 #[test]
 fn tail_written_after_a_reset_applies_once_queues_are_set_up() {
     let mut world = CardFixture::new(1);

@@ -52,7 +52,7 @@ fn taken_in_a_second(world: &mut CardFixture) -> u64 {
     counters.messages + counters.strange
 }
 
-/// Covers messages, commands that the card completes itself, and unknown commands.
+/// Tests the rate limit for messages, for commands that the card completes itself, and for unknown commands.
 #[test]
 fn rate_limited_mailbox_is_served_ten_times_a_second() {
     let message = AdminQueueDescriptor {
@@ -110,7 +110,7 @@ fn vf_reset_does_not_end_the_mailbox_rate_limit() {
     assert!(!poll.more, "polling again at once would change nothing");
 }
 
-/// The card takes no messages from a VF in reset, so pending messages there must not request another poll.
+/// Tests that pending messages of a VF in reset, from which the card takes no messages, do not request another poll.
 #[test]
 fn vf_in_reset_requests_no_further_poll_of_the_port() {
     let mut world = CardFixture::new(2);

@@ -203,7 +203,8 @@ fn a_move() -> impl Strategy<Value = HostileAction> {
 }
 
 proptest! {
-    /// Whatever a guest does with registers and memory, the card answers, and another VF's driver notices nothing.
+    /// Tests that the card answers whatever a guest does with registers and memory, and that another VF's driver
+    /// notices nothing.
     #[test]
     fn arbitrary_guest_actions_do_not_disturb_another_vf(moves in prop::collection::vec(a_move(), 1..120)) {
         let mut world = CardFixture::new(2);

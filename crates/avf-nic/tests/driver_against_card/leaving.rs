@@ -143,7 +143,8 @@ fn transmit_rate_limits_the_segments_of_one_packet() {
     assert!(took <= wanted && took + Duration::from_micros(200) >= wanted, "{took:?} of {wanted:?}");
 }
 
-/// Holds up to the speed of the link: a host cannot wake for each frame.
+/// Tests that a transmit rate up to the link's speed is kept although the host polls late: a host cannot wake for each
+/// frame.
 #[test]
 fn transmit_rate_is_kept_while_the_card_is_polled_late() {
     let packet = away(tcp4(&[7; 60_000])).0;

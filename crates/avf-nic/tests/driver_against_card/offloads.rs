@@ -184,7 +184,8 @@ fn descriptors_vlan_tag_is_inserted_only_if_the_pf_allows_it() {
     }
 }
 
-/// Linux iavf requests stripping and insertion once, and not again after a reset, but keeps its VLANs.
+/// Tests Linux iavf after a reset: it requests stripping and insertion only once, before the reset, but keeps its
+/// VLANs.
 #[test]
 fn vlan_strip_request_after_a_reset_keeps_tag_insertion() {
     let (mut world, mut a, _) = two(|policy| policy.spoofchk = false);

@@ -144,7 +144,7 @@ proptest! {
         assert_eq!(world.card.statistics(0).tx_unicast, kinds.len() as u64);
     }
 
-    /// Compares the quick check of a descriptor's second word with parsing all of it.
+    /// Compares the quick check of a transmit descriptor's second word with parsing all of it.
     #[test]
     fn quick_descriptor_check_accepts_whole_untagged_packets(raw in any::<[u8; tx::SIZE]>(), likely in any::<bool>()) {
         let mut raw = raw;

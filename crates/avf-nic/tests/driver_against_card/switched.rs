@@ -43,7 +43,8 @@ fn heard(world: &mut CardFixture, vfs: &mut [AvfDriver; 3], sent: &[u8]) -> [Opt
     })
 }
 
-/// The master and the backup of a virtual router (keepalived with use_vmac), and a client, which is VF 0.
+/// Tests the master and the backup of a virtual router (keepalived with use_vmac), and a client, which is VF
+/// 0.
 #[test]
 fn backup_of_a_virtual_router_receives_after_fail_over() {
     let (mut world, mut vfs) = three(|_, _| {});

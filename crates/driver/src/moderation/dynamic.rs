@@ -192,7 +192,8 @@ impl DynamicModeration {
 }
 
 impl TrafficRates {
-    /// Compares bytes first, then packets; if both are equal, fewer interrupts are better.
+    /// Compares the rates of two measurements: bytes first, then packets; if both are equal, fewer interrupts are
+    /// better.
     fn against(&self, before: &Self) -> RateChange {
         let change = match (compare(self.bytes, before.bytes), compare(self.packets, before.packets)) {
             (RateChange::Same, packets) => packets,

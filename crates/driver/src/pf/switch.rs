@@ -187,7 +187,7 @@ impl VlanFilterTable {
         self.entries.iter().enumerate().skip(1).filter(named).fold(0, |all, (place, _)| all | 1 << place)
     }
 
-    /// Returns true if an entry was written since the last call.
+    /// Returns true if an entry of the VLAN filter table was written since the last call of this function.
     pub(super) fn take_changed(&mut self) -> bool {
         core::mem::take(&mut self.changed)
     }

@@ -165,7 +165,7 @@ fn port_vlan_0_inserts_a_priority_and_keeps_untagged_frames() {
     assert_eq!(hal.read(r::vmolr(PoolIndex::EVERY[2])) & (1 << 24 | 1 << 30), 1 << 24);
 }
 
-/// A VF with another's address would receive the frames for it.
+/// Tests that a VF cannot get the address of another function, whose frames it would receive.
 #[test]
 fn mac_address_belongs_to_one_pci_function() {
     let mut hal = StoredRegisters::default();

@@ -72,7 +72,7 @@ pub enum ReceiveError {
     Fault,
 }
 
-/// State of a receive queue beside its registers.
+/// State of a receive queue that is not in the queue's registers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "saved::SavedReceive", try_from = "saved::SavedReceive")]
 pub struct ReceiveQueue {
@@ -271,7 +271,7 @@ fn write<B: Bus>(io: &mut QueueIo<'_, B>, iova: Iova, bytes: &[u8]) -> bool {
 }
 
 impl RxDescriptorFields {
-    /// Sets these fields in the last descriptor of a frame.
+    /// Sets the fields of a frame in the frame's last descriptor.
     fn tell(&self, back: &mut AdvancedRxWriteBack) {
         (back.rss_type, back.hash) = self.rss;
         back.packet_type = self.packet_type;
@@ -281,7 +281,7 @@ impl RxDescriptorFields {
 }
 
 impl FrameLayout {
-    /// Sets the header fields in the first descriptor of a frame.
+    /// Sets the header fields of a frame in the frame's first descriptor.
     fn tell(&self, back: &mut AdvancedRxWriteBack) {
         (back.header_length, back.split) = (self.header_length, self.split);
         back.status |= if self.overflow { status::HBO } else { 0 };

@@ -50,15 +50,15 @@ impl Default for PacketDescriptors {
 enum PacketScan {
     /// A packet: its number of descriptors, and the index of the one with its first buffer.
     Complete(usize, usize),
-    /// The queue has this number of contexts, and no buffer behind them.
+    /// The queue has only contexts before the tail, this number of them, and no buffer behind them.
     Contexts(usize),
     /// The packet's last descriptor (EOP) is not before the tail yet.
     Incomplete,
-    /// The next descriptors, of this number, make no valid packet, for this reason.
+    /// The next descriptors make no valid packet: their number, and the reason.
     Invalid(usize, PacketDropReason),
 }
 
-/// State of a transmit queue beside its registers.
+/// State of a transmit queue that is not in the queue's registers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "saved::SavedTransmit", try_from = "saved::SavedTransmit")]
 pub struct TransmitQueue {

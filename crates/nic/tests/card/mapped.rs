@@ -91,7 +91,7 @@ fn enabled_mapped_queue_reads_enabled_and_runs() {
     bench.vf(1).expect_frame();
 }
 
-/// The card must not combine the enabled queue and its new head with its old tail.
+/// Tests that the card does not combine an enabled queue and its new head with the old tail in the mapped pages.
 #[test]
 fn queue_set_up_during_a_poll_sends_no_stale_descriptor() {
     let at = |offset| vf::TX_BLOCK + offset;
@@ -251,7 +251,8 @@ fn act() -> impl Strategy<Value = PageAction> {
 }
 
 proptest! {
-    /// The card does no more than for trapped writes, and the other VF works as before.
+    /// Tests that the card does no more for stores to mapped pages than for trapped writes, and that the other VF works
+    /// as before.
     #[test]
     fn hostile_stores_to_mapped_pages_leave_other_vfs_working(acts in proptest::collection::vec(act(), 1..80)) {
         let mut bench = bench();

@@ -255,7 +255,8 @@ fn clearing_a_transmit_rate_sends_all_delayed_frames() {
     assert_eq!(bench.wire_got().len(), 41);
 }
 
-/// The card reads a packet's descriptors and bytes when it begins, so a later visit pays only for the segments that it sends.
+/// Tests the cost of a packet that waits between segments: the card reads descriptors and bytes when the packet begins,
+/// so a later visit pays only for the segments that it sends.
 #[test]
 fn resumed_packet_costs_a_poll_only_its_segments() {
     let mut bench = bench();
@@ -336,7 +337,7 @@ fn each_copy_of_a_frame_takes_loopback_bandwidth() {
     assert_eq!(bench.poll().deadline, Some(Time::from_micros(700)), "to seven pools");
 }
 
-/// A write of SWFLSH or a threshold keeps the pending packet; only a disabled queue drops it.
+/// Tests that a write of SWFLSH or a threshold to TXDCTL keeps a pending packet; only a disabled queue drops it.
 #[test]
 fn txdctl_write_keeps_the_packet_of_an_enabled_queue() {
     for (control, frames) in [(dctl::ENABLE | dctl::SWFLSH | 1 << dctl::WTHRESH_SHIFT, 14), (0, 1)] {

@@ -258,7 +258,7 @@ fn through_pf(vf: VfIndex, offset: u32) -> u32 {
     }
 }
 
-/// A plain VF register is the same bits of the PF's file, for reads and writes.
+/// Tests that a plain VF register has the same bits as its register in the PF's file, for reads and writes.
 #[test]
 fn vf_register_shares_its_bits_with_the_pf_register() {
     let mut bench = CardFixture::new(8);
@@ -350,7 +350,8 @@ fn missing_vf_reads_ones_and_ignores_register_writes() {
     assert_eq!(bench.pf().read(r::rx_block(queue) + r::rx::RDLEN), 0, "the queue is the PF's");
 }
 
-/// With three VFs the vectors of VF 5, 7 to 9, are the PF's.
+/// Tests the PF's window onto a VF that does not exist: with three VFs, vectors 7 to 9, which would be VF 5's, are the
+/// PF's.
 #[test]
 fn window_onto_a_missing_vf_reads_zero_and_ignores_writes() {
     let mut bench = CardFixture::new(3);

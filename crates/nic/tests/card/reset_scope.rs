@@ -221,7 +221,7 @@ fn space(bench: &mut CardFixture, function: Function) -> Vec<u8> {
     bytes
 }
 
-/// Only a function-level reset changes configuration space: bus mastering, MSI-X, MSI and SR-IOV.
+/// Tests that only a function-level reset changes configuration space: bus mastering, MSI-X, MSI and SR-IOV.
 #[test]
 fn software_reset_keeps_configuration_space() {
     let set_up = || {

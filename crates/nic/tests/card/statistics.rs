@@ -121,7 +121,7 @@ fn used() -> CardFixture {
     bench
 }
 
-/// igbvf keeps the last value and takes a smaller one as a wrap at 2^32.
+/// Tests a reset by the driver: igbvf keeps the last value of a counter, and takes a smaller one as a wrap at 2^32.
 #[test]
 fn reset_by_the_driver_keeps_vf_counters() {
     let ways: [fn(&mut CardFixture); 3] = [

@@ -302,7 +302,8 @@ fn poll_sends_its_frame_budget_from_each_queue() {
     assert_eq!(bench.wire_got().len(), 4);
 }
 
-/// igb and FreeBSD treat a head that stands still as a hung card.
+/// Tests a queue without a link: the head must move, since igb and FreeBSD treat a head that stands still as a hung
+/// card.
 #[test]
 fn frames_sent_without_a_link_are_completed_and_lost() {
     let mut bench = bench();

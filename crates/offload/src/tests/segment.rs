@@ -207,7 +207,8 @@ proptest! {
         assert_eq!(reassembled, payload);
     }
 
-    /// Checks also that a caller which pauses between two segments can continue with the packet as it then is.
+    /// Compares segments that are made within the packet with copied ones, also for a caller that pauses between two
+    /// segments and continues with the packet as it then is.
     #[test]
     fn segments_made_in_place_equal_copied_segments(
         packet in proptest::collection::vec(any::<u8>(), 54..3000),

@@ -303,7 +303,7 @@ fn act() -> impl Strategy<Value = RxRingAction> {
 }
 
 proptest! {
-    /// The test's memory panics at an access outside of an allocation.
+    /// Tests a hostile card: the test's memory panics at an access of the receive ring outside of an allocation.
     #[test]
     fn hostile_card_keeps_receive_ring_within_dma_memory(
         layout in 0..LAYOUTS.len(),

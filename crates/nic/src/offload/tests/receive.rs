@@ -119,8 +119,8 @@ fn received_sctp_is_verified_by_its_crc() {
     assert_eq!(status(&spoiled(sctp(), 46)), IPCS | L4CS | L4E);
 }
 
-/// Cuts a datagram into a fragment of 16 bytes and one of the rest; returns the descriptor fields of both under
-/// RXCSUM.IPPCSE.
+/// Cuts a datagram into a fragment of 16 bytes and one of the rest. Returns the descriptor fields of both fragments
+/// under RXCSUM.IPPCSE.
 fn fragments(datagram: &[u8]) -> [FragmentFields; 2] {
     let mut header = ipv4_header(17, 0);
     header.identification = 0x1234;

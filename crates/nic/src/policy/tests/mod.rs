@@ -113,7 +113,7 @@ impl PortBuilder {
         self.decide(frame(FrameOrigin::Uplink, PEER, dst))
     }
 
-    /// Returns the switch's decision on a frame from pool 0, with its address A, to `dst`.
+    /// Returns the switch's decision on a frame that pool 0 sends from its address A to `dst`.
     fn a_sends(&self, dst: &str) -> SwitchDecision {
         self.decide(frame(sender(0), A, dst))
     }

@@ -145,7 +145,7 @@ fn second_queue_of_a_vf_receives_by_rss_hash() {
     bench.expect_msix(Vf(0), 0);
 }
 
-/// PIF tells software to compare the address itself.
+/// Tests the descriptor bit PIF, which tells software to compare the address itself.
 #[test]
 fn frame_without_an_exact_address_match_is_marked_inexact() {
     let mut bench = CardFixture::new(3);

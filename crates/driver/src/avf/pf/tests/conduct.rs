@@ -172,7 +172,7 @@ fn policy_change_does_not_end_the_quarantine_of_a_vf() {
     );
 }
 
-/// A guest may write Initiate Function Level Reset at any rate, and each reset costs the PF work.
+/// Tests a guest that writes Initiate Function Level Reset at a high rate: each reset costs the PF work.
 #[test]
 fn throttled_vf_is_reset_at_most_ten_times_a_second() {
     let mut world = FourVfPort::active();
@@ -272,7 +272,7 @@ fn offences_of_a_missing_vf_are_ignored() {
     assert!(world.pf.conduct(77).is_none());
 }
 
-/// Both words of the register are all ones then, though the card is present.
+/// Tests a reset of all 64 VFs: both words of GLGEN_VFLRSTAT are all ones then, though the card is present.
 #[test]
 fn all_64_vfs_may_be_reset_at_once() {
     let mut world = FourVfPort::new();

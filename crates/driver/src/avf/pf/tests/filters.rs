@@ -108,7 +108,8 @@ fn with_neighbour(mac: [u8; 6]) -> FourVfPort {
     world
 }
 
-/// Keepalived (use_vmac) adds the address to the backup's interface while the master has it.
+/// Tests a virtual router: keepalived (use_vmac) adds the address to the backup's interface while the master
+/// has it.
 #[test]
 fn virtual_router_address_may_be_shared() {
     for last in [0x01, 0x02] {

@@ -23,7 +23,7 @@ fn members(world: &FourVfPort) -> Vec<u16> {
     world.told().vlans.iter().copied().collect()
 }
 
-/// iavf forgets all VLANs of a request that fails.
+/// Tests a request with allowed and denied VLANs: iavf forgets all VLANs of a request that fails.
 #[test]
 fn partly_allowed_vlan_list_is_applied_in_part() {
     let mut world = FourVfPort::active();
