@@ -91,8 +91,8 @@ pub struct UnsummedFrame {
 }
 
 impl UnsummedFrame {
-    /// Examines the head of a frame of `length` bytes, with zeros behind a shorter one; returns true if the frame
-    /// is plain. The bytes behind the head are not summed up yet, and all of them belong to the packet.
+    /// Examines the first bytes of a frame of `length` bytes, followed by zeros if the frame is shorter. Returns true
+    /// if the frame is plain. The bytes behind these are not summed up yet, and all of them belong to the packet.
     #[must_use]
     #[inline(always)]
     pub fn look(&mut self, head: &[u8; HEAD], length: u32) -> bool {

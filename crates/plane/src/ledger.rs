@@ -105,7 +105,7 @@ impl core::ops::Add for PortCounters {
 pub struct TrafficSum {
     /// Number of counted frames.
     pub packets: u64,
-    /// Number of bytes in these frames, frame check sequence excluded.
+    /// Number of bytes in the counted frames, frame check sequence excluded.
     pub bytes: u64,
 }
 

@@ -157,7 +157,7 @@ impl<const N: usize> Pacing<N> {
         self.loopback.is_some()
     }
 
-    /// Returns how many frames of these lengths a port may send now, one after the other.
+    /// Returns how many frames of the given lengths a port's rate lets it send now, one after the other.
     pub(crate) fn admits(&self, port: PortIndex, lengths: impl Iterator<Item = usize>, now: Time) -> usize {
         let (mut debt, factor) = (self.port(port).debt, self.port(port).factor().unwrap_or(0));
         let may_leave = |length: &usize| {

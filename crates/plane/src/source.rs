@@ -60,7 +60,7 @@ pub trait FrameForwarder {
         0
     }
 
-    /// Returns how many frames of these lengths the port's rate lets leave now.
+    /// Returns how many frames of the given lengths the port's rate lets leave now.
     fn admits(&self, lengths: &[u32], terms: BurstTerms) -> usize {
         let _ = (lengths, terms);
         0
@@ -96,7 +96,7 @@ pub trait FrameForwarder {
     /// Returns the traffic counters of the port.
     fn counters(&mut self) -> &mut PortCounters;
 
-    /// Adds the frames that the port sent since the last call to its counters, and returns them.
+    /// Adds the frames that the port sent since the last call to the port's counters. Returns the added traffic.
     fn settle(&mut self) -> PendingTraffic;
 }
 

@@ -81,7 +81,8 @@ pub trait BurstCard: FrameSink {
     /// Format of the card's receive descriptors.
     type RxFormat: RxFormat;
 
-    /// True if the next packet uses descriptors that a burst has read but not used, instead of reading them again.
+    /// True if the next packet takes the descriptors that a burst has read and left over, instead of reading them
+    /// again.
     const KEEPS_DESCRIPTORS: bool = false;
 
     /// Returns the card's field for its private frame memory. The field is empty while frames pass, and may be empty

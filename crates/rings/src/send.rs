@@ -39,8 +39,8 @@ pub(crate) fn send_next<C: PacketTransmitter, L: FrameForwarder>(
     card.may_follow(sender).then_some(cost.max(1))
 }
 
-/// Sends a packet whose descriptors are in the ring, and gives these back. Returns the packet's number of frames.
-/// `None` if the queue has stopped.
+/// Sends a packet whose descriptors are in the ring, and gives the descriptors back. Returns the packet's number of
+/// frames. `None` if the queue has stopped.
 #[inline(always)]
 fn send_taken<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,

@@ -1,4 +1,5 @@
-//! Admin queues of a VF while its driver sets them up and takes them down, register by register in the orders of Linux iavf.
+//! Tests admin queues of a VF while its driver sets them up and takes them down, register by register in the orders of
+//! Linux iavf.
 
 use crate::world::{CardFixture, MEMORY, mac};
 use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};

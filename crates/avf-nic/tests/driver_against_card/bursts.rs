@@ -348,7 +348,7 @@ impl DriverlessFixture {
     }
 }
 
-/// Asserts that after these actions a card with bursts and a card that sends each frame alone have the same memory,
+/// Asserts that after the given actions a card with bursts and a card that sends each frame alone have equal memory,
 /// frames and counters.
 fn assert_ways_agree(acts: &[BurstAction]) {
     let [mut usual, mut careful] = [false, true].map(DriverlessFixture::new);

@@ -8,7 +8,7 @@ use driver::Hal;
 use driver::avf::vf::AvfDriver;
 use pcie::Function;
 
-/// Creates a card without a plane, and starts its VFs 0 and 1: each receives the other's packets.
+/// Creates a card without a plane, and starts its VFs 0 and 1. Each VF receives the other VF's packets.
 fn two() -> (CardFixture, AvfDriver, AvfDriver) {
     let mut world = CardFixture::new(2);
     let mut start = |n| {

@@ -101,8 +101,8 @@ fn vf_that_floods_its_mailbox_does_not_delay_others() {
     }
 }
 
-/// Sends these descriptors from transmit queue 0 of VF 0, with the ring at the start of its memory, in one round of the
-/// port.
+/// Sends the given descriptors from transmit queue 0 of VF 0, with the ring at the start of the VF's memory, in one
+/// round of the port.
 fn ring_of(world: &mut CardFixture, descriptors: &[[u8; tx::SIZE]]) {
     let context = TxQueueContext { base: 0, length: 256, head_address: None };
     world.card.order(0, CardOrder::ConfigureTx(0, context));

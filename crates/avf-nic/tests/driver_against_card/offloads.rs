@@ -207,8 +207,8 @@ fn vlan_strip_request_after_a_reset_keeps_tag_insertion() {
     assert_eq!(world.cable.0.pop().unwrap()[12..16], [0x81, 0, 0, 7]);
 }
 
-/// Sends these descriptors from transmit queue 0 of VF 0, with a packet at bus address 0x1000. Returns the frames that
-/// left by the uplink.
+/// Sends the given descriptors from transmit queue 0 of VF 0, with a packet at bus address 0x1000. Returns the frames
+/// that left by the uplink.
 pub(crate) fn ring_of(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> (CardFixture, Vec<Vec<u8>>) {
     let mut world = ring_with(descriptors, packet);
     world.round();
@@ -216,7 +216,7 @@ pub(crate) fn ring_of(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> (CardFix
     (world, left)
 }
 
-/// Puts these descriptors into transmit queue 0 of VF 0, and a packet at bus address 0x1000.
+/// Puts the given descriptors into transmit queue 0 of VF 0, and a packet at bus address 0x1000.
 fn ring_with(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> CardFixture {
     let (mut world, _, _) = two(|policy| policy.spoofchk = false);
     world

@@ -222,8 +222,8 @@ fn registers_set_the_same_rss_hash_as_mailbox_messages() {
     assert_eq!((queue, said.hash), (3, Some(0x51cc_c178)));
 }
 
-/// Asserts that packets between these ends (addresses and ports; true for IPv6) go to the receive queue that the hash
-/// of the ends selects.
+/// Asserts that packets between the given endpoints (addresses and ports; true for IPv6) go to the receive queue that
+/// the hash of the endpoints selects.
 fn assert_spread_by_hash(ends: &[([u8; 12], bool)]) {
     let (mut world, mut a, mut b) = two(wishes(RxDescriptorFormat::Legacy), 16);
     let table = scale(&mut world, &mut b, 16);

@@ -1,5 +1,5 @@
-//! A card, memory of each function, the PF driver, and a clock moved by hand. Without a forwarding plane, a packet of VF n goes
-//! to the same queue of VF n ^ 1. A VF may map its doorbells (`pages`).
+//! Fixture of the tests: a card, memory of each function, the PF driver, and a clock moved by hand. Without a
+//! forwarding plane, a packet of VF n goes to the same queue of VF n ^ 1. A VF may map its doorbells (`pages`).
 
 use super::pages::MappedPages;
 use avf::control::{CardControl, CardOrder};

@@ -58,7 +58,7 @@ impl TagOrigins {
         if self.outer { outer(&frame) } else { frame }
     }
 
-    /// Returns a card whose VF 0 sends with these tags, and whose VF 1 accepts any length.
+    /// Returns a card whose VF 0 sends frames with the given tags, and whose VF 1 accepts any length.
     fn bench(self) -> CardFixture {
         let mut bench = CardFixture::new(3);
         (0..2).for_each(|vf| bench.vf(vf).start());
@@ -187,7 +187,7 @@ const ARRIVING: [TagOrigins; 4] = [
     TagOrigins { outer: true, bytes: true, ..NONE },
 ];
 
-/// Returns a card whose VF 0 receives frames with these tags, with the inner one stripped or not.
+/// Returns a card whose VF 0 receives frames with the given tags, with the inner one stripped or not.
 fn receiver(tags: TagOrigins, strips: bool, options: u32) -> CardFixture {
     let mut bench = CardFixture::new(3);
     bench.vf(0).start();

@@ -36,7 +36,7 @@ fn offsets() -> (Vec<u32>, Vec<u32>) {
     )
 }
 
-/// Returns offsets and values of the registers at these [`offsets`], the port's and then VF 1's.
+/// Returns offsets and values of the registers at the given [`offsets`], the port's and then VF 1's.
 fn registers(bench: &mut CardFixture, (port, vf): &(Vec<u32>, Vec<u32>)) -> Vec<(u32, u32)> {
     let mut seen: Vec<(u32, u32)> = port.iter().map(|at| (*at, bench.pf().read(*at))).collect();
     seen.extend(vf.iter().map(|at| (*at, bench.vf(1).read(*at))));

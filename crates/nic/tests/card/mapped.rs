@@ -1,5 +1,5 @@
-//! A VF whose pages with rings and interrupts are mapped as the guest's memory. Every rule that a driver relies on holds,
-//! though no access to these pages traps. The host decides when the card looks at the pages.
+//! Tests a VF whose pages with rings and interrupts are mapped as the guest's memory. Every rule that a driver relies
+//! on holds, though no access to these pages traps. The host decides when the card looks at the pages.
 
 use crate::common::{CardFixture, mac, plain};
 use i82576::bits::dctl;

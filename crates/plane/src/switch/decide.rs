@@ -13,7 +13,7 @@ const PAUSE: u8 = 0x01;
 pub enum FrameOrigin {
     /// The frame came from the uplink.
     Uplink,
-    /// This port sent the frame.
+    /// The given port sent the frame.
     Port(PortIndex),
 }
 

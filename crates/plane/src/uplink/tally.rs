@@ -7,7 +7,7 @@ use units::{FCS, MacAddress};
 pub struct PacketOctets {
     /// Number of counted packets.
     pub packets: u32,
-    /// Number of octets in these packets, frame check sequence included.
+    /// Number of octets in the counted packets, frame check sequence included.
     pub octets: u32,
 }
 

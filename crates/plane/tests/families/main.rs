@@ -94,7 +94,7 @@ impl TwoDevicePlane {
         *self.plane.ledger.of(port)
     }
 
-    /// Returns the observations since the last call. Panics unless all of them are of a frame with these bytes.
+    /// Returns the observations since the last call. Panics unless all observed frames have the given bytes.
     fn seen(&mut self, bytes: &[u8]) -> Vec<FrameObservation> {
         let all = self.cable.1.replace(Vec::new()).unwrap_or_default();
         assert!(all.iter().all(|(_, seen)| seen == bytes), "{all:?}");

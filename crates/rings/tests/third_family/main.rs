@@ -1,5 +1,5 @@
-//! Tests a toy card over the same rings and plane as the real cards. Frames in bursts leave the same as frames sent
-//! alone: with tags, rates, groups, faults, too few buffers, and policies that change between bursts.
+//! Tests a toy card over the same rings and plane as the real cards. Frames in bursts have the same effects as frames
+//! sent alone: with tags, rates, groups, faults, too few buffers, and policies that change between bursts.
 
 mod careful;
 mod memory;

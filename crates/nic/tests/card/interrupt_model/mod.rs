@@ -364,7 +364,7 @@ impl CardAndModel {
         heard.msix.into_iter().for_each(|message| self.tables.arrives(message));
     }
 
-    /// Asserts that card and model have the same values in all interrupt registers whose reads have no effect.
+    /// Asserts that the card and the model have equal values in all interrupt registers whose reads have no effect.
     fn agree(&mut self) {
         for (function, at) in harmless(self.model.vfs) {
             let card = self.bench.nic.read(function, at, self.bench.now);

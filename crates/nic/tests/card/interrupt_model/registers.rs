@@ -157,7 +157,8 @@ impl InterruptModel {
         }
     }
 
-    /// Writes a vector register of the PF: EICS, EIMS and EIMC reach every vector, the others the PF's own.
+    /// Writes a vector register of the PF: EICS, EIMS and EIMC reach every vector, all other registers only
+    /// the PF's own vectors.
     fn extended_write(&mut self, offset: u32, value: u32) {
         let own = matches!(offset, r::EICR | r::EIAC | r::EIAM);
         for i in (0..VECTORS).filter(|i| !own || self.is_pfs(*i)).collect::<Vec<_>>() {

@@ -27,7 +27,7 @@ fn of_type(kind: u32) -> Vec<u8> {
     frame
 }
 
-/// Returns a TCP segment with these flags in byte 13 of its header.
+/// Returns a TCP segment with the given flags in byte 13 of its header.
 fn flagged(flags: u8) -> Vec<u8> {
     let mut frame = tcp(PORT, mac(9), &[1; 50]);
     frame[47] = flags;

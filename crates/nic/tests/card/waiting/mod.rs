@@ -40,7 +40,7 @@ fn number(bytes: &[u8]) -> usize {
     u16::from_be_bytes([bytes[14], bytes[15]]).into()
 }
 
-/// Delivers frames with these numbers from the wire, in one poll.
+/// Delivers frames with the given numbers from the wire, in one poll.
 fn burst(bench: &mut CardFixture, to: u8, numbers: core::ops::Range<usize>, length: usize) {
     bench.world.wire.incoming.extend(numbers.map(|number| frame(to, number, length)));
     bench.poll();

@@ -25,8 +25,8 @@ fn function_level_reset(bench: &mut CardFixture, function: Function) {
     bench.config(function, control, express::DEVICE_CONTROL_FLR.into());
 }
 
-/// Asserts the numbers of frames that wait for VF 0 and VF 1 after `act`. The others must count as dropped and not as
-/// missed.
+/// Asserts the numbers of frames that still wait for VF 0 and VF 1 after `act`. All other frames must count as dropped
+/// and not as missed.
 fn after(event: &str, act: impl Fn(&mut CardFixture), expected: [usize; 2]) {
     let mut bench = three_wait();
     let before = missed(&mut bench, 0);
