@@ -39,7 +39,7 @@ pub struct BaseState {
     storm: StormState,
 }
 
-/// Saved rate debt and counters of a port of the plane.
+/// Saved rate debt and counters of one port of the plane.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename = "PortState")]
 struct SavedPlanePort {

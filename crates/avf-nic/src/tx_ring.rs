@@ -69,7 +69,7 @@ impl TransmitQueue {
         *self = Self { context: Some(context), tail: stored.tail, rung: stored.rung, ..Self::default() };
     }
 
-    /// Clears the tail of a queue that is not set up.
+    /// Clears the tail of a transmit queue that is not set up.
     pub(crate) fn forget_early_tail(&mut self) {
         if self.context.is_none() {
             *self = Self::default();

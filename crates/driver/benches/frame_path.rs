@@ -275,7 +275,7 @@ fn median(mut exchange: impl FnMut()) -> f64 {
 /// Function that exchanges a burst of frames in one direction.
 type BurstExchange = fn(&mut DriverFramePathBench);
 
-/// Measured directions of the frame path, by name.
+/// Measured directions of the frame path (send and receive), each with its name.
 const DIRECTIONS: [(&str, BurstExchange); 2] =
     [("VF driver sends", DriverFramePathBench::send), ("VF driver receives", DriverFramePathBench::receive)];
 

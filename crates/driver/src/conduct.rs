@@ -39,17 +39,17 @@ pub type OffenceCounts = [u64; KINDS];
 /// Verdict on a VF's offences: the exceeded threshold, and the measure against the VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConductVerdict {
-    /// Kind of the events that exceeded the threshold.
+    /// Kind of offence whose threshold was exceeded.
     pub offence: Offence,
-    /// Events of the offence's kind per second.
+    /// Rate of the offence in events per second.
     pub rate: u64,
-    /// Measure against the VF that the threshold requires.
+    /// Measure against the VF that the exceeded threshold requires.
     pub action: OffenceAction,
 }
 
-/// Shortest period over which rates are measured.
+/// Shortest period over which rates of offences are measured.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Duration of a throttle after the last offence.
+/// Duration of a throttle, counted from the VF's last offence.
 const THROTTLE_TIME: Duration = Duration::from_secs(10);
 /// Interval between two served requests of a throttled or quarantined VF.
 pub(crate) const SERVICE: Duration = Duration::from_millis(100);

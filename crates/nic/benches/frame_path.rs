@@ -182,7 +182,7 @@ impl CardBench {
         self.memory.store(0, FRAME, frame);
     }
 
-    /// Asserts that no measured frame was dropped.
+    /// Asserts that no frame was dropped during the measurement.
     fn check(&self) {
         let [sender, receiver, ..] = self.nic.counters();
         assert!(sender.tx_packets + receiver.rx_packets > 0, "no frame was moved");

@@ -20,7 +20,7 @@ use pcie::{Bus, Function};
 use plane::UplinkWire;
 use plane::pacing::{LatenessLimit, Pacing};
 
-/// Limit of the work in one poll.
+/// Limit of the work that the card does in one poll.
 #[derive(Debug, Clone, Copy)]
 pub struct PollBudget {
     /// Maximum number of frames from the wire, and of frames from each transmit queue. A segment of a large packet

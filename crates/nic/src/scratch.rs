@@ -46,7 +46,7 @@ pub(crate) struct Scratch {
     pub(crate) receiving: [CachedReceiveQueue; QUEUES],
     /// Memory of crate `rings` for frames and packets; `None` while `rings` uses it.
     pub(crate) places: Option<Box<FrameMemory>>,
-    /// Refused memory requests that are not counted yet.
+    /// Number of refused memory requests that are not counted yet.
     pub(crate) faults: u64,
     /// Descriptors that a burst of frames takes from a transmit queue.
     pub(crate) upcoming: BurstDescriptors,

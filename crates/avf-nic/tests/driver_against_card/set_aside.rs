@@ -51,7 +51,7 @@ pub(crate) enum RunAction {
     /// The driver of a VF requests a reset by message, and does not wait for its end.
     Reset(u8),
     FunctionLevelReset(u8),
-    /// The driver of a VF sets it up again.
+    /// The driver of a VF sets the VF up again.
     Restart(u8),
     Write(u8, u32, u32),
     Read(u8, u32),

@@ -41,7 +41,7 @@ impl DeviceFamily {
         }
     }
 
-    /// Returns the name of the family's VF driver for reports.
+    /// Returns the name that reports give to the family's VF driver.
     #[must_use]
     pub fn driver(self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ impl DeviceFamily {
         }
     }
 
-    /// Returns the minimum size of BAR0 in bytes.
+    /// Returns the minimum size of a VF's BAR0 in bytes.
     #[must_use]
     pub fn bar0_size(self) -> u64 {
         match self {
@@ -95,7 +95,7 @@ impl Default for AnyVfConfig {
 }
 
 impl AnyVfConfig {
-    /// Uses flexible receive descriptors in an Adaptive Virtual Function.
+    /// Changes the configuration so that an Adaptive Virtual Function uses flexible receive descriptors.
     #[must_use]
     pub fn flexible(mut self) -> Self {
         self.avf.capabilities = self.avf.capabilities.and(VfCapabilities::RX_FLEX_DESC);
@@ -131,7 +131,7 @@ impl AnyVfError {
 /// State of the link that a VF's driver sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnyVfLinkCheck {
-    /// Link up: frames can be sent and received.
+    /// The VF's link is up: frames can be sent and received.
     Up,
     /// The VF's link is down.
     Down,

@@ -35,7 +35,7 @@ impl AdminRingMemory for [u8] {
 /// Message of a VF to the PF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageFromVf {
-    /// Number of the VF that sent the message.
+    /// Number of the VF that sent the message to the PF.
     pub vf: u16,
     /// Virtchnl operation of the message.
     pub operation: u32,
@@ -64,14 +64,14 @@ pub struct AdminReceiveQueueState {
     waiting: Vec<[u8; SIZE]>,
 }
 
-/// Driver's side of an admin receive queue.
+/// Driver's side of an admin receive queue: the ring's position and its buffers.
 #[derive(Debug, Clone)]
 pub struct AdminReceiveQueue {
     slots: u16,
     next: u16,
     taken: u64,
     buffer_bytes: u16,
-    /// Address of the first buffer; the others follow.
+    /// Address of the queue's first buffer; the others follow.
     buffers: u64,
     /// Number of VFs whose messages are accepted.
     vfs: u16,
@@ -92,7 +92,7 @@ impl AdminReceiveQueue {
         queue
     }
 
-    /// Raises the number of VFs to `vfs`.
+    /// Raises the number of VFs whose messages the queue accepts to `vfs`.
     pub fn grow(&mut self, vfs: u16) {
         self.vfs = self.vfs.max(vfs);
     }

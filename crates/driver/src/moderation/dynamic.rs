@@ -8,7 +8,7 @@
 use super::ReceivedTotals;
 use i82576::Time;
 
-/// Intervals in microseconds (`net_dim`'s profiles for receive with an event-started timer).
+/// Intervals between interrupts in microseconds (`net_dim`'s profiles for receive with an event-started timer).
 const INTERVALS_US: [u32; 5] = [1, 8, 64, 128, 256];
 /// Index of the initial interrupt interval in [`INTERVALS_US`].
 const FIRST: usize = 1;

@@ -39,7 +39,7 @@ pub struct ReceivedTotals {
 pub enum ModerationPolicy {
     /// Fixed interval in microseconds; 0 delays no interrupt.
     Fixed(u32),
-    /// Fewest interrupts that the packet rate permits.
+    /// Fewest interrupts that the packet rate permits ([`AdaptiveModeration`]).
     Adaptive(AdaptiveModeration),
     /// Policy of current Linux drivers ([`DynamicModeration`]).
     Dynamic,

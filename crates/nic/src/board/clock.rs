@@ -12,7 +12,7 @@ const UNIT: u64 = 16;
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename = "Clock")]
 pub(crate) struct SystimClock {
-    /// Value of SYSTIM at the time `since`.
+    /// Count of the clock (SYSTIM) at the time `since`.
     base: u64,
     since: Time,
     increment: u32,

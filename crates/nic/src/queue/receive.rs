@@ -20,11 +20,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename = "Description")]
 pub struct RxDescriptorFields {
-    /// RSS type and hash of the frame.
+    /// RSS type and hash of the received frame.
     pub rss: (u8, u32),
     /// Headers found in the frame (PKTTYPE).
     pub packet_type: u16,
-    /// Status and error bits of the frame.
+    /// Status and error bits of the received frame.
     pub status: u32,
     /// VLAN tag that was stripped from the frame.
     pub vlan_tag: u16,

@@ -83,7 +83,7 @@ pub(in crate::queue) fn burst<T: Copy>(
 }
 
 impl WriteBackBatch {
-    /// Creates an empty batch at a ring index.
+    /// Creates an empty batch of descriptors at a ring index.
     #[must_use]
     pub fn at(index: u32) -> Self {
         Self::of(index, false, false)

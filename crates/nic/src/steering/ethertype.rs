@@ -38,7 +38,7 @@ impl EtherTypeFilters {
         (filter & etqf::QUEUE_ENABLE != 0).then(|| QueueIndex::of_field(filter >> etqf::QUEUE_SHIFT))
     }
 
-    /// Returns true if the last matching filter interrupts at once.
+    /// Returns true if the last matching ether type filter interrupts at once.
     pub(super) fn immediate(&self, hits: u8) -> bool {
         Self::last(hits).is_some_and(|last| self.registers[last] & etqf::IMMEDIATE != 0)
     }

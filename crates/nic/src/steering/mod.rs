@@ -41,7 +41,7 @@ pub(crate) struct ReceiveFilters {
     syn_first: bool,
     /// Kind of packets whose arrival is stamped, if a filter has found the precision time protocol.
     timed: Option<TimestampFilter>,
-    /// Lowest VLAN priority whose frames interrupt at once.
+    /// Lowest VLAN priority whose frames interrupt at once (IMIRVP).
     urgent: Option<u8>,
     /// Queue of frames that neither a filter nor RSS assigns (MRQC.DEF_Q).
     pub(crate) default: QueueIndex,

@@ -234,7 +234,7 @@ fn link_control_frames_have_their_own_counter() {
     assert_eq!(pf(&mut bench, r::SSVPC), 0, "link control is not counted as spoofing");
 }
 
-/// Returns a MAC control frame with an operation and quanta.
+/// Returns a MAC control frame with the given operation and pause time (quanta).
 fn control(dst: MacAddress, operation: u8, quanta: u8) -> Vec<u8> {
     let mut frame = plain(dst, mac(9), 46);
     frame[12..18].copy_from_slice(&[0x88, 0x08, 0, operation, 0, quanta]);

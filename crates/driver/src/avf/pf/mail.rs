@@ -40,7 +40,7 @@ struct AdminQueueMemory {
     iova: u64,
 }
 
-/// Bytes of a ring; its buffers start on the next page.
+/// Bytes of an admin queue's ring; the ring's buffers start on the next page.
 const RING: u64 = ALIGN as u64;
 
 impl AdminQueueMemory {
@@ -81,7 +81,7 @@ pub(super) struct AdminQueuesState {
     next: u16,
 }
 
-/// Results of one visit of the PF driver.
+/// Results of one visit of the AVF's PF driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AvfPfVisit {
     /// Number of requests served in the visit.

@@ -71,13 +71,13 @@ pub const OFFERED: VfCapabilities = VfCapabilities::L2
     .and(VfCapabilities::RSS_PF)
     .and(VfCapabilities::RX_FLEX_DESC);
 
-/// Progress of a VF's driver since the last reset.
+/// Progress of a VF's driver since the VF's last reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "Stage")]
 enum VfDriverStage {
-    /// The driver has not requested its resources.
+    /// The VF's driver has not requested its resources since the reset.
     Reset,
-    /// The driver has requested its resources.
+    /// The VF's driver has requested its resources.
     Active,
 }
 
@@ -93,7 +93,7 @@ struct AvfVfState {
     agreed: VfCapabilities,
     /// Number of the VF's queue pairs.
     pairs: u16,
-    /// MAC address of the VF. Kept over a reset.
+    /// MAC address of the VF, kept over a reset.
     mac: Option<MacAddress>,
     /// Addresses that the VF receives by, its own among them.
     addresses: Vec<MacAddress>,

@@ -10,9 +10,9 @@ use ::avf::register as r;
 use ::avf::virtchnl::reply::decode;
 use ::avf::virtchnl::{self, VirtchnlOpcode};
 
-/// Microseconds per unit of an interrupt interval.
+/// Microseconds per unit of an interrupt interval (ITR).
 const ITR_US: u16 = 2;
-/// Vector of the mailbox; queues have the others.
+/// Interrupt vector of the mailbox; queues have the others.
 const MAILBOX_VECTOR: u16 = 0;
 
 /// Result of a check of the AVF's link by its driver.

@@ -97,7 +97,7 @@ impl AvfDriver {
         ring.transmit_burst(hal, &[packet], offload, usize::MAX).1
     }
 
-    /// Returns the queue of a packet's flow.
+    /// Returns the transmit queue that a packet's flow selects.
     fn queue_of(&self, packet: &[u8]) -> usize {
         // Most owners of one queue have many flows.
         if self.pairs() > 1 { (flow(packet) % u32::from(self.pairs())) as usize } else { 0 }
@@ -113,7 +113,7 @@ impl AvfDriver {
         self.tx.iter_mut().map(|ring| ring.clean(hal)).sum()
     }
 
-    /// Returns the number of a queue's descriptors that are not reclaimed.
+    /// Returns the number of a transmit queue's descriptors that are not reclaimed.
     #[must_use]
     pub fn tx_pending(&self, queue: u8) -> usize {
         self.tx.get(usize::from(queue)).map_or(0, TxRing::pending)

@@ -66,11 +66,11 @@ pub struct AvfDriverConfig {
     pub form: RxDescriptorFormat,
     /// True if received frames keep their check sequence. Needs [`VfCapabilities::CRC`].
     pub keep_fcs: bool,
-    /// Maximum queue pairs to use of those that the PF grants.
+    /// Maximum number of queue pairs to use of those that the PF grants.
     pub pairs: u16,
     /// Descriptors of each ring: a multiple of 32 up to 4096 (others are rounded).
     pub descriptors: u16,
-    /// Frames sent, and buffers returned, per doorbell: 1 to [`MAX_BATCH`].
+    /// Number of frames sent, and of buffers returned, per doorbell: 1 to [`MAX_BATCH`].
     pub batch: u16,
     /// Minimum interval between two interrupts of a queue's vector, in microseconds.
     pub interval_us: u16,
@@ -127,7 +127,7 @@ pub struct AvfDriver {
     rx: Vec<RxRing<RxDescriptorFormat>>,
     /// Receive queue whose frames are taken next.
     turn: usize,
-    /// Link speed in Mb/s; `None` while it is down.
+    /// Speed of the VF's link in Mb/s; `None` while the link is down.
     link: Option<u32>,
     /// True once the PF has announced a reset.
     reset_impending: bool,
@@ -307,7 +307,7 @@ impl AvfDriver {
         self.resources.pairs.min(self.tx.len() as u16)
     }
 
-    /// Returns the card's counters of this VF.
+    /// Requests the card's counters of this VF from the PF, and returns them.
     ///
     /// # Errors
     /// [`AvfDriverError`].

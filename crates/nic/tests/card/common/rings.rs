@@ -98,7 +98,7 @@ pub(crate) fn data(address: Iova, length: u16) -> AdvancedDataDescriptor {
     AdvancedDataDescriptor { address, length, ..AdvancedDataDescriptor::default() }
 }
 
-/// Returns a data descriptor of a whole packet with RS.
+/// Returns a data descriptor of a whole packet, which requests a report (RS).
 pub(crate) fn packet(address: Iova, length: u16) -> AdvancedDataDescriptor {
     AdvancedDataDescriptor {
         end_of_packet: true,

@@ -89,7 +89,7 @@ impl InterruptModel {
         arrays.into_iter().find_map(found).map(|(array, i): (&mut [u32; 8], usize)| &mut array[i])
     }
 
-    /// Returns the PF's own bits of EICR.
+    /// Returns the PF's own cause bits in EICR.
     fn own_causes(&self) -> u32 {
         (0..VECTORS).filter(|i| self.is_pfs(*i)).map(|i| u32::from(self.vectors[i].cause) << i).sum()
     }

@@ -62,7 +62,7 @@ pub(super) struct InterruptModel {
     pub(super) msix: bool,
     pub(super) msi: bool,
     pub(super) pin_disabled: bool,
-    /// Bus mastering of the VFs, then of the PF.
+    /// Functions that master the bus: the VFs, then the PF.
     pub(super) masters: [bool; 9],
     /// True if the PF's vectors sent messages of their own (no single interrupt) at the last poll.
     had_vectors: bool,
@@ -200,7 +200,7 @@ impl InterruptModel {
         self.icr | if self.icr & self.ims != 0 { icr::INTA } else { 0 }
     }
 
-    /// Returns the bits of EICR that stand for ICR.
+    /// Returns the bits of EICR that stand for causes in ICR.
     pub(super) fn others_in_eicr(&self) -> u32 {
         match self.icr & self.ims {
             0 => 0,

@@ -8,7 +8,7 @@ use i82576::bits::{psrtype, vmolr};
 use i82576::descriptor::rx::{AdvancedRxWriteBack, PostedRxDescriptor, status};
 use i82576::register::{self as r, rx, vf};
 
-/// Value of PSRTYPE that splits every kind of IP packet.
+/// Value of PSRTYPE that splits headers from the payload of every kind of IP packet.
 const IP: u32 = psrtype::IPV4
     | psrtype::IPV4_TCP
     | psrtype::IPV4_UDP

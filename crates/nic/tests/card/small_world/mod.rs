@@ -34,7 +34,7 @@ impl<'a, S> ScriptPlayer<'a, S> {
         Self { scripts: scripts.iter().map(|script| script.iter()).collect() }
     }
 
-    /// Returns the next step of the script with the number `script`.
+    /// Returns the next step of the script with the number `script`, and moves to the step behind it.
     fn step(&mut self, script: usize) -> &'a S {
         self.scripts[script].next().unwrap()
     }

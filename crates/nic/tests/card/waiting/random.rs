@@ -11,7 +11,7 @@ use proptest::test_runner::Config;
 
 /// Number of the card's VFs.
 const VFS: u8 = 3;
-/// Descriptors that software can post in a ring of eight.
+/// Maximum number of descriptors that software can post in a ring of eight.
 const MOST: u32 = 7;
 
 #[derive(Debug, Clone)]
