@@ -88,7 +88,7 @@ pub enum ReportError {
     Write {
         /// Path of the report's file that was not written.
         path: PathBuf,
-        /// System's error, for which the file was not written.
+        /// Error that the system returned for the report's file.
         error: io::Error,
     },
 }

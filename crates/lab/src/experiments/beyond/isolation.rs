@@ -20,7 +20,7 @@ const BROADCAST_KBPS: u32 = 10_000;
 const MAX_TX_RATE: u32 = 100;
 /// MTU in bytes of the guest that sends the hostile traffic.
 const MTU: u16 = 1_500;
-/// Interval of that guest's transmit interrupts, us.
+/// Interval of the transmit interrupts of the guest that sends the hostile traffic, us.
 const TRANSMIT_INTERVAL_US: u32 = 100;
 
 pub(crate) const ISOLATION: Experiment = Experiment {

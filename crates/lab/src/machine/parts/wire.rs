@@ -118,7 +118,7 @@ pub(crate) struct ClientWire {
     /// Random generator of the lengths of clients' bursts.
     chance: RandomStream,
     flights: VecDeque<FrameInFlight>,
-    /// Time at which the wire is free.
+    /// Time from which the wire is free for another frame.
     free: VirtualInstant,
     /// Index of the client that sends next on the wire.
     turn: usize,

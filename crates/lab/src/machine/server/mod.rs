@@ -47,9 +47,9 @@ pub enum ServerEvent {
     ServiceTick(usize),
     /// Another virtual CPU of the service domain interrupts this virtual CPU.
     ServiceWake(usize),
-    /// An access of this guest reaches its device model.
+    /// A device access of this guest reaches its device model.
     Forwarded(usize),
-    /// An access of this guest is complete.
+    /// A device access of this guest is complete.
     Answered(usize),
     /// The service domain sends an event to this guest.
     GuestCalled(usize),

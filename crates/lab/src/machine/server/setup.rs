@@ -43,7 +43,7 @@ pub struct ServerSetup {
     pub inside: Option<InternalTraffic>,
     /// Bandwidth between the functions of a card, bits per second; `None` is unlimited.
     pub loopback: Option<NonZeroU64>,
-    /// Limits that the administrator sets for VFs.
+    /// Traffic limits that the administrator sets for VFs.
     pub limits: TrafficLimits,
     /// Interrupt moderation of the VF driver.
     pub moderation: moderation::ModerationPolicy,

@@ -26,7 +26,7 @@ pub struct LivenessSetup {
 /// Results of a simulation: delays and losses of VF requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LivenessResults {
-    /// Times from each request to its answer, shortest first.
+    /// Times from each VF request to its answer, shortest first.
     pub delays: Vec<VirtualDuration>,
     /// Number of VF requests not answered: refused by a full queue, or waiting at the end.
     pub lost: u64,

@@ -65,7 +65,7 @@ pub(crate) struct AudioMachine {
     /// Mean work of the player per period.
     mean: VirtualDuration,
     chance: RandomStream,
-    /// Work of the player for the device's next period.
+    /// Work of the audio player for the device's next period.
     work: VirtualDuration,
     makes: bool,
     /// Number of periods of samples in the buffer.

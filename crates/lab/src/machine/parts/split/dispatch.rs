@@ -73,7 +73,7 @@ pub(super) struct BackEndPlacement {
     pub(super) assigned: Vec<usize>,
     /// Interfaces that are being drained to move.
     moving: Vec<VifIndex>,
-    /// Workers, cards and interfaces that left in this step.
+    /// Workers, cards and interfaces that started to move in this step.
     leaving: VecDeque<MovablePart>,
     /// Number of completed moves of back-end parts.
     pub(super) arrived: u64,

@@ -71,7 +71,7 @@ struct SplitInterface {
     rings: InterfaceRings,
     /// Index of the card whose bridge has the interface.
     card: usize,
-    /// Index of the interface's port on that bridge.
+    /// Index of the interface's port on its card's bridge.
     port: u16,
     /// Event-channel port of the interface in the service domain.
     own: u16,
