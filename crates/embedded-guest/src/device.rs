@@ -26,7 +26,7 @@ const FRAME_SLOTS: usize = 2;
 /// Number of transmit descriptors of the longest frame before segmentation: a context, and its data in buffers of 2 KB.
 const SEGMENTED_SLOTS: usize = MAX_SEGMENTED.div_ceil(2048) + 1;
 
-/// Numbers of frames that the device dropped.
+/// Numbers of frames that the guest's network device dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DroppedFrames {
     /// Number of received frames that were dropped for a wrong checksum.
