@@ -10,10 +10,11 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/conformance.
 const BEGIN: &str = "<!-- printed by the Linux tests -->\n";
 const END: &str = "<!-- end -->\n";
 
-/// Drivers whose conformance the checks test, each by the beginning of the checks' names; the first match counts.
-const JUDGES: [(&str, &str); 22] = [
+/// Driver whose conformance a check tests, by the beginning of the check's name; the first match counts.
+const JUDGES: [(&str, &str); 23] = [
     ("demo::", "iavf and igbvf of Linux 6.1"),
     ("measure::queues::", "iavf of Linux 6.1"),
+    ("measure::versions::", "iavf and igbvf of Linux 6.1"),
     ("measure::", "iavf, igbvf and virtio_net of Linux 6.1"),
     ("survival::avf", "iavf of Linux 6.1"),
     ("avf::", "iavf of Linux 6.1"),

@@ -85,6 +85,7 @@ const CHECKS: &[(&str, ScenarioCheck)] = &[
     ("demo::iavf_is_shown_beside_igbvf", demo::iavf_is_shown_beside_igbvf),
     ("measure::cards_take_turns", measure::cards_take_turns),
     ("measure::queues::of_one_vf_take_turns", measure::queues::of_one_vf_take_turns),
+    ("measure::versions::of_softiov_take_turns", measure::versions::of_softiov_take_turns),
     ("hub::ports_meet_in_qemus_hub", hub::ports_meet_in_qemus_hub),
     ("isolation::second_client_is_turned_away", isolation::second_client_is_turned_away),
     ("isolation::killed_vmm_is_not_noticed", isolation::killed_vmm_is_not_noticed),

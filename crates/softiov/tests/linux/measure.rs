@@ -7,11 +7,13 @@
 //! | `load` | work of a guest in a turn, and the counters around it |
 //! | `table` | a table and JSON of the turns |
 //! | `queues` | one VF with several queues |
+//! | `versions` | this version of `softiov` beside another |
 
 mod contender;
 mod load;
 pub(crate) mod queues;
 mod table;
+pub(crate) mod versions;
 
 use crate::report::CheckOutcome;
 use crate::wire::WireNamespace;
@@ -21,7 +23,10 @@ use contender::GuestContender;
 use load::{GuestLoad, LoadResult};
 use table::ContenderRow;
 
-/// Number of rounds in which each contender is measured once.
+/// Name of a contender, and the results of its turns.
+type NamedTurns = (&'static str, Vec<Vec<LoadResult>>);
+
+/// Number of turns in which each contender is measured.
 const ROUNDS: usize = 7;
 
 /// Measures iavf and igbvf on mapped ports, virtio-net on Open vSwitch-DPDK and on a tap of QEMU's, and the latter with
@@ -30,18 +35,23 @@ const ROUNDS: usize = 7;
 pub(crate) fn cards_take_turns(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     measure(world, |wire| {
         let contenders = GuestContender::all(world, wire)?;
-        let mut turns = vec![Vec::new(); contenders.len()];
-        for round in 0..ROUNDS {
-            for place in 0..contenders.len() {
-                // No contender follows the same neighbour each time.
-                let place = (place + round) % contenders.len();
-                turns[place].push(contenders[place].turn(&wire.address())?);
-            }
-        }
-        let named: Vec<_> = contenders.iter().map(GuestContender::name).zip(turns).collect();
+        let named = take_turns(&contenders, wire)?;
         table::print("cards in turn", contenders[0].accel(), &rows(&named));
         contenders.into_iter().try_for_each(GuestContender::end)
     })
+}
+
+/// Measures contenders in turn, and returns the results of each with its name.
+fn take_turns(contenders: &[GuestContender], wire: &WireNamespace) -> Result<Vec<NamedTurns>> {
+    let mut turns = vec![Vec::new(); contenders.len()];
+    for round in 0..ROUNDS {
+        for place in 0..contenders.len() {
+            // No contender follows the same neighbour each time.
+            let place = (place + round) % contenders.len();
+            turns[place].push(contenders[place].turn(&wire.address())?);
+        }
+    }
+    Ok(contenders.iter().map(GuestContender::name).zip(turns).collect())
 }
 
 /// Runs the measurement `make`, if SOFTIOV_MEASURE requests it and there is an uplink; otherwise skips the check.
@@ -56,16 +66,14 @@ fn measure(world: &LinuxTestbed, make: impl FnOnce(&WireNamespace) -> Result<()>
 }
 
 /// Returns a row of the result table for each contender and load.
-fn rows(named: &[(&str, Vec<Vec<LoadResult>>)]) -> Vec<ContenderRow> {
+fn rows(named: &[NamedTurns]) -> Vec<ContenderRow> {
     let of = |load: GuestLoad, turns: &[Vec<LoadResult>]| -> Vec<LoadResult> {
         turns.iter().flatten().filter(|turn| turn.load == load).copied().collect()
     };
     let first = |load| named.first().map(|(_, turns)| of(load, turns)).unwrap_or_default();
     let row = |load| {
         let first = first(load);
-        let row = move |(name, turns): &(&str, Vec<Vec<LoadResult>>)| {
-            ContenderRow::new(name, load, &of(load, turns), &first)
-        };
+        let row = move |(name, turns): &NamedTurns| ContenderRow::new(name, load, &of(load, turns), &first);
         named.iter().map(row)
     };
     GuestLoad::ALL.into_iter().flat_map(row).filter(|row| row.turns > 0).collect()

@@ -90,9 +90,10 @@ impl<'map, const WRITES: bool> MappedBytes<'map, WRITES> {
     /// Prefetches the cache lines after the first one, up to a limit.
     #[inline]
     fn prefetch_rest(self) {
-        for line in (LINE..self.len.min(PREFETCHED)).step_by(LINE) {
-            // SAFETY: `line` is less than the bytes there are.
-            prefetch(unsafe { self.at.add(line) }, WRITES);
+        let lines = self.len.min(PREFETCHED).div_ceil(LINE);
+        for line in 1..lines {
+            // SAFETY: `line * LINE` is less than the bytes there are.
+            prefetch(unsafe { self.at.add(line * LINE) }, WRITES);
         }
     }
 }

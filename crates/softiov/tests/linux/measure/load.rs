@@ -22,22 +22,25 @@ pub(super) enum GuestLoad {
     Received,
     /// Pings of 56 bytes from the guest, each as soon as the last is answered.
     Asked,
+    /// TCP stream from the guest to another guest on the same port.
+    Between,
 }
 
 impl GuestLoad {
-    pub(super) const ALL: [Self; 3] = [Self::Sent, Self::Received, Self::Asked];
+    pub(super) const ALL: [Self; 4] = [Self::Sent, Self::Received, Self::Asked, Self::Between];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Sent => "TCP from the guest",
             Self::Received => "TCP to the guest",
             Self::Asked => "ping",
+            Self::Between => "TCP between guests",
         }
     }
 
     pub(super) fn unit(self) -> &'static str {
         match self {
-            Self::Sent | Self::Received => "Mb/s",
+            Self::Sent | Self::Received | Self::Between => "Mb/s",
             Self::Asked => "answers/s",
         }
     }
@@ -46,7 +49,7 @@ impl GuestLoad {
     /// them again.
     pub(super) fn script(self, server: &str, connections: u32) -> String {
         let work = match self {
-            Self::Sent => format!("iperf3 -J -c {server} -t {SECONDS} -P {connections}"),
+            Self::Sent | Self::Between => format!("iperf3 -J -c {server} -t {SECONDS} -P {connections}"),
             Self::Received => format!("iperf3 -J -c {server} -t {SECONDS} -P {connections} -R"),
             Self::Asked => format!("ping -q -A -w {SECONDS} {server}"),
         };
