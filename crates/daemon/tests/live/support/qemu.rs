@@ -250,7 +250,7 @@ pub(crate) fn boot(path: &Path) -> MachineWithFunction<QemuClient> {
     boot_as(path, VF, share)
 }
 
-/// Boots like [`boot`] on any kind of function. `share` announces the guest's memory to the host.
+/// Boots the simulated QEMU, as [`boot`] does, on a VF or a PF. `share` announces the guest's memory to the host.
 pub(crate) fn boot_as(
     path: &Path,
     shape: ExpectedFunction,
