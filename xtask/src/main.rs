@@ -32,7 +32,7 @@ enum XtaskCommand {
     /// Hands over and kills a host under traffic, 200 times each; takes half an hour. `--help` says more.
     #[command(disable_help_flag = true)]
     Soak(soak::SoakArgs),
-    /// Measures the served card beside the alternatives that users would choose; takes some minutes. `--help` says
+    /// Measures SoftIOV's card beside the alternatives that users would choose; takes some minutes. `--help` says
     /// more.
     #[command(disable_help_flag = true)]
     Bench(bench::BenchArgs),

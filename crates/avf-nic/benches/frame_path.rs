@@ -1,6 +1,6 @@
 //! Frames through the Adaptive Virtual Function card, for callgrind: runs the cases whose name contains the first argument
 //! FRAME_PATH_CALLS times. `cargo xtask instructions` counts the instructions per frame. `cargo xtask bench` measures time on the
-//! served card.
+//! card of SoftIOV.
 
 use avf::control::{CardControl, CardOrder, RxQueueContext, TxQueueContext, VlanTagHandling};
 use avf::descriptor::rx::{RxDescriptorFormat, posted};

@@ -1,4 +1,4 @@
-//! Measures the latency through the served card under load. Frames are due at a steady pace, and the latency counts
+//! Measures the latency through SoftIOV's card under load. Frames are due at a steady pace, and the latency counts
 //! from when a frame is due until the receiving guest has copied it, so that a delayed sender hides nothing.
 //!
 //! The latency is that of one direction. The peers' generator cannot stamp frames, so they have no row. There is no

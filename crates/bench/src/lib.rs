@@ -1,4 +1,4 @@
-//! Benchmark of the served card beside alternatives: frames a second that each forwards between two functions, with one
+//! Benchmark of SoftIOV's card beside alternatives: frames a second that each forwards between two functions, with one
 //! processor for the forwarder and another that generates and receives the frames.
 //!
 //! A shared machine changes its speed within seconds, so results of different runs cannot be compared. Contenders take
@@ -8,11 +8,11 @@
 //!
 //! | module | purpose |
 //! |---|---|
-//! | [`contender`] | forwarders: the served card, its peers, and the limit of all of them |
+//! | [`contender`] | forwarders: SoftIOV's card, its peers, and the limit of all of them |
 //! | [`raw`] | speed of the machine itself |
 //! | [`rounds`] | slices in turn |
 //! | [`statistics`] | medians, and which slices may be compared |
-//! | [`latency`] | one way through the served card, under load |
+//! | [`latency`] | one way through SoftIOV's card, under load |
 //! | [`idle`] | a host with silent guests |
 //! | [`moderation`] | policies of interrupt moderation under loads |
 //! | [`flame`] | profile of the host's cycles |
@@ -101,7 +101,7 @@ pub fn run(options: &BenchmarkOptions) -> Result<BenchmarkReport> {
     Ok(report)
 }
 
-/// Measures the forwarding rate of the served card with two, four and seven VFs that exchange frames.
+/// Measures the forwarding rate of SoftIOV's card with two, four and seven VFs that exchange frames.
 fn growth(
     options: &BenchmarkOptions,
     processors: ProcessorAssignment,
@@ -120,7 +120,7 @@ fn growth(
     Ok(statistics::rows("VFs in use", &contenders, &rounds, size))
 }
 
-/// Measures latencies of the served card at parts of its capacity, and returns a report row for each.
+/// Measures latencies of SoftIOV's card at parts of its capacity, and returns a report row for each.
 fn latencies(
     options: &BenchmarkOptions,
     mode: ContenderKind,

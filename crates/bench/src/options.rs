@@ -17,10 +17,11 @@ pub struct BenchmarkOptions {
     /// Folder of the report.
     #[arg(long, value_name = "FOLDER", default_value = "target/bench")]
     pub out: PathBuf,
-    /// Doorbell modes of the served card, which takes part once in each.
+    /// Doorbell modes of SoftIOV's card, which takes part once in each.
     #[arg(long = "mode", value_enum, value_delimiter = ',', default_values_t = [ContenderKind::Posted, ContenderKind::Mapped])]
     pub modes: Vec<ContenderKind>,
-    /// Served cards, each measured in each mode. Only forwarding is measured with all of them; the rest uses the first.
+    /// Cards of SoftIOV, each measured in each mode. Only forwarding is measured with all of them; the rest uses the
+    /// first.
     #[arg(long = "card", value_enum, value_delimiter = ',',
           default_values_t = [CardVariant::I82576, CardVariant::Avf, CardVariant::AvfFlex])]
     pub cards: Vec<CardVariant>,
@@ -54,10 +55,10 @@ pub struct BenchmarkOptions {
     /// Also sample the host with `perf` in the last mode at the first size, and draw a flame graph.
     #[arg(long)]
     pub flame: bool,
-    /// Measure the served card and the raw limits only.
+    /// Measure SoftIOV's card and the raw limits only.
     #[arg(long)]
     pub no_peers: bool,
-    /// Measure the served cards against this contender only; may be repeated. Slices that follow each other closely are
+    /// Measure SoftIOV's cards against this contender only; may be repeated. Slices that follow each other closely are
     /// more often comparable.
     #[arg(long, value_name = "CONTENDER", value_parser = clap::builder::PossibleValuesParser::new(contender::NAMES))]
     pub against: Vec<String>,
@@ -70,13 +71,13 @@ impl BenchmarkOptions {
         Duration::from_millis(self.slice_ms)
     }
 
-    /// Returns the first of the served cards to measure, or the 82576 if the list is empty.
+    /// Returns the first of SoftIOV's cards to measure, or the 82576 if the list is empty.
     #[must_use]
     pub fn card(&self) -> CardVariant {
         self.cards.first().copied().unwrap_or(CardVariant::I82576)
     }
 
-    /// Returns true if the contender called `name`, which is no served card, is to be measured.
+    /// Returns true if the contender called `name`, which is no card of SoftIOV, is to be measured.
     pub(crate) fn measures(&self, name: &str) -> bool {
         self.against.is_empty() || self.against.iter().any(|wanted| wanted == name)
     }

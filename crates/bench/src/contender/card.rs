@@ -1,10 +1,10 @@
-//! Families of the served card, and the configuration of its guests' driver.
+//! Families of SoftIOV's card, and the configuration of its guests' driver.
 
 use driver::any_vf::AnyVfConfig;
 use driver::avf::vf::AvfDriverConfig;
 use driver::vf::VfDriverConfig;
 
-/// Device family of the served card, with the format of its guests' receive descriptors if the family has several.
+/// Device family of SoftIOV's card, with the format of its guests' receive descriptors if the family has several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum CardVariant {
     /// Intel 82576.

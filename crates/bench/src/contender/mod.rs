@@ -2,9 +2,9 @@
 //!
 //! | module | purpose |
 //! |---|---|
-//! | [`card`] | families of the served card |
+//! | [`card`] | families of SoftIOV's card |
 //! | [`host`] | process of `softiov serve`, with a policy |
-//! | [`served`] | served card with its guests |
+//! | [`served`] | card of SoftIOV with its guests |
 //! | [`stations`] | guests: VFs that one thread polls |
 //! | [`work`] | frames that guests exchange |
 //! | `testpmd`, `telemetry` | process of DPDK's testpmd, and its counters |
@@ -111,7 +111,7 @@ pub trait Contender {
 /// Contenders that are measured in turn.
 pub type Contenders = Vec<Box<dyn Contender>>;
 
-/// Names of the contenders other than the served cards.
+/// Names of the contenders other than SoftIOV's cards.
 pub(crate) const NAMES: [&str; 8] = {
     let [a, b, c, d, e, f] = peers::NAMES;
     [bare::NAME, a, b, c, d, e, f, bridge::NAME]

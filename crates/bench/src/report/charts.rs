@@ -1,4 +1,4 @@
-//! Draws the report's charts: rates of the contenders by frame size, latency of the served card, and policies of
+//! Draws the report's charts: rates of the contenders by frame size, latency of SoftIOV's card, and policies of
 //! interrupt moderation. Drawn like the lab's.
 
 use super::{BenchmarkReport, BenchmarkRow};
@@ -106,7 +106,7 @@ fn latencies(rows: &[&BenchmarkRow]) -> String {
         bars((*label).to_owned(), at, rows.iter().map(|row| value(row)).collect())
     });
     chart(
-        "One-way latency through the served card",
+        "One-way latency through SoftIOV's card",
         "us",
         "load",
         rows.iter().map(name).collect(),

@@ -1,4 +1,4 @@
-//! Measures guests with `SOFTIOV_MEASURE=1`: a guest on the served card beside guests on other cards. No number is
+//! Measures guests with `SOFTIOV_MEASURE=1`: a guest on SoftIOV's card beside guests on other cards. No number is
 //! judged.
 //!
 //! | module | contents |
