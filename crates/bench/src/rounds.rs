@@ -13,7 +13,7 @@ const PATIENCE: usize = 3;
 
 /// Measurement of a contender in one slice of time, with the speed of the machine just before.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct MeasuredSlice {
+pub struct MeasuredTimeSlice {
     /// Speed of the machine, measured before the slice.
     pub reference: MachineSpeed,
     /// Measurement of the contender in its slice.
@@ -21,7 +21,7 @@ pub struct MeasuredSlice {
 }
 
 /// Measured slices of one round: one for each contender, in the contenders' order.
-pub type RoundMeasurements = Vec<MeasuredSlice>;
+pub type RoundMeasurements = Vec<MeasuredTimeSlice>;
 
 /// Measures rounds until the first contender has the wanted number of comparable pairs with every other one, or too
 /// many rounds have passed.
@@ -39,7 +39,7 @@ pub fn run(
             .iter_mut()
             .map(|contender| {
                 let reference = MachineSpeed::measure(processors)?;
-                Ok(MeasuredSlice { reference, slice: contender.slice(options.slice())? })
+                Ok(MeasuredTimeSlice { reference, slice: contender.slice(options.slice())? })
             })
             .collect();
         rounds.push(round?);

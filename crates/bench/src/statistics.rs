@@ -4,7 +4,7 @@
 use crate::contender::{Contender, ContenderKind};
 use crate::raw::MachineSpeed;
 use crate::report::{BenchmarkRow, RateRatio};
-use crate::rounds::{MeasuredSlice, RoundMeasurements};
+use crate::rounds::{MeasuredTimeSlice, RoundMeasurements};
 
 /// Largest difference between the machine's speeds before two comparable slices, as a part of the smaller speed.
 const TOLERANCE: f64 = 0.1;
@@ -35,7 +35,7 @@ pub fn comparable(
     rounds: &[RoundMeasurements],
     one: usize,
     other: usize,
-) -> impl Iterator<Item = (&MeasuredSlice, &MeasuredSlice)> {
+) -> impl Iterator<Item = (&MeasuredTimeSlice, &MeasuredTimeSlice)> {
     pairs(rounds, one, other).filter(|(one, other)| alike(one.reference, other.reference))
 }
 
@@ -44,7 +44,7 @@ fn pairs(
     rounds: &[RoundMeasurements],
     one: usize,
     other: usize,
-) -> impl Iterator<Item = (&MeasuredSlice, &MeasuredSlice)> {
+) -> impl Iterator<Item = (&MeasuredTimeSlice, &MeasuredTimeSlice)> {
     rounds.iter().filter_map(move |round| Some((round.get(one)?, round.get(other)?)))
 }
 
@@ -56,14 +56,15 @@ pub fn rows(
     rounds: &[RoundMeasurements],
     size: usize,
 ) -> Vec<BenchmarkRow> {
-    let of = |at: usize, value: &dyn Fn(&MeasuredSlice) -> Option<f64>| -> Vec<f64> {
+    let of = |at: usize, value: &dyn Fn(&MeasuredTimeSlice) -> Option<f64>| -> Vec<f64> {
         rounds.iter().filter_map(|round| value(round.get(at)?)).collect()
     };
     let rate = |at: usize| median(&mut of(at, &|turn| Some(turn.slice.mpps())));
     let peers = (0..contenders.len()).filter(|&at| contenders[at].mode() == ContenderKind::Peer);
     let best = peers.max_by(|&a, &b| rate(a).unwrap_or(0.0).total_cmp(&rate(b).unwrap_or(0.0)));
     let ratio = |at: usize, other: usize| {
-        let divide = |(own, other): (&MeasuredSlice, &MeasuredSlice)| own.slice.mpps() / other.slice.mpps();
+        let divide =
+            |(own, other): (&MeasuredTimeSlice, &MeasuredTimeSlice)| own.slice.mpps() / other.slice.mpps();
         let mut ratios: Vec<f64> = comparable(rounds, at, other).map(divide).collect();
         let mut all: Vec<f64> = pairs(rounds, at, other).map(divide).collect();
         RateRatio {
@@ -123,7 +124,7 @@ mod tests {
         }
     }
 
-    fn turn(copy_ns: f64, millions: u64) -> MeasuredSlice {
+    fn turn(copy_ns: f64, millions: u64) -> MeasuredTimeSlice {
         let slice = SliceMeasurement {
             frames: millions * 1_000_000,
             took: Duration::from_secs(1),
@@ -131,7 +132,7 @@ mod tests {
             unfairness: None,
             under_way: None,
         };
-        MeasuredSlice { reference: MachineSpeed { copy_ns, line_ns: 40.0 }, slice }
+        MeasuredTimeSlice { reference: MachineSpeed { copy_ns, line_ns: 40.0 }, slice }
     }
 
     fn contenders() -> Vec<Box<dyn Contender>> {

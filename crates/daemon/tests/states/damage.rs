@@ -1,7 +1,7 @@
 //! Tests of damaged saved states: bytes are changed under a correct checksum. A state that is accepted nevertheless
 //! must give a card that answers and stays within its bounds.
 
-use crate::conversation::{ConversationAction, perform};
+use crate::conversation::{ClientTestStep, perform};
 use crate::poke::poke;
 use crate::world::CardWithDrivers;
 use backplane::Backplane;
@@ -14,12 +14,12 @@ use std::sync::LazyLock;
 static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut world = CardWithDrivers::new();
     let under_way = [
-        ConversationAction::Starve(2),
-        ConversationAction::Arrive(2, 100),
-        ConversationAction::Arrive(0, 200),
-        ConversationAction::SendLarge(0, 1, 8_000),
-        ConversationAction::Ask(1, 5, 10),
-        ConversationAction::Wait(50),
+        ClientTestStep::Starve(2),
+        ClientTestStep::Arrive(2, 100),
+        ClientTestStep::Arrive(0, 200),
+        ClientTestStep::SendLarge(0, 1, 8_000),
+        ClientTestStep::Ask(1, 5, 10),
+        ClientTestStep::Wait(50),
     ];
     for act in &under_way {
         perform(&mut world, act);

@@ -7,7 +7,7 @@
 //! ones. A port's state and its software's contain a card's, and change with it.
 
 use crate::avf::rich_avf;
-use crate::conversation::{ConversationAction, perform};
+use crate::conversation::{ClientTestStep, perform};
 use crate::world::{CardWithDrivers, through};
 use daemon::control::status::VmmInterventions;
 use daemon::state::port::{ClientState, ConfiguredPolicies, GuestPfState, HostPfState};
@@ -68,28 +68,28 @@ fn rich() -> CardState {
     let mut policy = PortPolicy::default();
     policy.mirrors[1] = Some(mirror);
     let acts = [
-        ConversationAction::Policy(0, limited.into()),
-        ConversationAction::Policy(1, tagged.into()),
-        ConversationAction::PortPolicy(policy.into()),
-        ConversationAction::Ask(0, 1, 3),
-        ConversationAction::Ask(0, 3, 5),
-        ConversationAction::Ask(0, 5, 10),
+        ClientTestStep::Policy(0, limited.into()),
+        ClientTestStep::Policy(1, tagged.into()),
+        ClientTestStep::PortPolicy(policy.into()),
+        ClientTestStep::Ask(0, 1, 3),
+        ClientTestStep::Ask(0, 3, 5),
+        ClientTestStep::Ask(0, 5, 10),
         // Withheld, because the administrator has put the VF on a VLAN.
-        ConversationAction::Ask(1, 5, 9),
-        ConversationAction::Arrive(0, 200),
-        ConversationAction::Arrive(4, 300),
-        ConversationAction::Wait(100),
-        ConversationAction::Message(0, 12, vec![0]),
-        ConversationAction::Watch(0, 5),
-        ConversationAction::Wait(1_100_000),
-        ConversationAction::Watch(0, 900),
-        ConversationAction::Starve(2),
-        ConversationAction::Arrive(2, 250),
-        ConversationAction::Wait(100),
-        ConversationAction::Quarantine(2, true),
+        ClientTestStep::Ask(1, 5, 9),
+        ClientTestStep::Arrive(0, 200),
+        ClientTestStep::Arrive(4, 300),
+        ClientTestStep::Wait(100),
+        ClientTestStep::Message(0, 12, vec![0]),
+        ClientTestStep::Watch(0, 5),
+        ClientTestStep::Wait(1_100_000),
+        ClientTestStep::Watch(0, 900),
+        ClientTestStep::Starve(2),
+        ClientTestStep::Arrive(2, 250),
+        ClientTestStep::Wait(100),
+        ClientTestStep::Quarantine(2, true),
         // The rate limit delays this packet, so part of it is still in the card when the state is saved.
-        ConversationAction::SendLarge(0, 5, 6_000),
-        ConversationAction::Wait(200),
+        ClientTestStep::SendLarge(0, 5, 6_000),
+        ClientTestStep::Wait(200),
     ];
     for act in &acts {
         perform(&mut world, act);
