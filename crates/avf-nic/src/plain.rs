@@ -1,4 +1,5 @@
-//! Transmit and receive descriptors of plain frames, for the bursts of `rings`. `contents` handles all other frames.
+//! Fast path for the commonest descriptors: transmit descriptors that hold a whole packet, and receive descriptors of
+//! TCP or UDP over IPv4 without options. Module `contents` parses the headers of all other received frames.
 
 use crate::contents::checksum_status;
 use avf::descriptor::rx::{RxDescriptorFormat, RxWriteBackTemplate, contents};

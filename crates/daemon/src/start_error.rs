@@ -16,7 +16,7 @@ pub enum StartError {
     #[error("control socket: {0}")]
     Control(#[from] SocketFileError),
     /// A port of the host cannot start.
-    #[error("{name}: {source}")]
+    #[error("cannot start port {name}: {source}")]
     Port {
         /// Name of the port that cannot start.
         name: String,

@@ -121,7 +121,7 @@ fn frames_and_interrupts_pass_with_mapped_doorbells() {
 }
 
 #[test]
-fn repeated_mapped_store_enables_its_vector_each_time() {
+fn each_mapped_store_to_dyn_ctl_enables_its_vector_again() {
     let (mut world, _, mut b) = two();
     for _ in 0..3 {
         world.vf(0).write(r::dyn_ctl(1), ON);

@@ -250,7 +250,7 @@ pub(crate) fn with_checksums(l4: TxL4Checksum, data: TxDataDescriptor) -> TxData
     TxDataDescriptor { ip: TxIpHeader::V4Checksum, l4, mac_length: 14, ip_length: 20, l4_length, ..data }
 }
 
-/// Requests segments of `mss` bytes of a packet's `payload` bytes.
+/// Returns a context descriptor that asks the card to divide `payload` bytes of a packet into segments of `mss` bytes.
 pub(crate) fn segments(payload: u32, mss: u16) -> TxContextDescriptor {
     TxContextDescriptor { segment: true, payload, mss, ..TxContextDescriptor::default() }
 }

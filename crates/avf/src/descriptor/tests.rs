@@ -85,7 +85,7 @@ fn a_posted_descriptor_is_not_done_in_any_format() {
 }
 
 #[test]
-fn a_legacy_write_back_has_its_bits_where_linux_reads_them() {
+fn legacy_rx_write_back_has_its_fields_where_linux_reads_them() {
     let back = RxWriteBack {
         length: 1514,
         end_of_packet: true,
@@ -103,7 +103,7 @@ fn a_legacy_write_back_has_its_bits_where_linux_reads_them() {
 }
 
 #[test]
-fn a_flexible_write_back_has_its_bits_where_drivers_read_them() {
+fn flexible_rx_write_back_has_fields_where_drivers_read_them() {
     let back = RxWriteBack {
         length: 1514,
         end_of_packet: true,

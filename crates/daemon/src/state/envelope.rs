@@ -69,7 +69,7 @@ pub enum SavedStateError {
     #[error("the saved state is damaged: contents invalid for the version; restart the port")]
     Body,
     /// The value cannot be encoded as a saved state.
-    #[error("cannot encode the state; the port continues unchanged")]
+    #[error("cannot encode the port's state; the port continues unchanged")]
     Unwritable,
 }
 

@@ -115,14 +115,14 @@ fn send_and_forget(raw: &mut RawConnection, bytes: &[u8], fd: OwnedFd) {
 }
 
 #[test]
-fn slow_close_of_memory_blocks_no_other_vf_client() {
+fn slow_close_of_a_guest_memory_fd_blocks_no_other_vfs_client() {
     beside_descriptors_that_do_not_close(1, |live, fd| {
         send_and_forget(&mut RawConnection::greet(&live.socket(0)), &dma_map(0, PAGE), fd);
     });
 }
 
 #[test]
-fn slow_close_of_an_unexpected_descriptor_blocks_no_other() {
+fn slow_close_of_an_unexpected_fd_blocks_no_other_vfs_client() {
     beside_descriptors_that_do_not_close(1, |live, fd| {
         let mut raw = RawConnection::greet(&live.socket(0));
         send_and_forget(&mut raw, &load(1, 7, 0, 4), fd);
@@ -134,7 +134,7 @@ fn slow_close_of_an_unexpected_descriptor_blocks_no_other() {
 const TRIES: usize = 8;
 
 #[test]
-fn slow_close_with_a_refused_client_blocks_no_other() {
+fn slow_close_of_a_refused_clients_fd_blocks_no_other_client() {
     let mut first = None;
     beside_descriptors_that_do_not_close(TRIES, |live, fd| {
         first.get_or_insert_with(|| RawConnection::greet(&live.socket(0)));
@@ -146,7 +146,7 @@ fn slow_close_with_a_refused_client_blocks_no_other() {
 }
 
 #[test]
-fn slow_close_of_too_many_descriptors_blocks_no_other() {
+fn slow_close_of_too_many_fds_blocks_no_other_vfs_client() {
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
     beside_descriptors_that_do_not_close(TRIES, |live, fd| {
         let mut raw = RawConnection::greet(&live.socket(0));

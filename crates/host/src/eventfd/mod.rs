@@ -28,7 +28,7 @@ pub enum EventFdError {
     #[error("the client's descriptor for an interrupt is not an eventfd")]
     NotAnEventFd,
     /// The kernel did not report the kind of the descriptor.
-    #[error("cannot examine the client's descriptor for an interrupt in /proc/self/fd: {0}")]
+    #[error("cannot find out from /proc/self/fd if the client's interrupt descriptor is an eventfd: {0}")]
     System(io::Error),
 }
 
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn eventfd_with_cleared_nonblock_flag_does_not_block_a_signal() {
+    fn signal_to_full_eventfd_without_nonblock_flag_does_not_block() {
         let theirs = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
         let ours = EventFd::adopt(theirs.try_clone().unwrap()).unwrap();
         rustix::io::write(&theirs, &(u64::MAX - 1).to_ne_bytes()).unwrap();

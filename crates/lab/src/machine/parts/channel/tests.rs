@@ -137,7 +137,7 @@ fn inconsistent_channel_request_is_rejected_without_effect() {
 /// Checks the maximum length with packets that are not segmented, as the channel ignores the lengths in their
 /// headers.
 #[test]
-fn channel_limits_the_packet_length() {
+fn packet_channel_refuses_packets_of_invalid_length() {
     let found = |change: &dyn Fn(&mut ChannelRequest)| {
         let mut asked = request(1, None);
         change(&mut asked);
