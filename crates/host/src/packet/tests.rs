@@ -150,7 +150,7 @@ fn packet_socket_sends_and_receives_vlan_tags() {
 }
 
 #[test]
-fn frames_of_the_host_arrive_with_filled_in_checksums() {
+fn packet_socket_completes_checksums_of_the_hosts_frames() {
     with_a_pair("packet checksums", || {
         ip("addr add 10.98.0.1/24 dev left0");
         ip("neigh add 10.98.0.2 lladdr 02:00:00:00:00:07 dev left0");
@@ -168,7 +168,7 @@ fn frames_of_the_host_arrive_with_filled_in_checksums() {
 }
 
 #[test]
-fn down_interface_drops_frames_and_deleted_one_fails() {
+fn packet_socket_drops_frames_of_a_down_or_deleted_interface() {
     with_a_pair("packet gone", || {
         let (left, right) = (open("left0"), open("right0"));
         ip("link set left0 down");

@@ -161,7 +161,7 @@ fn frames_cross_both_ways_in_each_xdp_mode() {
 }
 
 #[test]
-fn xdp_without_zerocopy_in_the_driver_uses_the_next_mode() {
+fn xdp_falls_back_to_the_next_mode_if_zerocopy_is_missing() {
     with_a_pair("xdp modes", 1, |program| {
         let zerocopy = &[XdpTransferMode::NativeWithZerocopy];
         let refused = XdpInterface::open(&name("left0"), program, zerocopy, PATIENCE).unwrap_err();
