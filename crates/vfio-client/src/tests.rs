@@ -186,7 +186,7 @@ fn converse(stream: &StreamSocket, mut toy: SimulatedFunction) -> Vec<String> {
 }
 
 #[test]
-fn attach_sends_the_messages_of_a_vmm_and_a_kernel() {
+fn attach_maps_resets_sets_interrupts_and_enables_the_device() {
     let server = serve(SimulatedFunction::vf());
     drop(VfioUserHal::attach(&server.path, MEMORY).unwrap());
     assert_eq!(
