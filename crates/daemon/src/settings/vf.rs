@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn unset_settings_have_their_defaults() {
+    fn unset_vf_settings_have_their_defaults() {
         let default = VfPolicy { mac: Some(OWN), ..VfPolicy::default() };
         assert_eq!(VfSettings::default().policy(OWN), Ok(default));
         let linked = VfSettings::link(LinkState::Enable).policy(OWN);
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_setting_is_named_in_the_error() {
+    fn refused_vf_setting_is_named_in_the_error() {
         let none = VfSettings::default;
         assert_eq!(refused(&VfSettings { mac: Some("x".into()), ..none() }), "mac");
         assert_eq!(refused(&VfSettings { qos: Some(1), ..none() }), "qos");

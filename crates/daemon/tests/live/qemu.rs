@@ -81,7 +81,7 @@ fn two_guests_exchange_frames_by_interrupt() {
 }
 
 #[test]
-fn msix_table_of_a_vf_is_plain_memory_for_the_host() {
+fn msix_table_writes_of_a_vf_are_stored_without_effect() {
     let live = LiveHost::start();
     let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     let mut entry = [0; 16];

@@ -183,7 +183,7 @@ fn requests_of_one_client_stay_in_order_on_any_thread() {
 }
 
 #[test]
-fn client_lost_in_a_request_leaves_no_state_to_the_next() {
+fn client_lost_in_a_request_leaves_no_state_to_its_successor() {
     let live = LiveHost::start();
     let ram = GuestRam::new();
     for _ in 0..100 {
@@ -198,7 +198,7 @@ fn client_lost_in_a_request_leaves_no_state_to_the_next() {
 }
 
 #[test]
-fn client_with_too_many_open_descriptors_is_not_read() {
+fn host_stops_reading_a_client_with_too_many_descriptors() {
     let live = LiveHost::start();
     let (mut b, mut c) = (VfGuest::under_qemu(&live, 1), VfGuest::under_qemu(&live, 2));
     let (fd, _other) = lingering(TEN_MINUTES);
@@ -239,7 +239,7 @@ fn client_shares_no_more_memory_than_its_limit() {
 }
 
 #[test]
-fn guest_behind_an_iommu_may_map_page_by_page() {
+fn guest_behind_an_iommu_may_map_3000_single_pages() {
     let live = LiveHost::start();
     let fd = memfd("paged", 4 * GIB);
     let mut raw = RawConnection::greet(&live.socket(0));
@@ -258,7 +258,7 @@ fn guest_behind_an_iommu_may_map_page_by_page() {
 }
 
 #[test]
-fn client_at_its_mapping_limit_takes_no_mapping_of_others() {
+fn client_at_its_mapping_limit_leaves_mappings_for_others() {
     let live = LiveHost::start();
     let files: Vec<OwnedFd> = (0..16).map(|_| memfd("scattered", 64 * GIB)).collect();
     let refused: Vec<u32> = (0..6)

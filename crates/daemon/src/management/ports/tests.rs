@@ -76,7 +76,7 @@ fn port_whose_thread_panicked_is_reopened_with_its_clients() {
 }
 
 #[test]
-fn requests_to_all_ports_skip_a_port_that_was_given_up() {
+fn requests_to_all_ports_skip_a_port_that_crashed_too_often() {
     let folder = tempfile::tempdir().unwrap();
     let file = HostConfig::parse("[[port]]\n[[port]]").unwrap();
     let host = RunningHost::start(HostConfig::check(file, folder.path()).unwrap()).unwrap();

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn pf_driver_visit_that_answers_all_vfs_counts_once() {
+    fn pf_driver_that_answers_64_vfs_at_once_counts_one_visit() {
         let mut answers = MailboxAnswers::default();
         answers.ask(VfSet::new(u64::MAX), |_| at(0));
         answers.answer(VfSet::new(u64::MAX), at(7));
