@@ -135,7 +135,7 @@ fn vfs_get_a_mailbox_message_before_a_pf_reset() {
 }
 
 #[test]
-fn active_vfs_get_a_message_when_vfs_are_enabled_again() {
+fn pf_notifies_only_active_vfs_when_vfs_are_enabled_again() {
     let mut bench = DrivenCardFixture::new(2);
     clear(&mut bench);
     bench.on(1, |vf, hal| vf.stop(hal));
@@ -183,7 +183,7 @@ fn as_igbvf_looks(bench: &mut DrivenCardFixture) -> (bool, u32) {
 }
 
 #[test]
-fn igbvf_driver_reads_a_change_of_its_link() {
+fn igbvf_driver_sees_its_vfs_link_go_down_and_up() {
     let mut bench = DrivenCardFixture::new(1);
     clear(&mut bench);
     for (link, up) in [(VfLinkPolicy::Disable, false), (VfLinkPolicy::Auto, true)] {
