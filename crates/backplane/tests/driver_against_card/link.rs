@@ -80,11 +80,11 @@ fn pf_waits_longer_before_each_retry_to_a_locked_mailbox() {
     let end = bench.card.now() + Duration::from_secs(60);
     while bench.card.now() < end {
         bench.card.settle();
-        let next = bench.card.last_visit().deadline.expect("the notice is not forgotten");
+        let next = bench.card.last_visit().deadline.expect("the PF driver must retry the mailbox notice");
         bench.card.advance(next.since(bench.card.now()));
         visits += 1;
     }
-    assert!(visits < 100, "the PF came {visits} times in a minute");
+    assert!(visits < 100, "the PF driver ran {visits} times in a minute");
 
     bench.card.vf(1).write(V2PMAILBOX, 0);
     bench.advance_us(2_000_000);

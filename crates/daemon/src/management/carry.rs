@@ -106,7 +106,10 @@ impl HostManager {
                     let chosen = other.vfs.iter().all(|known| known.mac.to_string() != vf.mac);
                     if let Some((name, mac)) = new.iter().find(|(_, mac)| chosen && mac.to_string() == vf.mac)
                     {
-                        let message = format!("{name}.mac: {mac} is used by {}; choose another", vf.name);
+                        let message = format!(
+                            "invalid setting {name}.mac: {mac} is used by {}; choose another",
+                            vf.name
+                        );
                         return Err(refused(message));
                     }
                 }

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let prepared = prepare(args);
     // Not earlier: a running thread would keep the privileges that the others give up.
     start_log(&log, prepared.as_ref().ok().map(|prepared| &prepared.config))
-        .context("cannot start the thread of the log")?;
+        .context("cannot start the thread that writes the log")?;
     let outcome = prepared.and_then(|prepared| serve(args, prepared));
     log.finish(LOG_TIMEOUT);
     outcome

@@ -183,7 +183,7 @@ mod tests {
         hung_up.close();
         let mut theirs = UnixStream::from(OwnedFd::from(theirs));
         let mut received = Vec::new();
-        theirs.read_to_end(&mut received).expect("connection reset");
+        theirs.read_to_end(&mut received).expect("the client must read end of stream");
         assert_eq!(received, b"last");
     }
 
