@@ -55,7 +55,7 @@ impl SimulatedFunction {
             PLAIN => self.plain.copy_from_slice(data),
             RAISE => self.eventfds[usize::from(data[0])].signal(),
             COPY => {
-                let (iova, memory) = self.memory.as_ref().expect("memory was shared");
+                let (iova, memory) = self.memory.as_ref().expect("the client must have shared memory");
                 let offset = u64::from(u32::from_le_bytes(data.try_into().unwrap())) + RAM_BASE - iova;
                 let mut byte = [0];
                 memory.read(offset, &mut byte).unwrap();

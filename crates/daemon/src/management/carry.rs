@@ -138,7 +138,8 @@ impl HostManager {
             let Some(old) = self.config.ports.iter().find(|old| old.name == port.name) else {
                 let (inbox, handle) = CommandInbox::new().map_err(refused)?;
                 let opened = self.ports.open(port, &inbox);
-                let opened = opened.map_err(|error| refused(format!("{}: {error}", port.name)))?;
+                let opened =
+                    opened.map_err(|error| refused(format!("cannot open port {}: {error}", port.name)))?;
                 prepared.ports.push((port.clone(), (opened, inbox, handle)));
                 continue;
             };

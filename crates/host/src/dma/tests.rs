@@ -32,7 +32,7 @@ impl DmaTable {
         let (fd, offset) = memory.unzip();
         let pending = self.admit(iova, size, permissions, offset)?;
         if let (Some(pending), Some(fd)) = (pending, fd) {
-            self.insert(pending.map(fd)?).expect("no other region has the addresses");
+            self.insert(pending.map(fd)?).expect("no other DMA region may have the addresses");
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::test_support::{in_network_namespace, skipped};
 
 #[track_caller]
 fn ip(words: &str) {
-    let output = Command::new("ip").args(words.split(' ')).output().expect("iproute2 is installed");
+    let output = Command::new("ip").args(words.split(' ')).output().expect("iproute2 must be installed");
     assert!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -73,7 +73,9 @@ fn arrived(socket: &PacketSocket, expected: usize) -> Vec<Vec<u8>> {
     while poller.wait(Some(patience(frames.len()))).unwrap().count() > 0 {
         socket.receive(&mut burst).unwrap();
         while let Some(arrived) = burst.pop() {
-            let PacketReceived::Frame(frame) = arrived else { panic!("something too long") };
+            let PacketReceived::Frame(frame) = arrived else {
+                panic!("a received frame is too long for its buffer")
+            };
             frames.push(frame.to_vec());
         }
     }
@@ -157,7 +159,7 @@ fn packet_socket_completes_checksums_of_the_hosts_frames() {
         let right = open("right0");
         UdpSocket::bind("10.98.0.1:0").unwrap().send_to(&[0x5a; 101], "10.98.0.2:9").unwrap();
         let frames = arrived(&right, 1);
-        let [frame] = &frames[..] else { panic!("{} frames", frames.len()) };
+        let [frame] = &frames[..] else { panic!("received {} frames instead of one", frames.len()) };
         // The sum covers addresses, protocol, length, and all of UDP.
         let pseudo = [&frame[26..34], &[0, 17], &frame[38..40]].concat();
         let covered = [&pseudo[..], &frame[34..], &[0]].concat();

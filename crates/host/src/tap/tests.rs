@@ -105,7 +105,7 @@ fn receive_ours(tap: &Tap) -> Vec<u8> {
             }
         }
     }
-    panic!("only frames of the host arrived");
+    panic!("only frames of the host arrived, and not the expected one");
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn with_macvtaps(what: &str, body: impl FnOnce() + Send) {
         }
         for interface in ["left0", "right0"] {
             match Tap::open_macvtap(&name(interface)) {
-                Ok(tap) => tap.expect("the macvtap was just created").set_up().unwrap(),
+                Ok(tap) => tap.expect("the created macvtap must exist").set_up().unwrap(),
                 Err(error @ TapError::NoDeviceFile { .. }) => return skipped(what, &error.to_string()),
                 Err(error) => panic!("{error}"),
             }

@@ -255,6 +255,6 @@ fn head_editor_gets_the_payload_sum_of_each_copied_frame() {
     let mut delivered = vec![0; 100];
     to.read(PAGE, &mut delivered).unwrap();
     assert_eq!((delivered[0], &delivered[1..]), (0xee, &frame[1..]));
-    let [(0, rest)] = seen[..] else { panic!("one head is completed") };
+    let [(0, rest)] = seen[..] else { panic!("exactly one frame head must be completed") };
     assert_eq!(rest % 0xffff, sum_of(&frame[64..]) % 0xffff);
 }
