@@ -104,7 +104,7 @@ fn administrators_link_setting_changes_one_vf_only() {
 }
 
 #[test]
-fn a_vf_with_enabled_link_is_up_without_the_port() {
+fn vf_with_link_policy_enable_is_up_while_the_port_is_down() {
     let mut bench = DrivenCardFixture::new(2);
     clear(&mut bench);
     bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), VfLinkPolicy::Enable)).unwrap();

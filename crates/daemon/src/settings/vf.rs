@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_mac_address_lets_the_guest_choose() {
+    fn zero_mac_address_setting_lets_the_guest_choose_its_address() {
         let address = |mac: &str| {
             let policy = VfSettings { mac: Some(mac.into()), ..VfSettings::default() }.policy(OWN).unwrap();
             (policy.mac, policy.admin_mac)
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn priority_of_a_port_vlan_stays_until_it_is_cleared() {
+    fn new_port_vlan_keeps_the_priority_until_the_vlan_is_removed() {
         let mut layers = SettingLayers::default();
         let mut set = |vlan, qos| {
             let change = VfSettings { vlan, qos, ..VfSettings::default() }.as_command();

@@ -119,7 +119,7 @@ fn poller_timeout_is_finer_than_1_ms_and_never_early() {
 }
 
 #[test]
-fn poller_wait_with_the_maximum_timeout_never_ends() {
+fn poller_wait_accepts_the_maximum_timeout() {
     assert_eq!(timespec(Duration::MAX), Timespec { tv_sec: i64::MAX, tv_nsec: 999_999_999 });
     let mut poller = Poller::new().unwrap();
     let waker = ThreadWaker::new().unwrap();

@@ -177,7 +177,7 @@ fn client_that_pauses_in_a_message_is_disconnected_after_30_s() {
 }
 
 #[test]
-fn stop_disconnects_silent_clients_in_bounded_time() {
+fn stopped_port_disconnects_silent_clients_in_bounded_time() {
     let mut world = PortFixture::open();
     let mut client = world.connect();
     assert!(world.handle.send(PortThreadCommand::Stop));

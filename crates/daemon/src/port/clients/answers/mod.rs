@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn message_arrival_time_is_the_wake_up_or_previous_poll() {
+    fn message_delay_starts_at_the_wake_up_or_the_previous_poll() {
         let mut times = MessageTimes::default();
         times.note_poll(at(100), at(101), false);
         times.note_poll(at(200), at(201), true);
