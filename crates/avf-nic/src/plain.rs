@@ -132,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fast_receive_write_back_equals_the_general_write_back(
+        fn fast_path_and_general_path_write_equal_rx_descriptors(
             form in 0..4_usize,
             found in 0..PlainFrameKind::ALL,
             length in 0..0x4000_u16,

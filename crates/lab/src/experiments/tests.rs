@@ -36,7 +36,7 @@ fn every_experiment_is_reproducible() {
 
 /// Checks that the report marks a cost constant that no experiment charges.
 #[test]
-fn cost_constants_without_charge_are_marked_in_the_report() {
+fn report_marks_cost_constants_that_are_never_charged() {
     let catalogue = catalogue();
     let source = |name| &catalogue.parameters.iter().find(|parameter| parameter.name == name).unwrap().source;
     for name in ["vm_transition", "exit_interrupt_window"] {
@@ -140,7 +140,7 @@ const CHARGED: &[(&str, &[&str])] = &[
 
 /// Checks that a cost constant that affects no row states the reason; otherwise it should be removed from the table.
 #[test]
-fn cost_constant_affects_a_row_or_states_a_reason() {
+fn cost_constant_affects_a_row_unless_marked_never_charged() {
     let brief =
         |name: &str, set: &[&str]| run_point(name, &[&["measure_ms=12"], set].concat()).unwrap().metrics;
     let base: Vec<_> = CHARGED.iter().map(|(name, set)| brief(name, set)).collect();

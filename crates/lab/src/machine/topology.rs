@@ -173,7 +173,7 @@ mod tests {
     /// Checks the burst for several numbers of clients: the datagrams in flight are those of the ring, so with more
     /// clients each has fewer.
     #[test]
-    fn client_burst_is_half_its_socket_or_its_share_of_the_ring() {
+    fn client_sends_bursts_of_32_frames_or_its_share_of_the_ring() {
         let bursts: Vec<_> = (1..=7).map(|clients| WireProperties::GIGABIT.burst(clients)).collect();
         assert_eq!(bursts, [32, 32, 28, 21, 17, 14, 12]);
     }

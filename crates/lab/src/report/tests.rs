@@ -124,7 +124,7 @@ fn csv_of_a_report_has_all_columns_and_empty_cells() {
 }
 
 #[test]
-fn json_of_a_report_contains_the_rows() {
+fn report_json_contains_rows_residuals_and_sensitivity() {
     let records = records(1, &[]);
     let json: serde_json::Value = serde_json::from_str(&report(records.clone()).to_json()).unwrap();
     assert_eq!(json["rows"][0], serde_json::to_value(&records[0].row).unwrap());

@@ -46,7 +46,7 @@ fn stock_network_back_end_matches_its_calibration() {
 }
 
 #[test]
-fn netback_uses_several_tasklets_only_with_spread_events() {
+fn netback_workers_raise_throughput_only_with_spread_events() {
     let rate = |workers, dispatch| measured(&of(workers, dispatch), 50).throughput_mbps();
     let [one, four] = [1, 4].map(|workers| rate(workers, DispatchPolicy::First));
     assert!((four / one - 1.0).abs() < 0.03, "{one} {four}");
@@ -83,7 +83,7 @@ fn spreading_a_saturated_back_end_keeps_frame_order() {
 /// Checks that a request that waits when a saturated virtual CPU hands over its work is continued on another virtual
 /// CPU. Tests of `hypervisor::evtchn` show for all histories that rebinding loses no event.
 #[test]
-fn guest_requests_continue_when_a_saturated_back_end_spreads() {
+fn no_guest_event_is_lost_when_a_saturated_back_end_spreads() {
     for seed in 1..=16 {
         let mut full = of(4, DispatchPolicy::Balanced(LoadThresholds::new(600, 1_200).unwrap()));
         full.first = Some((ClientTraffic::RequestResponse, ProgramWorkload::RequestResponse));

@@ -234,7 +234,7 @@ fn vlan_stripping_on_a_port_vlan_succeeds_without_effect() {
 }
 
 #[test]
-fn vlan_v2_filters_are_one_outer_tag_of_type_8100() {
+fn vlan_v2_filter_must_be_one_outer_tag_of_type_8100() {
     let mut world = FourVfPort::active();
     let tag = |tci, tpid| VlanFilterTag { tci, mask: 0, tpid };
     let good = VlanFilter { outer: tag(0x6005, 0x8100), inner: VlanFilterTag::default() };
