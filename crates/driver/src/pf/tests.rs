@@ -82,7 +82,7 @@ fn with_mac(n: u8) -> VfPolicy {
 }
 
 #[test]
-fn pf_sets_the_switch_up_before_vfs_may_start() {
+fn pf_configures_the_switch_and_leaves_vfs_disabled_at_probe() {
     let mut hal = StoredRegisters::default();
     hal.write(r::ral(0), 0x0000_0002);
     hal.write(r::rah(0), 0x8000_ff00);
@@ -190,7 +190,7 @@ fn mac_address_in_use_by_a_vf_or_the_port_is_refused() {
 }
 
 #[test]
-fn transmit_rate_factor_has_14_binary_places() {
+fn rttbcnrc_rate_factor_has_14_fractional_bits() {
     let mut hal = StoredRegisters::default();
     hal.write(r::STATUS, 2);
     let mut pf = Pf::probe(&mut hal).unwrap();
@@ -243,7 +243,7 @@ fn resets_of_a_vf_count_as_mailbox_requests() {
 }
 
 #[test]
-fn probe_of_a_broken_card_fails_after_a_bounded_time() {
+fn pf_probe_of_a_broken_card_fails_within_100_ms() {
     let mut hal = StoredRegisters { stuck: true, ..StoredRegisters::default() };
     assert_eq!(Pf::probe(&mut hal).unwrap_err(), PfError::ResetStuck);
     assert!(hal.now < Time::from_micros(100_000));

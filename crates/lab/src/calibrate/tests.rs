@@ -30,7 +30,7 @@ fn calibration_file_holds_every_movable_constant_in_range() {
 }
 
 #[test]
-fn calibration_targets_outnumber_the_fitted_constants() {
+fn calibration_has_three_more_targets_than_fitted_constants() {
     assert!(degrees_of_freedom() >= 3, "{}", degrees_of_freedom());
 }
 

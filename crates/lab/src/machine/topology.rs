@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn cores_without_smt_are_divided_among_the_guests() {
+    fn guests_take_cores_without_smt_in_turn() {
         let guest_home = ThreadAssignment::Cores { first: 4, count: 4 };
         let topology = Topology { threads_per_core: 1, guest_home, ..Topology::HPCA2010 };
         let homes: Vec<_> = (0..6).map(|n| topology.guest(n).index()).collect();

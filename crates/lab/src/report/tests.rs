@@ -134,7 +134,7 @@ fn report_json_contains_rows_residuals_and_sensitivity() {
 }
 
 #[test]
-fn report_of_inconsistent_rows_is_rejected() {
+fn report_of_no_rows_or_rows_of_several_versions_is_rejected() {
     assert!(matches!(refusal(Vec::new(), None), ReportError::Empty));
     assert_eq!(
         refusal(records(1, &[]), Some(3)).to_string(),

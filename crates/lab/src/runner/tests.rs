@@ -70,7 +70,7 @@ fn result_row_of_a_point_is_independent_of_other_points() {
 }
 
 #[test]
-fn experiment_axis_may_vary_a_setting() {
+fn experiment_axis_may_take_the_values_of_a_setting() {
     const EOI: Axis = Axis {
         name: "cost.eoi_full",
         what: "an end of interrupt",
@@ -144,7 +144,7 @@ fn changed_setting_is_in_the_result_row_and_keeps_the_seed() {
 }
 
 #[test]
-fn changed_setting_without_effect_is_reported_once() {
+fn setting_without_effect_on_many_points_is_reported_once() {
     let folder = tempfile::tempdir().unwrap();
     let out = Some(folder.path().to_owned());
     let changed = ExperimentOptions { out, ..set(&["cpu=modern", "contention=1.5"]) };

@@ -135,7 +135,7 @@ fn pf_notice_waits_at_most_a_second_for_an_unread_reply() {
 }
 
 #[test]
-fn pf_notice_retry_delay_equals_the_time_waited_so_far() {
+fn pf_notice_retry_delay_doubles_waiting_time_up_to_a_second() {
     let (mut hal, mut pf) = pf();
     hal.held = true;
     hal.wait(Duration::from_secs(2));

@@ -61,7 +61,7 @@ fn msi_acceleration_saves_mostly_hypervisor_cycles() {
 /// Checks that adaptive coalescing and fast EOI save about as much: the guests' kernel has the same driver as the bare
 /// machine, which starts at 2 kHz.
 #[test]
-fn adaptive_coalescing_saves_about_as_much_as_fast_eoi() {
+fn adaptive_coalescing_saves_about_as_much_cpu_as_fast_eoi() {
     let total =
         |opts| value("fig11", &["guest=2.6.28", opts, "warm_up_ms=2050", "measure_ms=100"], "cpu_total_pct");
     let [none, eoi, aic] = ["opts=none", "opts=eoi", "opts=aic"].map(total);

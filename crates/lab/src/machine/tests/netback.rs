@@ -35,7 +35,7 @@ fn measured(setup: &ServerSetup, millis: u64) -> ServerResults {
 }
 
 #[test]
-fn stock_network_back_end_matches_its_calibration() {
+fn stock_network_back_end_reaches_2300_mb_s_within_2_percent() {
     let stock = of(1, DispatchPolicy::First);
     let fitted = measured(&stock, 100).throughput_mbps();
     assert!((fitted / 2_300.0 - 1.0).abs() < 0.02, "{fitted}");
@@ -68,7 +68,7 @@ fn interface_move_between_workers_loses_and_reorders_no_frame() {
 }
 
 #[test]
-fn spreading_a_saturated_back_end_keeps_frame_order() {
+fn saturated_back_end_spreads_interfaces_and_keeps_frame_order() {
     let mut full = of(4, DispatchPolicy::Balanced(LoadThresholds::new(600, 1_200).unwrap()));
     full.guests = 8;
     let found = ServerSimulation::new(&full)

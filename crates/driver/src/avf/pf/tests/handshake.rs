@@ -93,7 +93,7 @@ fn link_event_follows_resource_reply_and_every_queue_enable() {
 }
 
 #[test]
-fn link_event_without_adv_link_speed_has_an_old_speed_bit() {
+fn link_event_to_vf_without_adv_link_speed_has_a_speed_bit() {
     let mut world = FourVfPort::new();
     world.introduce(0, VfCapabilities::L2);
     assert_eq!(world.events(), [VirtchnlEvent::Link { speed: 0x40, up: true }], "25 Gb/s");

@@ -9,7 +9,7 @@ use proptest::prelude::{any, prop, proptest};
 use std::vec::Vec;
 
 #[test]
-fn rss_by_default_hashes_every_type_over_all_queues() {
+fn vf_rss_hashes_every_packet_type_to_all_queues_by_default() {
     let world = FourVfPort::active();
     assert_eq!(world.told().types, HASH_TYPES);
     assert!(world.told().table.iter().enumerate().all(|(at, queue)| usize::from(*queue) == at % 4));
@@ -82,7 +82,7 @@ fn assert_answered(messages: Vec<(u32, Vec<u8>)>) {
 }
 
 #[test]
-fn consecutive_invalid_vf_messages_get_replies() {
+fn each_of_several_invalid_vf_messages_gets_a_reply() {
     let unknown = [(0, 0); 8].into_iter().chain([(0, 146), (84, 124), (92, 113)]);
     let then = [(26, 138), (74, 103), (95, 196), (0, 198), (71, 195), (60, 126), (114, 182), (67, 38)];
     let rest = [(60, 25), (20, 133), (87, 149), (50, 43), (100, 101), (116, 93)];

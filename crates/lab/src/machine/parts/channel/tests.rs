@@ -40,7 +40,7 @@ fn accepted(request: &ChannelRequest, pages: &mut PageOwners) -> ChannelPacket {
 }
 
 #[test]
-fn packet_offload_flags_survive_the_channel_between_domains() {
+fn channel_between_domains_keeps_a_packets_offload_requests() {
     for offload in [
         PendingOffloads { csum_blank: false, segment: None },
         PendingOffloads { csum_blank: true, segment: None },
