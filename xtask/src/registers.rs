@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_register_has_a_row_in_the_document() {
+    fn every_register_has_a_row_in_the_page_of_registers() {
         let page = page();
         for name in table::rows().map(|row| row.name).chain(window::TABLE.iter().map(|row| row.name)) {
             assert!(page.contains(&format!("| {name} |")), "{name}");

@@ -1,4 +1,5 @@
-//! Transmit and receive descriptors of plain frames, for the bursts of `rings`. `contents` handles all other frames.
+//! Fast path for the commonest descriptors: transmit descriptors that hold a whole packet, and receive descriptors of
+//! TCP or UDP over IPv4 without options. Module `contents` parses the headers of all other received frames.
 
 use crate::contents::checksum_status;
 use avf::descriptor::rx::{RxDescriptorFormat, RxWriteBackTemplate, contents};
@@ -131,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fast_receive_write_back_equals_the_general_write_back(
+        fn fast_path_and_general_path_write_equal_rx_descriptors(
             form in 0..4_usize,
             found in 0..PlainFrameKind::ALL,
             length in 0..0x4000_u16,

@@ -58,7 +58,7 @@ impl AdminRing {
         self.tail = self.head;
     }
 
-    /// Returns the number of descriptors in the admin queue's ring.
+    /// Returns the length of the admin queue's ring in descriptors.
     fn slots(&self) -> u32 {
         self.length & aqlen::LENGTH
     }

@@ -195,8 +195,9 @@ impl ReceiveQueue {
     }
 }
 
-/// Returns the length in bytes of a VLAN tag that was moved from a frame to its descriptor. A queue's limit counts
-/// them, but not the tag of a port VLAN: i40e's PF driver gives a queue of such a VF 4 bytes more.
+/// Returns the number of bytes by which stripping shortened a received frame: 4 with a stripped VLAN `tag`, otherwise
+/// 0. A queue's length limit includes a stripped tag, but not the tag of a port VLAN: i40e's PF driver raises the limit
+/// of a VF on a port VLAN by 4 bytes.
 #[inline(always)]
 fn stripped(tag: Option<u16>) -> usize {
     if tag.is_some() { TAG } else { 0 }

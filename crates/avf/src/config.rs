@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bars_are_64_kb_of_registers_and_16_kb_of_msi_x() {
+    fn avf_bars_are_64_kb_of_registers_and_16_kb_of_msi_x() {
         let mut space = space();
         space.write_bytes(0x10, &[0xff; 24]);
         let bars = [0x10, 0x14, 0x18, 0x1c, 0x20, 0x24].map(|at| space.dword(at));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_level_reset_ends_bus_mastering_and_msi_x() {
+    fn function_level_reset_of_an_avf_clears_bus_master_and_msix() {
         let mut vf = Endpoint::new(space());
         vf.write(0x04, 2, 0x0006);
         vf.write(0x72, 2, 0x8000);

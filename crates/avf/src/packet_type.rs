@@ -122,13 +122,13 @@ mod tests {
     ];
 
     #[test]
-    fn packet_type_numbers_are_those_of_linuxs_table() {
+    fn packet_type_numbers_equal_those_in_the_linux_driver() {
         assert_eq!(ALL.map(|payload| ip(IpVersion::V4, payload)), [22, 23, 24, 26, 27, 28]);
         assert_eq!(ALL.map(|payload| ip(IpVersion::V6, payload)), [88, 89, 90, 92, 93, 94]);
     }
 
     #[test]
-    fn only_the_packet_types_of_ip_are_parsed_as_ip() {
+    fn only_packet_type_numbers_of_ip_packets_parse_as_ip() {
         let made: std::vec::Vec<_> = [IpVersion::V4, IpVersion::V6]
             .into_iter()
             .flat_map(|version| ALL.map(|payload| (version, payload)))

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_at_different_machine_speeds_are_not_compared() {
+    fn benchmark_slices_at_different_cpu_speeds_are_not_compared() {
         let rounds = [
             vec![turn(20.0, 8), turn(20.0, 2), turn(21.0, 4)],
             // The machine became three times as fast before the peers' slices, so this round does not count.
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn served_card_is_compared_with_every_other_contender() {
+    fn benchmark_compares_softiovs_card_with_every_contender() {
         let row = &rows("", &contenders(), &[vec![turn(20.0, 6), turn(20.0, 2), turn(20.0, 4)]], 64)[0];
         let ratios: Vec<_> = row.ratios.iter().map(|ratio| (ratio.to.as_str(), ratio.median)).collect();
         assert_eq!(ratios, [("slow", Some(3.0)), ("fast", Some(1.5))]);

@@ -15,7 +15,7 @@ fn runs(text: String) -> Result<bool, String> {
 }
 
 #[test]
-fn deep_filters_run_in_a_small_stack_or_are_refused() {
+fn deeply_nested_filters_fit_a_small_stack_or_are_refused() {
     let joined = |part: &str, joint: &str, count| vec![part; count].join(joint);
     let nested =
         |open: &str, part: &str, close: &str, count| open.repeat(count) + part + &close.repeat(count);

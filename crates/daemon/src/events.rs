@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_returns_later_events_and_the_number_of_lost_ones() {
+    fn events_after_a_number_are_read_with_a_count_of_lost_ones() {
         let mut kept = EventHistory::new();
         assert_eq!(numbers(&kept, 0), (None, None, 0, false));
         for _ in 0..3 {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn event_number_of_a_previous_process_lists_all_events() {
+    fn event_number_beyond_the_newest_event_lists_all_events() {
         let mut kept = EventHistory::new();
         kept.note(event("x"));
         assert_eq!(numbers(&kept, 900), (Some(1), Some(1), 0, false));

@@ -10,13 +10,13 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum StartError {
     /// The folder for sockets cannot be created, or is not safe.
-    #[error("{0}; set runtime_dir to a folder of your own")]
+    #[error("cannot use the folder for sockets: {0}; set runtime_dir to a folder of your own")]
     RuntimeDir(#[from] SocketFolderError),
     /// The control socket cannot be created.
-    #[error("control socket: {0}")]
+    #[error("cannot open the control socket: {0}")]
     Control(#[from] SocketFileError),
     /// A port of the host cannot start.
-    #[error("{name}: {source}")]
+    #[error("cannot start port {name}: {source}")]
     Port {
         /// Name of the port that cannot start.
         name: String,

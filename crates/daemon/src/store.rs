@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_have_separate_state_files() {
+    fn hosts_with_different_socket_folders_have_own_state_files() {
         assert_eq!(state_file("/run/softiov"), Path::new("/var/lib/softiov/run-softiov.json"));
         assert_ne!(state_file("/run/a-b"), state_file("/run/a/b"));
     }

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_of_counters_saturate() {
+    fn sums_of_counters_saturate_at_the_64_bit_maximum() {
         let mut count = u64::MAX - 1;
         count.combine(&5, u64::saturating_add);
         assert_eq!(count, u64::MAX);

@@ -67,13 +67,13 @@ pub enum DirectError {
         found: usize,
     },
     /// The driver cannot start the PF.
-    #[error("PF driver: {0}")]
+    #[error("the PF driver failed: {0}")]
     Pf(#[from] PfError),
     /// The PF driver refuses the policy of a VF.
-    #[error("PF driver: {0}")]
+    #[error("the PF driver refused the policy of a VF: {0}")]
     Policy(#[from] PolicyError),
     /// The driver cannot start a VF.
-    #[error("VF driver on {name}: {error}")]
+    #[error("the VF driver failed on {name}: {error}")]
     Vf {
         /// Name of the VF that cannot start.
         name: String,

@@ -127,7 +127,7 @@ fn vf_of_another_device_family_is_named_in_the_error() {
 /// Checks the findings on a VF of our card: the guest's own rings, mailbox and vectors. STATUS is the port's, so it
 /// reveals the number of the port, and no other register belongs to the machine.
 #[test]
-fn audit_finds_address_registers_and_port_number() {
+fn audit_of_a_vf_finds_ring_addresses_and_the_port_number() {
     let folder = tempfile::tempdir().unwrap();
     let host = RunningHost::start(HostConfig::check(HostConfig::parse("").unwrap(), folder.path()).unwrap())
         .unwrap();
@@ -147,7 +147,7 @@ fn audit_finds_address_registers_and_port_number() {
 }
 
 #[test]
-fn with_one_vf_checks_that_need_two_are_skipped() {
+fn driver_checks_that_need_two_vfs_are_skipped_with_one_vf() {
     let folder = tempfile::tempdir().unwrap();
     let _host = RunningHost::start(HostConfig::check(HostConfig::parse("").unwrap(), folder.path()).unwrap())
         .unwrap();

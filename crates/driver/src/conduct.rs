@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_gravest_offence_has_an_action_and_all_are_counted() {
+    fn only_the_gravest_offence_is_acted_on_but_all_are_counted() {
         let mut monitor = ConductMonitor::default();
         monitor.observe(seconds(0), [0; KINDS], &LIMITS);
         let verdict = monitor.observe(seconds(1), [20, 0, 200, 0, 20, 0], &LIMITS).unwrap();

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn ipv6_extensions_count_as_ip_header() {
+    fn offload_request_counts_ipv6_extensions_as_ip_header() {
         let mut frame = [0; 128];
         frame[12..14].copy_from_slice(&[0x86, 0xdd]);
         frame[14] = 0x60;

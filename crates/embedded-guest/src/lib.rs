@@ -85,7 +85,7 @@ pub enum EmbeddedGuestError {
     #[error(transparent)]
     Hal(#[from] VfioUserHalError),
     /// The driver cannot start the VF.
-    #[error("VF driver: {0}")]
+    #[error("the embedded guest's VF driver failed: {0}")]
     Vf(#[from] AnyVfError),
     /// The PF gave the VF an address that is no valid unicast address.
     #[error("the VF's MAC address {0} is not a valid unicast address")]

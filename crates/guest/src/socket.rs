@@ -90,7 +90,7 @@ mod tests {
     use super::SocketReceiveBuffer;
 
     #[test]
-    fn socket_of_64_packets_drops_the_65th_packet() {
+    fn socket_buffer_of_64_packets_drops_the_65th_packet() {
         let mut socket = SocketReceiveBuffer::new(64);
         assert_eq!((0..81).filter(|_| socket.push(1_472, 1)).count(), 64);
         assert_eq!((socket.accepted.packets, socket.dropped.packets), (64, 17));

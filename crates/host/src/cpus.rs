@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_cpu_is_named_in_the_error_with_the_allowed_cpus() {
+    fn unavailable_cpu_is_refused_naming_the_allowed_cpus() {
         let refused = cpus(&[0, CpuList::LAST]).check(&cpus(&[0, 1])).unwrap_err();
         assert_eq!(refused, DisallowedCpu { cpu: CpuList::LAST, allowed: cpus(&[0, 1]) });
         assert!(refused.to_string().contains("(allowed: 0-1)"), "{refused}");

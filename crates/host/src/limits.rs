@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limit_error_names_the_failed_action_and_the_remedy() {
+    fn file_limit_error_names_the_failed_action_and_the_remedy() {
         let text = |errno| with_remedy("cannot create an eventfd", errno).to_string();
         assert_eq!(
             text(Errno::MFILE),

@@ -36,7 +36,7 @@ mod tests {
     use super::location;
 
     #[test]
-    fn state_folder_of_the_systemd_unit_is_preferred() {
+    fn state_folder_of_the_systemd_unit_is_preferred_to_the_users() {
         let at = |variables: &[(&str, &str)], uid| {
             let find = |name: &str| variables.iter().find(|(known, _)| *known == name);
             location(|name| find(name).map(|(_, value)| value.into()), uid)

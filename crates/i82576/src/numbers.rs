@@ -273,7 +273,7 @@ mod tests {
     use std::string::ToString;
 
     #[test]
-    fn card_queues_are_iterated_from_any_first_queue() {
+    fn queue_iteration_from_any_first_queue_visits_all_queues() {
         let turn = |bits, first| QueueIndex::in_turn(bits, first).map(QueueIndex::get);
         assert!(turn(0b1000_0000_0000_0111, 1).eq([1, 2, 15, 0]));
         assert!(turn(u16::MAX, 15).eq([15].into_iter().chain(0..15)));
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn vf_index_of_either_card_type_converts_if_in_range() {
+    fn vf_index_above_7_is_refused_as_an_82576_vf_index() {
         let of_any = |n| pcie::VfIndex::new(n).unwrap();
         let last = VfIndex::new(7).unwrap();
         assert_eq!((VfIndex::try_from(of_any(7)), pcie::VfIndex::from(last)), (Ok(last), of_any(7)));

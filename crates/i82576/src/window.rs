@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn vf_register_has_the_datasheets_name() {
+    fn vf_register_offset_is_named_as_in_the_datasheet() {
         assert_eq!(name(r::vf::VMBMEM + 8), Some(("VMBMEM", 2, 16)));
         assert_eq!(name(r::vf::TX_BLOCK + r::tx::TDT), Some(("TDT", 0, 2)));
         assert_eq!(name(0x0018), None);

@@ -264,7 +264,7 @@ mod tests {
     use crate::{experiments, synthetic};
 
     #[test]
-    fn experiment_catalogues_are_consistent() {
+    fn experiment_figures_show_declared_axes_and_metrics() {
         for catalogue in [experiments::catalogue(), synthetic::catalogue()] {
             assert_eq!(catalogue.problems(), Vec::<String>::new());
         }

@@ -12,14 +12,17 @@ const COMMAND: Duration = Duration::from_secs(30);
 
 #[test]
 fn a_stock_guest_boots_runs_commands_and_shuts_down() {
-    let assets = BootFiles::prepare(KernelSeries::Bookworm61).expect("the assets can be prepared");
-    let mut guest = LinuxGuest::builder("plain").spawn(&assets).expect("QEMU starts");
+    let assets =
+        BootFiles::prepare(KernelSeries::Bookworm61).expect("the files of the guest must be prepared");
+    let mut guest = LinuxGuest::builder("plain").spawn(&assets).expect("QEMU must start");
     guest.wait_ready(BOOT).expect("the guest must boot");
 
     let release = guest.check("uname -r", COMMAND).unwrap();
     assert!(release.starts_with("6.1."), "{release}");
     guest.check("modprobe igbvf && grep -q ^igbvf /proc/modules && rmmod igbvf", COMMAND).unwrap();
-    guest.check(&format!("modprobe '{VF}' && rmmod igbvf"), COMMAND).expect("a VF finds its driver");
+    guest
+        .check(&format!("modprobe '{VF}' && rmmod igbvf"), COMMAND)
+        .expect("the VF driver must match a VF's PCI identity");
     guest.check("modprobe 8021q && lspci && ip -j addr && iperf3 -v && ethtool --version", COMMAND).unwrap();
 
     commands_are_framed(&guest);

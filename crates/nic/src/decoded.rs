@@ -149,7 +149,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn decoded_registers_equal_stored_registers(acts in proptest::collection::vec(act(), 1..60), mode in 0u32..8) {
+        fn cached_decoded_settings_follow_every_register_write(acts in proptest::collection::vec(act(), 1..60), mode in 0u32..8) {
             let mut nic = Nic::new(NicConfig { mac: MacAddress([2, 0, 0, 0, 0, 1]), iov: true, loopback: None });
             let master = u32::from(offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER);
             nic.config_write(Pf, offset::COMMAND, 2, master);

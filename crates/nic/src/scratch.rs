@@ -40,7 +40,7 @@ pub(crate) struct Scratch {
     pub(crate) rx_touched: u16,
     /// Receive queues that got an urgent frame, which interrupts at once, a bit each.
     pub(crate) rx_urgent: u16,
-    /// Receive queues whose element of [`Self::receiving`] matches their registers, a bit each.
+    /// Receive queues whose cached setup in [`Self::receiving`] is up to date with their registers, a bit each.
     pub(crate) opened: u16,
     /// The sixteen receive queues; an element counts if its bit in `opened` is set.
     pub(crate) receiving: [CachedReceiveQueue; QUEUES],

@@ -209,7 +209,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn checksum_equals_the_sum_of_single_16_bit_numbers(bytes: alloc::vec::Vec<u8>, seed in any::<u16>()) {
+        fn checksum_equals_the_rfc_1071_sum_of_16_bit_words(bytes: alloc::vec::Vec<u8>, seed in any::<u16>()) {
             let mut plain = u32::from(seed);
             for word in bytes.chunks(2) {
                 plain += u32::from(word[0]) << 8 | word.get(1).copied().map_or(0, u32::from);

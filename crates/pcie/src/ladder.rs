@@ -126,7 +126,7 @@ mod tests {
 
     /// Tests every combination of reset capabilities.
     #[test]
-    fn reset_method_that_affects_no_other_owner_is_chosen() {
+    fn chosen_reset_method_affects_no_other_owners_functions() {
         let options = [None, Some(false), Some(true)];
         for flr in [false, true] {
             for power in options {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn reset_waiting_times_match_the_pcie_specification() {
+    fn waits_after_device_resets_are_those_of_the_pcie_standard() {
         let times = [DeviceResetMethod::Function, DeviceResetMethod::Power, DeviceResetMethod::Bus]
             .map(|rung| rung.time().as_millis());
         assert_eq!(times, [100, 20, 102]);

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn vf_set_holds_every_vf_index() {
+    fn vf_set_stores_any_of_the_vf_indices_0_to_63() {
         let ends = VfSet::from_iter([vf(63), vf(0), vf(9)]);
         assert_eq!(ends.bits(), 1 << 63 | 1 << 9 | 1);
         assert_eq!(ends.iter().map(VfIndex::get).collect::<Vec<_>>(), [0, 9, 63]);

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn vlan_tag_behind_an_outer_tag_is_the_inner_tag() {
+    fn frame_with_two_vlan_tags_loses_only_its_inner_tag() {
         let both = b"aaaaaabbbbbb\x88\xa8\x10\x01\x81\x00\x20\x64\x08\x00payload";
         let outer = b"aaaaaabbbbbb\x88\xa8\x10\x01\x08\x00payload";
         let mut bytes = buffer(both);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn frame_check_sequence_is_only_in_the_delivered_frame() {
+    fn delivered_frame_has_a_check_sequence_untagged_bytes_none() {
         let mut bytes = buffer(TAGGED);
         let mut frame = Frame::new(&mut bytes).unwrap();
         frame.set_trailer(4);

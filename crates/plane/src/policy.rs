@@ -33,7 +33,7 @@ mod tests {
     use crate::{Plane, PortCounters, PortSet};
 
     #[test]
-    fn equal_switch_tables_keep_the_flow_cache() {
+    fn setting_equal_switch_tables_keeps_the_flow_cache() {
         let counters = [PortCounters::default(); 8];
         let mut plane =
             Plane::new(SwitchTables::closed(0), Pacing::new(None), StormState::default(), counters);

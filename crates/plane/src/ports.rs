@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn port_number_is_taken_modulo_the_planes_ports() {
+    fn switch_port_index_wraps_at_the_number_of_ports() {
         assert_eq!((PortIndex::of_field(9).index::<8>(), PortIndex::of_field(63).index::<64>()), (1, 63));
     }
 }

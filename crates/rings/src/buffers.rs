@@ -129,7 +129,7 @@ mod tests {
     use super::{BufferChain, BufferCursor};
 
     #[test]
-    fn buffer_cursor_finds_each_packet_byte_in_its_buffer() {
+    fn packet_offset_maps_to_the_right_buffer_and_address() {
         let mut buffers = BufferChain::default();
         for (address, length) in [(0x1000, 66), (0x3000, 0), (0x2000, 100), (0x9000, 1)] {
             buffers.push(address, length);

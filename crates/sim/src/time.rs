@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn send_time_overflow_or_zero_speed_gives_the_longest_span() {
+    fn frame_send_time_at_zero_speed_is_the_longest_duration() {
         assert_eq!(VirtualDuration::of_bits(u64::MAX, u64::MAX), VirtualDuration::from_secs(1));
         assert_eq!(VirtualDuration::of_bits(1, 0), VirtualDuration::from_picos(u64::MAX));
         assert_eq!(VirtualDuration::period(0), VirtualDuration::from_picos(u64::MAX));

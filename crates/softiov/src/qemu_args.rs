@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn json_words_of_qemu_arguments_are_unquoted_shell_words() {
+    fn json_qemu_arguments_equal_the_unquoted_shell_words() {
         let path = Path::new("/run/softiov/pf0vf3/vf.sock");
         let unquoted = shell(path, "2G").replace(['\'', '\\'], "");
         assert!(words(path, "2G").iter().eq(unquoted.split_whitespace()));

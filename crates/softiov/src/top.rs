@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn shown_rate_is_the_difference_of_counters_per_second() {
+    fn rate_in_softiov_top_is_the_counter_difference_per_second() {
         let of =
             |before: &[PortStatus], now: &[PortStatus]| table(&rates(before, now, Duration::from_secs(2)));
         let text = of(&port(1_000, true), &port(3_000, true));

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn load_thresholds_may_be_equal_but_not_cross() {
+    fn load_thresholds_may_be_equal_but_low_above_high_is_refused() {
         let mut dispatcher = balanced(100, 100);
         assert!(!dispatcher.sample(100) && dispatcher.sample(101) && dispatcher.sample(99));
         assert_eq!(LoadThresholds::new(101, 100), None);

@@ -55,7 +55,7 @@ impl SimulatedFunction {
             PLAIN => self.plain.copy_from_slice(data),
             RAISE => self.eventfds[usize::from(data[0])].signal(),
             COPY => {
-                let (iova, memory) = self.memory.as_ref().expect("memory was shared");
+                let (iova, memory) = self.memory.as_ref().expect("the client must have shared memory");
                 let offset = u64::from(u32::from_le_bytes(data.try_into().unwrap())) + RAM_BASE - iova;
                 let mut byte = [0];
                 memory.read(offset, &mut byte).unwrap();
@@ -186,7 +186,7 @@ fn converse(stream: &StreamSocket, mut toy: SimulatedFunction) -> Vec<String> {
 }
 
 #[test]
-fn attach_sends_the_messages_of_a_vmm_and_a_kernel() {
+fn attach_maps_resets_sets_interrupts_and_enables_the_device() {
     let server = serve(SimulatedFunction::vf());
     drop(VfioUserHal::attach(&server.path, MEMORY).unwrap());
     assert_eq!(

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn joined_small_messages_end_with_a_whole_message() {
+    fn send_of_joined_small_messages_ends_with_a_whole_message() {
         let mut out = MessageOutbox::new();
         for _ in 0..5 {
             queue(&mut out, 984, Vec::new());

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dynamic_program_depends_on_libc_and_static_one_does_not() {
+    fn package_depends_on_libc_only_if_its_program_is_dynamic() {
         assert_eq!(libraries(b"..GLIBC_2.17\0GLIBC_2.34\0GLIBC_2.4\0"), "libc6 (>= 2.34), libgcc-s1, ");
         assert_eq!(libraries(b"musl"), "");
     }

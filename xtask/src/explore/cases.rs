@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stored_case_keeps_the_input_that_proptest_prints() {
+    fn stored_failing_case_has_the_input_that_proptest_prints() {
         let program = TestProgram {
             package: "nic".to_owned(),
             target: "card".to_owned(),

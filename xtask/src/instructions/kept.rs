@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn costlier_part_of_a_path_is_reported_beside_a_cheaper_part() {
+    fn costlier_part_is_reported_though_the_sum_is_unchanged() {
         let said = said(&[("queue", 280.0), ("switch", 120.0)]);
         assert_eq!(said[0], "a: 120 instructions in `switch` instead of the kept 100");
         assert!(said[1].starts_with("the counts were kept with rustc 1"), "{said:?}");

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn successful_demo_is_summarized() {
+    fn successful_demo_is_summarized_by_guests_pings_and_flows() {
         assert_eq!(
             check(&sample().to_string(), EMBEDDED_GUESTS),
             Ok("3 guests, 1 pings, 1 flows".to_owned())

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_test_run_has_every_stage_once() {
+    fn full_test_run_has_every_stage_once() {
         let all = TestArgs { quick: false, only: Vec::new() };
         let mut expected = TestStage::ALL.to_vec();
         // The stage `test` runs the unit tests of all crates.

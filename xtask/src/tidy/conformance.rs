@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conformance_rows_and_checks_have_the_same_names() {
+    fn conformance_rows_must_have_the_names_of_linux_checks() {
         let checks =
             "const CHECKS: &[(&str, Check)] = &[\n    (\"a::b\", a::b),\n    (\"a::c\", a::c),\n];\n";
         assert_eq!(compare("| `a::b` | x | passes |\n| `a::c` | x | passes |\n", checks), []);

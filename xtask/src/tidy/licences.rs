@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn licence_needs_a_permissive_choice_in_every_part() {
+    fn licence_expression_needs_a_permissive_choice_in_all_parts() {
         for yes in [
             "MIT",
             "MIT/Apache-2.0",

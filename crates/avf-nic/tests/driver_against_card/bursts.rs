@@ -381,7 +381,7 @@ proptest! {
     #![proptest_config(Config { cases: 100, ..Config::default() })]
 
     #[test]
-    fn bursts_and_single_frames_leave_equal_memory(acts in prop::collection::vec(act(), 1..40)) {
+    fn sending_frames_in_bursts_or_singly_leaves_equal_memory(acts in prop::collection::vec(act(), 1..40)) {
         assert_ways_agree(&acts);
     }
 }

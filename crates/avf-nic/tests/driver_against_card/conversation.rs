@@ -35,7 +35,7 @@ fn vf_request_is_answered_within_one_poll_round() {
 }
 
 #[test]
-fn vf_probe_without_a_pf_driver_gets_no_answer() {
+fn vf_request_without_a_pf_driver_times_out() {
     let mut world = CardFixture::new(1);
     world.pf = None;
     assert_eq!(AvfDriver::probe(&mut world.vf(0), mac(1)).unwrap_err(), AvfDriverError::NoAnswer(1));

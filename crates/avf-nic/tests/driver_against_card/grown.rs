@@ -32,7 +32,7 @@ fn reaches(
 }
 
 #[test]
-fn saved_card_with_eight_vfs_grows_to_64() {
+fn restored_card_with_eight_vfs_can_grow_to_64_vfs() {
     let mut world = CardFixture::new(8).across_a_plane();
     let (mut first, mut eighth) = (start(&mut world, 0), start(&mut world, 7));
     let resets =

@@ -114,7 +114,7 @@ fn ring_of(world: &mut CardFixture, descriptors: &[[u8; tx::SIZE]]) {
 }
 
 #[test]
-fn packet_without_its_last_descriptor_reads_no_buffer() {
+fn card_reads_no_buffer_before_a_packets_last_descriptor() {
     let mut world = CardFixture::new(1);
     let beyond = TxDataDescriptor { address: MEMORY as u64, length: 1_000, ..TxDataDescriptor::default() };
     ring_of(&mut world, &[beyond.emit(); 79]);

@@ -27,7 +27,7 @@ fn of(world: &mut CardFixture, vf: u8) -> Vec<u16> {
 }
 
 #[test]
-fn vector_interrupts_once_and_keeps_causes_until_enabled() {
+fn vector_interrupts_once_and_then_latches_until_reenabled() {
     let (mut world, mut a, b) = running();
     for _ in 0..3 {
         a.transmit(&mut world.vf(0), 2, &[0; 60]);
@@ -103,7 +103,7 @@ fn software_interrupt_is_sent_at_once() {
 }
 
 #[test]
-fn vector_write_that_excludes_the_enable_bit_keeps_it() {
+fn dyn_ctl_write_with_intena_msk_keeps_the_enable_bit() {
     let (mut world, mut a, _) = running();
     world.vf(1).write(r::dyn_ctl(1), 0);
     world.vf(1).write(r::dyn_ctl(1), dyn_ctl::INTENA_MSK | dyn_ctl::INTENA | dyn_ctl::WB_ON_ITR);

@@ -12,7 +12,7 @@ use plane::switch::PortMirrorRules;
 use plane::uplink::UnsegmentedLayout;
 
 #[test]
-fn packet_costs_its_segments_in_the_visits_frame_budget() {
+fn segmented_packet_uses_port_frame_budget_per_segment() {
     let (packet, _) = away(tcp4(&[7; 15_000]));
     let (mut world, mut a, _) = two(|policy| policy.spoofchk = false);
     for _ in 0..3 {

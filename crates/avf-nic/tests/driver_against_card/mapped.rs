@@ -88,7 +88,7 @@ fn interrupts(world: &mut CardFixture) -> Vec<u16> {
 }
 
 #[test]
-fn every_register_in_mapped_pages_has_one_offset() {
+fn list_of_avf_registers_in_mapped_pages_has_no_duplicate() {
     let within = |offset: &u32| MAPPED.iter().any(|pages| pages.contains(offset));
     let mut table: Vec<u32> = rows().flat_map(|row| row.offsets()).filter(within).collect();
     let mut places = REGISTERS.to_vec();
@@ -121,7 +121,7 @@ fn frames_and_interrupts_pass_with_mapped_doorbells() {
 }
 
 #[test]
-fn repeated_mapped_store_enables_its_vector_each_time() {
+fn each_mapped_store_to_dyn_ctl_enables_its_vector_again() {
     let (mut world, _, mut b) = two();
     for _ in 0..3 {
         world.vf(0).write(r::dyn_ctl(1), ON);
@@ -174,7 +174,7 @@ fn vector_disabled_by_the_guests_last_store_stays_disabled() {
 }
 
 #[test]
-fn mapped_store_between_read_and_publish_is_read_next() {
+fn mapped_store_before_the_card_publishes_is_read_next() {
     let (mut world, ..) = two();
     for (offset, value, again) in
         [(r::dyn_ctl(3), ON, true), (r::qtx_tail(2), 9, false), (r::itr(1, 2), 9, false)]
@@ -327,7 +327,7 @@ fn assert_others_unharmed(acts: &[PageAction]) {
 }
 
 #[test]
-fn reserved_bits_of_a_mapped_store_are_cleared_by_an_access() {
+fn register_access_clears_reserved_bits_of_mapped_stores() {
     assert_others_unharmed(&[PageAction::Store(48, 0x41df_5bdd), PageAction::Access]);
 }
 

@@ -187,7 +187,7 @@ fn descriptors_vlan_tag_is_inserted_only_if_the_pf_allows_it() {
 /// Tests Linux iavf after a reset: it requests stripping and insertion only once, before the reset, but keeps its
 /// VLANs.
 #[test]
-fn vlan_strip_request_after_a_reset_keeps_tag_insertion() {
+fn strip_request_after_a_vf_reset_keeps_vlan_insertion_on() {
     let (mut world, mut a, _) = two(|policy| policy.spoofchk = false);
     a.reset(&mut world.vf(0));
     world.round();
@@ -250,7 +250,7 @@ pub(crate) fn with_checksums(l4: TxL4Checksum, data: TxDataDescriptor) -> TxData
     TxDataDescriptor { ip: TxIpHeader::V4Checksum, l4, mac_length: 14, ip_length: 20, l4_length, ..data }
 }
 
-/// Requests segments of `mss` bytes of a packet's `payload` bytes.
+/// Returns a context descriptor that asks the card to divide `payload` bytes of a packet into segments of `mss` bytes.
 pub(crate) fn segments(payload: u32, mss: u16) -> TxContextDescriptor {
     TxContextDescriptor { segment: true, payload, mss, ..TxContextDescriptor::default() }
 }

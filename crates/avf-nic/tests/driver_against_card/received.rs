@@ -200,7 +200,7 @@ fn symmetric_rss_hash_is_equal_in_both_directions() {
 }
 
 #[test]
-fn registers_set_the_same_rss_hash_as_mailbox_messages() {
+fn rss_set_by_registers_or_by_messages_hashes_alike() {
     let (mut world, mut a, mut b) = two(wishes(RxDescriptorFormat::Legacy), 4);
     let (_, said, _) = heard(&mut world, &mut a, &mut b, &udp4(&[1; 30])).unwrap();
     assert_eq!(said.hash, None, "nothing is hashed before hash types are set");

@@ -48,7 +48,7 @@ fn vf_reset_allocates_only_its_switch_tables() {
 }
 
 #[test]
-fn function_level_reset_lasts_until_the_pf_has_handled_it() {
+fn function_level_reset_of_a_vf_ends_when_the_pf_handles_it() {
     let (mut world, mut vf) = running();
     world.card.function_level_reset(0);
     assert_eq!(world.vf(0).read(r::VFGEN_RSTAT), rstat::IN_PROGRESS);

@@ -118,7 +118,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn sent_bursts_and_single_frames_leave_equal_counters(
+    fn sending_in_bursts_or_singly_gives_equal_counters(
         rounds in prop::collection::vec(prop::collection::vec(prop::sample::select(&KINDS[..]), 0..12), 1..8),
         port_vlan in any::<bool>(),
     ) {

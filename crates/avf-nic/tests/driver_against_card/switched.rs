@@ -176,7 +176,7 @@ fn frame_from_the_uplink_reaches_its_vf_padded_to_60_bytes() {
 }
 
 #[test]
-fn pause_short_and_overlong_frames_are_dropped_at_the_mac() {
+fn pause_undersize_and_oversize_frames_from_wire_are_dropped() {
     let (mut world, mut vfs) = three(|_, _| {});
     let mut pause = frame(mac(0).0, 9);
     pause[12..14].copy_from_slice(&[0x88, 0x08]);

@@ -85,7 +85,7 @@ fn a_posted_descriptor_is_not_done_in_any_format() {
 }
 
 #[test]
-fn a_legacy_write_back_has_its_bits_where_linux_reads_them() {
+fn legacy_rx_write_back_has_its_fields_where_linux_reads_them() {
     let back = RxWriteBack {
         length: 1514,
         end_of_packet: true,
@@ -103,7 +103,7 @@ fn a_legacy_write_back_has_its_bits_where_linux_reads_them() {
 }
 
 #[test]
-fn a_flexible_write_back_has_its_bits_where_drivers_read_them() {
+fn flexible_rx_write_back_has_fields_where_drivers_read_them() {
     let back = RxWriteBack {
         length: 1514,
         end_of_packet: true,
@@ -147,7 +147,7 @@ fn write_back() -> impl Strategy<Value = RxWriteBack> {
 
 proptest! {
     #[test]
-    fn receive_write_back_reports_equal_facts_in_every_format(back in write_back()) {
+    fn rx_write_back_reports_the_same_values_in_every_format(back in write_back()) {
         for form in FORMS {
             let raw = back.emit(form);
             let said = match form {

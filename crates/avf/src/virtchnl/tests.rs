@@ -23,13 +23,13 @@ fn version_and_resources_requests_of_linux_are_parsed() {
 }
 
 #[test]
-fn a_resources_request_of_version_1_0_has_no_capabilities() {
+fn resources_request_without_body_names_no_capabilities() {
     assert_eq!(VirtchnlRequest::decode(3, &[]), Ok(VirtchnlRequest::Resources(None)));
     assert_eq!(VirtchnlRequest::decode(3, &[0; 3]), Err(MalformedRequest::Length(op(3), 3)));
 }
 
 #[test]
-fn reply_bodies_have_the_sizes_of_virtchnl_h() {
+fn virtchnl_reply_bodies_have_the_sizes_of_linuxs_header() {
     assert_eq!(VfResources::SIZE, 20 + 16);
     assert_eq!(VfTrafficStatistics::SIZE, 12 * 8);
     assert_eq!(VirtchnlEvent::SIZE, 16);
@@ -81,7 +81,7 @@ fn virtchnl_list_may_exceed_its_count_but_not_fall_short() {
 }
 
 #[test]
-fn lists_with_an_additional_element_have_the_sizes_of_i40e() {
+fn most_virtchnl_lists_have_the_extra_element_of_i40e() {
     let pairs = EncodedList::new(&[QueuePairInfo::default(); 4]);
     assert_eq!(VirtchnlRequest::ConfigureQueues(0, pairs.list()).encode().len(), 8 + 64 * 4 + 64);
     let maps = EncodedList::new(&[VectorMap::default(); 5]);
@@ -98,7 +98,7 @@ fn lists_with_an_additional_element_have_the_sizes_of_i40e() {
 }
 
 #[test]
-fn vlan_v2_lists_have_exact_lengths() {
+fn vlan_v2_filter_list_with_a_surplus_byte_is_refused() {
     let filters = EncodedList::new(&[VlanFilter::default()]);
     let mut body = VirtchnlRequest::VlanFilters(true, 0, filters.list()).encode();
     assert!(VirtchnlRequest::decode(52, &body).is_ok());
@@ -147,7 +147,7 @@ fn virtchnl_message_of_fixed_size_has_an_exact_length() {
 }
 
 #[test]
-fn unknown_virtchnl_operation_has_a_status_of_its_own() {
+fn unknown_virtchnl_operation_is_not_supported() {
     for number in [0, 4, 5, 17, 20, 45, 47, 60, 66, 112, 113, u32::MAX] {
         let refused = VirtchnlRequest::decode(number, &[]).unwrap_err();
         assert_eq!(
@@ -187,7 +187,7 @@ fn virtchnl_events_have_the_layout_that_drivers_read() {
 }
 
 #[test]
-fn old_link_speed_field_has_a_bit_up_to_40_gigabits() {
+fn old_link_speed_field_has_one_bit_per_speed_up_to_40_gb_s() {
     let speeds = [2_500, 100, 1_000, 10_000, 40_000, 20_000, 25_000, 5_000];
     for (bit, mbps) in speeds.into_iter().enumerate() {
         assert_eq!(LinkSpeed::bit_of(mbps), 1 << bit, "{mbps}");

@@ -63,7 +63,7 @@ fn a_jumbo_frame_fills_several_buffers_on_both_sides() {
 }
 
 #[test]
-fn a_frame_beyond_the_receivers_max_frame_is_dropped() {
+fn frame_longer_than_the_receivers_maximum_is_dropped() {
     let mut bench =
         DrivenCardFixture::unstarted(2, &VfDriverConfig { max_frame: 9000, ..VfDriverConfig::default() });
     bench.start(0);
@@ -75,7 +75,7 @@ fn a_frame_beyond_the_receivers_max_frame_is_dropped() {
 }
 
 #[test]
-fn vf_driver_refuses_to_send_invalid_frame_lengths() {
+fn vf_driver_refuses_to_send_too_short_and_too_long_frames() {
     let mut bench = DrivenCardFixture::new(1);
     let none = TxOffload::default();
     let short = bench.on(0, |vf, hal| vf.transmit(hal, &[0; 13], &none));

@@ -80,11 +80,11 @@ fn pf_waits_longer_before_each_retry_to_a_locked_mailbox() {
     let end = bench.card.now() + Duration::from_secs(60);
     while bench.card.now() < end {
         bench.card.settle();
-        let next = bench.card.last_visit().deadline.expect("the notice is not forgotten");
+        let next = bench.card.last_visit().deadline.expect("the PF driver must retry the mailbox notice");
         bench.card.advance(next.since(bench.card.now()));
         visits += 1;
     }
-    assert!(visits < 100, "the PF came {visits} times in a minute");
+    assert!(visits < 100, "the PF driver ran {visits} times in a minute");
 
     bench.card.vf(1).write(V2PMAILBOX, 0);
     bench.advance_us(2_000_000);
@@ -104,7 +104,7 @@ fn administrators_link_setting_changes_one_vf_only() {
 }
 
 #[test]
-fn a_vf_with_enabled_link_is_up_without_the_port() {
+fn vf_with_link_policy_enable_is_up_while_the_port_is_down() {
     let mut bench = DrivenCardFixture::new(2);
     clear(&mut bench);
     bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), VfLinkPolicy::Enable)).unwrap();
@@ -135,7 +135,7 @@ fn vfs_get_a_mailbox_message_before_a_pf_reset() {
 }
 
 #[test]
-fn active_vfs_get_a_message_when_vfs_are_enabled_again() {
+fn pf_notifies_only_active_vfs_when_vfs_are_enabled_again() {
     let mut bench = DrivenCardFixture::new(2);
     clear(&mut bench);
     bench.on(1, |vf, hal| vf.stop(hal));
@@ -183,7 +183,7 @@ fn as_igbvf_looks(bench: &mut DrivenCardFixture) -> (bool, u32) {
 }
 
 #[test]
-fn igbvf_driver_reads_a_change_of_its_link() {
+fn igbvf_driver_sees_its_vfs_link_go_down_and_up() {
     let mut bench = DrivenCardFixture::new(1);
     clear(&mut bench);
     for (link, up) in [(VfLinkPolicy::Disable, false), (VfLinkPolicy::Auto, true)] {

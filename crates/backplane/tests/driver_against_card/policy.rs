@@ -130,7 +130,7 @@ fn vf_request_for_all_multicast_is_refused_unless_allowed() {
 }
 
 #[test]
-fn too_many_multicast_groups_do_not_bypass_the_policy() {
+fn vf_with_too_many_multicast_groups_gets_no_other_groups() {
     let mut bench = DrivenCardFixture::new(2);
     allow(&mut bench, |policy| policy.allmulti = false);
     let many: Vec<_> = (0..40).map(|n| MacAddress([0x01, 0, 0x5e, 1, n, n])).collect();
@@ -141,7 +141,7 @@ fn too_many_multicast_groups_do_not_bypass_the_policy() {
 }
 
 #[test]
-fn trusted_vf_with_a_full_multicast_list_receives_all() {
+fn trusted_vf_with_a_full_multicast_list_receives_all_groups() {
     let mut bench = DrivenCardFixture::new(2);
     let full: Vec<_> = (0..30).map(|n| MacAddress([0x01, 0, 0x5e, 1, n, n])).collect();
     bench.on(0, |vf, hal| vf.set_multicast(hal, &full)).unwrap();
@@ -161,7 +161,7 @@ fn trusted_vf_with_a_full_multicast_list_receives_all() {
 }
 
 #[test]
-fn changed_policy_ends_all_multicast_reception_of_a_vf() {
+fn revoked_allmulti_policy_ends_a_vfs_all_multicast_mode() {
     let mut bench = DrivenCardFixture::new(2);
     bench.on(0, |vf, hal| vf.set_all_multicast(hal, true)).unwrap();
     let multicast = frame(GROUP, vf_mac(1), 100, 1);

@@ -23,7 +23,7 @@ const REFUSED_MAC: Result<(), VfError> = Err(VfError::Mailbox(MailboxError::Refu
 const NEW: MacAddress = MacAddress([2, 7, 7, 7, 7, 7]);
 
 #[test]
-fn a_vf_receives_frames_at_its_changed_address() {
+fn vf_receives_frames_only_at_its_changed_mac_address() {
     let mut bench = DrivenCardFixture::new(2);
     bench.on(1, |vf, hal| vf.set_mac(hal, NEW)).unwrap();
     let frame = crate::support::frame(NEW, vf_mac(0), 64, 1);

@@ -88,7 +88,7 @@ fn vf_driver_restart_resets_the_vf_once() {
 }
 
 #[test]
-fn vf_driver_restart_keeps_the_drivers_settings() {
+fn vf_driver_restart_keeps_mac_vlans_groups_and_frame_limit() {
     let mut bench = DrivenCardFixture::new(2);
     let group = MacAddress([1, 0, 0x5e, 1, 2, 3]);
     let mac = MacAddress([2, 7, 7, 7, 7, 7]);

@@ -90,7 +90,7 @@ fn filters_select_the_frames_that_libpcap_selects() {
 }
 
 #[test]
-fn filters_that_libpcap_misoptimizes_match_without_optimizer() {
+fn filters_misoptimized_by_libpcap_match_without_optimizer() {
     let Some(comparison) = LibpcapComparison::new("filters beside libpcap without its optimizer") else {
         return;
     };

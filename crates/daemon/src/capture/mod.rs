@@ -121,7 +121,7 @@ impl CaptureWriter {
 pub(crate) struct CaptureReader {
     receiver: Consumer<u8>,
     missing: Arc<AtomicU64>,
-    /// Number of missing frames that the capture file has reported so far.
+    /// Number of missing frames that blocks of the pcapng file have stated so far; the next block states the rest.
     told: u64,
     /// pcapng interface index of each interface number in the ring.
     interfaces: Vec<(u8, u32)>,

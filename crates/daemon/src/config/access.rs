@@ -142,8 +142,8 @@ pub(super) fn socket(
     }
     let socket = given.unwrap_or_else(|| runtime_dir.join(name).join(file));
     if socket.starts_with(runtime_dir.join(CONTROL)) {
-        let why = "this directory is reserved for the control socket; choose another";
-        return Err(value(key, format!("{}: {why}", socket.display())));
+        let why = "lies in the directory that is reserved for the control socket; choose another";
+        return Err(value(key, format!("{} {why}", socket.display())));
     }
     unique.claim("socket", &socket.display().to_string(), &key)?;
     Ok(socket)

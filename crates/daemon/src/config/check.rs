@@ -8,7 +8,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum ConfigError {
     /// The configuration file could not be read.
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read the configuration file {path}: {source}")]
     Read {
         /// Path of the unreadable configuration file.
         path: PathBuf,
@@ -16,7 +16,7 @@ pub enum ConfigError {
         source: std::io::Error,
     },
     /// The configuration file is not valid TOML, or has an unknown key or a value of the wrong type.
-    #[error("{path}: {message}")]
+    #[error("the configuration file {path} is invalid: {message}")]
     Syntax {
         /// Path of the configuration file that cannot be parsed.
         path: PathBuf,
@@ -24,7 +24,7 @@ pub enum ConfigError {
         message: String,
     },
     /// A value in the configuration is out of range, or conflicts with another value.
-    #[error("{key}: {problem}")]
+    #[error("invalid setting {key}: {problem}")]
     Value {
         /// Key of the invalid value, with the names of its port and VF.
         key: String,

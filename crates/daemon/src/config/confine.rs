@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_confinement_is_refused_with_the_valid_values() {
+    fn invalid_confinement_setting_is_refused_with_valid_values() {
         let message = HostConfig::parse("confine = { seccomp = \"maybe\" }").unwrap_err();
         assert!(message.contains("true, false or \"log\""), "{message}");
         let message = refused("confine = { user = \"who-is-it\" }");

@@ -60,7 +60,7 @@ fn unsupported_avf_setting_is_refused_with_a_remedy() {
         ("pf0vf0.max_mtu", "vf = [{ index = 0, max_mtu = 1000 }]"),
     ] {
         let said = refused(&format!("[[port]]\nfamily = \"avf\"\n{lines}"));
-        assert!(said.starts_with(&format!("{key}: ")), "{lines}: {said}");
+        assert!(said.starts_with(&format!("invalid setting {key}: ")), "{lines}: {said}");
         assert!(key.ends_with("max_mtu") || said.contains("use family = \"82576\""), "{said}");
     }
     for lines in [
@@ -83,7 +83,7 @@ fn tx_rate_limit_is_at_most_the_link_speed_of_the_device() {
             |mbps| format!("[[port]]\nfamily = \"{family}\"\nvf = [{{ index = 0, max_tx_rate = {mbps} }}]");
         check(&file(most)).unwrap();
         let problem = format!(
-            "pf0vf0.max_tx_rate: transmit rate {} Mb/s exceeds the link's {most} Mb/s; 0 is no limit",
+            "invalid setting pf0vf0.max_tx_rate: transmit rate {} Mb/s exceeds the link's {most} Mb/s; 0 is no limit",
             most + 1
         );
         assert_eq!(refused(&file(most + 1)), problem);

@@ -176,7 +176,8 @@ mod tests {
         references(&whole, &mut found);
         assert!(found.len() > 20);
         for reference in found {
-            let pointer = reference.strip_prefix('#').expect("within the document");
+            let pointer =
+                reference.strip_prefix('#').expect("a reference must point into the OpenAPI document");
             assert!(whole.pointer(pointer).is_some(), "{reference}");
         }
     }

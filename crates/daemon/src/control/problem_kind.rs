@@ -132,7 +132,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn problem_kinds_have_unique_names_and_error_statuses() {
+    fn api_problem_kinds_have_unique_names_and_error_statuses() {
         let names: BTreeSet<&str> = ProblemKind::ALL.into_iter().map(ProblemKind::name).collect();
         assert_eq!(names.len(), ProblemKind::ALL.len());
         assert!(ProblemKind::ALL.into_iter().all(|kind| kind.status().as_u16() >= 400));

@@ -18,7 +18,8 @@ use thiserror::Error;
 pub(crate) enum HttpSetupError {
     /// The address for HTTP over TCP is not available.
     #[error(
-        "http.listen: {address}: {source}; choose another port, or find the process that has this one with `ss -ltnp`"
+        "cannot listen on {address} (setting http.listen): {source}; choose another port, or find the process that \
+         has this one with `ss -ltnp`"
     )]
     Listen {
         /// Address to listen at for HTTP over TCP.
@@ -27,7 +28,7 @@ pub(crate) enum HttpSetupError {
         source: io::Error,
     },
     /// The file with the HTTP token cannot be read, or is not safe.
-    #[error("http.token_file: {}: {problem}", path.display())]
+    #[error("cannot use the token file {} (setting http.token_file): {problem}", path.display())]
     Token {
         /// Path of the file with the HTTP token.
         path: PathBuf,

@@ -106,7 +106,10 @@ impl HostManager {
                     let chosen = other.vfs.iter().all(|known| known.mac.to_string() != vf.mac);
                     if let Some((name, mac)) = new.iter().find(|(_, mac)| chosen && mac.to_string() == vf.mac)
                     {
-                        let message = format!("{name}.mac: {mac} is used by {}; choose another", vf.name);
+                        let message = format!(
+                            "invalid setting {name}.mac: {mac} is used by {}; choose another",
+                            vf.name
+                        );
                         return Err(refused(message));
                     }
                 }
@@ -135,7 +138,8 @@ impl HostManager {
             let Some(old) = self.config.ports.iter().find(|old| old.name == port.name) else {
                 let (inbox, handle) = CommandInbox::new().map_err(refused)?;
                 let opened = self.ports.open(port, &inbox);
-                let opened = opened.map_err(|error| refused(format!("{}: {error}", port.name)))?;
+                let opened =
+                    opened.map_err(|error| refused(format!("cannot open port {}: {error}", port.name)))?;
                 prepared.ports.push((port.clone(), (opened, inbox, handle)));
                 continue;
             };

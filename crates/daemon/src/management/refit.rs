@@ -28,7 +28,7 @@ impl HostManager {
         if same_uplink && same_stages && same_rest {
             return Ok(None);
         }
-        let named = |error: PortError| refused(format!("{}: {error}", new.name));
+        let named = |error: PortError| refused(format!("cannot change port {}: {error}", new.name));
         let allowed = CpuList::allowed().map_err(refused)?;
         new.cpus.check(&allowed).map_err(|error| named(error.into()))?;
         let uplink = (!same_uplink).then(|| self.ports.open_uplink(new)).transpose()?;

@@ -19,7 +19,7 @@ pub enum PortError {
     #[error(transparent)]
     Uplink(#[from] UplinkError),
     /// The key `cpus` names a processor that the host may not run on.
-    #[error("cpus: {0}")]
+    #[error("invalid setting cpus: {0}")]
     Cpus(#[from] DisallowedCpu),
     /// The saved state that the previous process left in the journal cannot be used.
     #[error(transparent)]
@@ -39,7 +39,7 @@ pub enum PortError {
 #[derive(Debug, Error)]
 pub enum RefusedChange {
     /// A setting of the policy is invalid, or the card does not support it in its present state.
-    #[error("{name}.{error}")]
+    #[error("invalid setting {name}.{}: {}", .error.key, .error.problem)]
     Setting {
         /// Name of the VF or port with the refused setting.
         name: String,
@@ -53,7 +53,7 @@ pub enum RefusedChange {
     #[error("no client is attached to the VF")]
     NoClient,
     /// The journal has no room for the wanted number of VFs.
-    #[error("{name}.vfs: {error}")]
+    #[error("cannot change {name}.vfs: {error}")]
     Room {
         /// Name of the port with the refused change.
         name: String,
@@ -64,7 +64,7 @@ pub enum RefusedChange {
     #[error("cannot poll the socket of a new VF: {0}")]
     System(#[from] std::io::Error),
     /// The poller does not accept the new uplink, or the thread cannot be pinned to the processors.
-    #[error("{name}.{key}: {source}")]
+    #[error("cannot change {name}.{key}: {source}")]
     Refit {
         /// Name of the port whose uplink or processors stay unchanged.
         name: String,

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn unset_settings_have_their_defaults() {
+    fn unset_port_settings_have_their_defaults() {
         assert_eq!(PortSettings::default().policy(4), Ok(PortPolicy::default()));
         let limit = ConductThresholds { throttle: Some(7), ..ConductThresholds::default() };
         let limits = BTreeMap::from([("mailbox".to_owned(), limit)]);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn change_merges_storm_limits_and_replaces_mirror_rules() {
+    fn settings_change_merges_storm_limits_and_replaces_mirrors() {
         let mut layers = SettingLayers::default();
         let storm = |storm| PortSettings { storm: Some(storm), ..PortSettings::default() }.leaves();
         layers.change(
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_setting_is_named_in_the_error() {
+    fn refused_port_setting_is_named_in_the_error() {
         assert_eq!(refused(&mirror(4, Some(RULE))), "mirror");
         assert_eq!(refused(&mirror(0, Some(MirrorRule { to: 4, ..RULE }))), "mirror.to");
         assert_eq!(refused(&mirror(0, Some(MirrorRule { vfs: vec![9], ..RULE }))), "mirror.vfs");

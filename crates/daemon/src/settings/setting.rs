@@ -12,7 +12,7 @@ pub type SettingValues = BTreeMap<String, Value>;
 
 /// Error of an invalid value of a setting.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{key}: {problem}")]
+#[error("invalid setting {key}: {problem}")]
 pub struct SettingError {
     /// Name of the setting with the invalid value.
     pub key: &'static str,

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn unset_settings_have_their_defaults() {
+    fn unset_vf_settings_have_their_defaults() {
         let default = VfPolicy { mac: Some(OWN), ..VfPolicy::default() };
         assert_eq!(VfSettings::default().policy(OWN), Ok(default));
         let linked = VfSettings::link(LinkState::Enable).policy(OWN);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_mac_address_lets_the_guest_choose() {
+    fn zero_mac_address_setting_lets_the_guest_choose_its_address() {
         let address = |mac: &str| {
             let policy = VfSettings { mac: Some(mac.into()), ..VfSettings::default() }.policy(OWN).unwrap();
             (policy.mac, policy.admin_mac)
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn priority_of_a_port_vlan_stays_until_it_is_cleared() {
+    fn new_port_vlan_keeps_the_priority_until_the_vlan_is_removed() {
         let mut layers = SettingLayers::default();
         let mut set = |vlan, qos| {
             let change = VfSettings { vlan, qos, ..VfSettings::default() }.as_command();
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_setting_is_named_in_the_error() {
+    fn refused_vf_setting_is_named_in_the_error() {
         let none = VfSettings::default;
         assert_eq!(refused(&VfSettings { mac: Some("x".into()), ..none() }), "mac");
         assert_eq!(refused(&VfSettings { qos: Some(1), ..none() }), "qos");

@@ -69,7 +69,7 @@ pub enum SavedStateError {
     #[error("the saved state is damaged: contents invalid for the version; restart the port")]
     Body,
     /// The value cannot be encoded as a saved state.
-    #[error("cannot encode the state; the port continues unchanged")]
+    #[error("cannot encode the port's state; the port continues unchanged")]
     Unwritable,
 }
 
@@ -192,12 +192,12 @@ mod tests {
     }
 
     #[test]
-    fn written_state_is_read_back_unchanged() {
+    fn written_saved_state_is_read_back_unchanged() {
         assert_eq!(read(&write(&today()).unwrap()), Ok(today()));
     }
 
     #[test]
-    fn earlier_saved_states_are_read_and_later_ones_refused() {
+    fn saved_states_of_earlier_versions_are_read_later_refused() {
         let earlier = write(&NumberState::<b't', 1>(5)).unwrap();
         assert_eq!(read(&earlier), Ok(NamedState { count: 5, name: "default".into() }));
         for (bytes, found) in [(write(&NumberState::<b't', 3>(5)), 3), (write(&NumberState::<b't', 0>(5)), 0)]

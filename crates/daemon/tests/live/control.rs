@@ -243,7 +243,7 @@ fn event() -> daemon::events::HostEvent {
 }
 
 #[test]
-fn http_client_may_close_its_half_or_send_in_pieces() {
+fn http_client_half_closed_or_sending_bytes_singly_is_served() {
     let live = LiveHost::start();
     let request = b"GET /v1/ports HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
     for closes in [true, false] {

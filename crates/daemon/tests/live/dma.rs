@@ -47,7 +47,7 @@ fn dma_window_without_a_descriptor_is_listed_but_unreachable() {
 }
 
 #[test]
-fn hint_about_unshared_guest_memory_ends_with_its_cause() {
+fn hint_about_unshared_guest_memory_ends_once_memory_is_shared() {
     let live = LiveHost::start();
     let mut machine = qemu::boot_as(&live.socket(0), qemu::VF, qemu::announce_only);
     assert!(live.show(0).hint.is_some(), "a bus master without memory has no hint");
@@ -166,7 +166,7 @@ fn impostors() -> Vec<(&'static str, OwnedFd, Errno)> {
 }
 
 #[test]
-fn dma_window_with_a_descriptor_of_no_memory_is_refused() {
+fn dma_window_with_a_file_other_than_memory_is_refused() {
     let live = LiveHost::start();
     let mut machine = qemu::boot(&live.socket(0));
     for (what, fd, errno) in impostors() {

@@ -86,7 +86,7 @@ fn juggle_windows(socket: &Path, stop: &AtomicBool, handled: &AtomicU64) {
 }
 
 #[test]
-fn batches_of_slow_requests_do_not_delay_frames_of_others() {
+fn batched_dma_mappings_do_not_delay_frames_of_other_guests() {
     const ROUNDS: u32 = 20;
     let live = LiveHost::start();
     let (mut b, mut c) = (VfGuest::under_qemu(&live, 5), VfGuest::under_qemu(&live, 6));

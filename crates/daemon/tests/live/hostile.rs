@@ -109,7 +109,7 @@ fn invalid_message_size_ends_connection_after_pending_replies() {
 }
 
 #[test]
-fn other_protocol_version_gets_an_error_and_is_disconnected() {
+fn client_of_another_vfio_user_version_is_disconnected() {
     let mut bystanders = BystanderGuests::new();
     let mut raw = RawConnection::connect(&bystanders.live.socket(0));
     let mut other = version();

@@ -98,7 +98,10 @@ fn missing_uplink_interface_is_named_in_the_error() {
         let text = "[[port]]\nuplink.interface = \"nothere0\"\n";
         let config = HostConfig::check(HostConfig::parse(text).unwrap(), folder.path()).unwrap();
         let refused = RunningHost::start(config).unwrap_err().to_string();
-        assert!(refused.contains("pf0: uplink: interface nothere0 does not exist"), "{refused}");
+        assert!(
+            refused.contains("pf0: cannot open the uplink: interface nothere0 does not exist"),
+            "{refused}"
+        );
         let live = LiveHost::keeping("[[port]]\n");
         let refused = live.apply(text).expect_err("the host refuses the change").to_string();
         assert!(refused.contains("interface nothere0 does not exist"), "{refused}");

@@ -68,7 +68,7 @@ fn changing_a_vectors_eventfd_loses_no_interrupt() {
 }
 
 #[test]
-fn full_eventfd_of_an_interrupt_vector_blocks_no_other() {
+fn full_eventfd_of_a_vf_blocks_no_frames_of_other_vfs() {
     let live = LiveHost::start();
     let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     let mut c = VfGuest::under_qemu(&live, 2);

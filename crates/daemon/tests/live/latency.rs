@@ -105,7 +105,7 @@ fn worst_round_trip(deed: GuestMemoryAction) -> Duration {
 }
 
 #[test]
-fn memory_actions_of_a_guest_do_not_delay_two_other_guests() {
+fn guest_that_maps_or_frees_memory_does_not_delay_two_others() {
     for (what, deed) in DEEDS {
         // One run is enough if it is fast. On a busy machine, guests or host may have had no processor for seconds.
         let (fewest, mut times) = (if requested_mib().is_some() { 3 } else { 1 }, Vec::new());

@@ -165,7 +165,7 @@ fn vfio_user_message_sent_in_pieces_is_served() {
 }
 
 #[test]
-fn message_beyond_the_socket_buffer_arrives_in_pieces() {
+fn message_longer_than_the_socket_buffer_is_received_whole() {
     for family in FAMILIES {
         let live = LiveHost::with(family);
         let messages = conversation();

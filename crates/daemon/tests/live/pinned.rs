@@ -29,11 +29,17 @@ fn unavailable_cpu_is_named_in_the_error() {
     let text = "[[port]]\n[[port]]\ncpus = [0, 1000]\n";
     let config = HostConfig::check(HostConfig::parse(text).unwrap(), folder.path()).unwrap();
     let refused = RunningHost::start(config).unwrap_err().to_string();
-    assert!(refused.contains("pf1: cpus: CPU 1000 is not available to this host"), "{refused}");
+    assert!(
+        refused.contains("pf1: invalid setting cpus: CPU 1000 is not available to this host"),
+        "{refused}"
+    );
     assert!(refused.contains("choose among these") && refused.contains("CPUAffinity="), "{refused}");
     let live = LiveHost::keeping("[[port]]\n");
     let refused =
         live.apply("[[port]]\ncpus = [1000]\n").expect_err("the host refuses the change").to_string();
-    assert!(refused.contains("pf0: cpus: CPU 1000 is not available to this host"), "{refused}");
+    assert!(
+        refused.contains("pf0: invalid setting cpus: CPU 1000 is not available to this host"),
+        "{refused}"
+    );
     assert!(live.show_port("pf0").cpus.is_empty());
 }

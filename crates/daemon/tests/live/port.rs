@@ -124,7 +124,7 @@ fn exchange_after_storm(a: &mut VfGuest<QemuClient>, b: &mut VfGuest<QemuClient>
 }
 
 #[test]
-fn conduct_thresholds_change_under_running_guests() {
+fn changed_quarantine_threshold_applies_to_a_running_guest() {
     let live = LiveHost::start();
     let mut a = VfGuest::under_qemu(&live, 0);
     let limits = |quarantine| {

@@ -81,7 +81,7 @@ fn two_guests_exchange_frames_by_interrupt() {
 }
 
 #[test]
-fn msix_table_of_a_vf_is_plain_memory_for_the_host() {
+fn msix_table_writes_of_a_vf_are_stored_without_effect() {
     let live = LiveHost::start();
     let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     let mut entry = [0; 16];
@@ -94,7 +94,7 @@ fn msix_table_of_a_vf_is_plain_memory_for_the_host() {
 }
 
 #[test]
-fn guest_sees_its_link_go_down_and_up() {
+fn guest_link_follows_the_link_state_set_by_command() {
     let live = LiveHost::start();
     let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     let status = live.set(0, LinkState::Disable);

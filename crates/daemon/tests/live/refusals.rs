@@ -54,7 +54,7 @@ fn is_counted(live: &LiveHost, why: &str) {
 }
 
 #[test]
-fn mailbox_request_before_the_vf_reset_is_not_ready() {
+fn mailbox_request_before_the_vf_reset_is_refused_as_not_ready() {
     let live = LiveHost::start();
     // The connection stays open, because its end would remove the request.
     let mut qemu = qemu::boot(&live.socket(0));
@@ -63,7 +63,7 @@ fn mailbox_request_before_the_vf_reset_is_not_ready() {
 }
 
 #[test]
-fn mac_address_set_by_the_administrator_is_not_changed() {
+fn guest_cannot_change_a_mac_address_set_by_the_administrator() {
     let mut world = guest(VfSettings { mac: Some("02:00:00:00:00:77".into()), ..VfSettings::default() });
     assert_refused(&mut world, "address-fixed", |vf, hal| vf.set_mac(hal, OTHER));
     world.0.change(0, VfSettings { trust: Some(true), ..VfSettings::default() });
@@ -124,7 +124,7 @@ fn administrator_cannot_assign_a_mac_address_twice() {
 }
 
 #[test]
-fn mac_filter_is_refused_when_all_13_shared_ones_are_used() {
+fn mac_filter_is_refused_when_all_13_shared_filters_are_used() {
     let mut world = guest(VfSettings::default());
     let address = |n| MacAddress([2, 7, 7, 7, 7, n]);
     for n in 0..13 {

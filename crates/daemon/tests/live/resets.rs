@@ -55,12 +55,12 @@ fn under_traffic(reset: fn(&mut VfGuest<QemuClient>)) {
 }
 
 #[test]
-fn function_level_reset_under_traffic_keeps_other_vfs() {
+fn function_level_reset_under_traffic_disturbs_no_other_vf() {
     under_traffic(function_level_reset);
 }
 
 #[test]
-fn vmm_reset_of_a_vf_under_traffic_keeps_other_vfs() {
+fn vmm_reset_of_a_vf_under_traffic_disturbs_no_other_vf() {
     under_traffic(device_reset);
 }
 
@@ -185,7 +185,7 @@ fn is_as_new(used: &Path, new: &Path, shape: ExpectedFunction, running: &[u32]) 
 const CTRL: Range<u32> = 0..4;
 
 #[test]
-fn lost_client_resets_an_82576_vf() {
+fn loss_of_its_client_resets_an_82576_vf() {
     let (live, new) = (LiveHost::start(), LiveHost::start());
     let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     exchange(&mut a, &mut b, 3);
@@ -196,7 +196,7 @@ fn lost_client_resets_an_82576_vf() {
 }
 
 #[test]
-fn lost_client_resets_an_avf() {
+fn loss_of_its_client_resets_an_avf() {
     let text = "[[port]]\nfamily = \"avf\"\nvfs = 2\n";
     let (live, new) = (LiveHost::with(text), LiveHost::with(text));
     let mut machine = qemu::boot_as(&live.socket(0), qemu::AVF, qemu::share);
@@ -211,7 +211,7 @@ fn lost_client_resets_an_avf() {
 }
 
 #[test]
-fn lost_client_resets_a_guests_pf() {
+fn loss_of_its_client_resets_a_pf_that_a_guest_drives() {
     let text = "[[port]]\npf = \"guest\"\nmac = \"02:82:57:60:00:09\"";
     let (live, new) = (LiveHost::with(text), LiveHost::with(text));
     let mut machine = qemu::boot_as(&live.pf_socket(), qemu::PF, qemu::share);

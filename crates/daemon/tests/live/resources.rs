@@ -127,8 +127,8 @@ impl<'a> MakeWriter<'a> for CapturedLog {
 }
 
 #[test]
-fn no_client_floods_the_log() {
-    alone("resources::no_client_floods_the_log", || {
+fn log_lines_about_reconnecting_clients_are_limited() {
+    alone("resources::log_lines_about_reconnecting_clients_are_limited", || {
         let lines = CapturedLog::default();
         tracing_subscriber::fmt().with_writer(lines.clone()).with_max_level(tracing::Level::TRACE).init();
         let live = LiveHost::start();

@@ -115,14 +115,14 @@ fn send_and_forget(raw: &mut RawConnection, bytes: &[u8], fd: OwnedFd) {
 }
 
 #[test]
-fn slow_close_of_memory_blocks_no_other_vf_client() {
+fn slow_close_of_a_guest_memory_fd_blocks_no_other_vfs_client() {
     beside_descriptors_that_do_not_close(1, |live, fd| {
         send_and_forget(&mut RawConnection::greet(&live.socket(0)), &dma_map(0, PAGE), fd);
     });
 }
 
 #[test]
-fn slow_close_of_an_unexpected_descriptor_blocks_no_other() {
+fn slow_close_of_an_unexpected_fd_blocks_no_other_vfs_client() {
     beside_descriptors_that_do_not_close(1, |live, fd| {
         let mut raw = RawConnection::greet(&live.socket(0));
         send_and_forget(&mut raw, &load(1, 7, 0, 4), fd);
@@ -134,7 +134,7 @@ fn slow_close_of_an_unexpected_descriptor_blocks_no_other() {
 const TRIES: usize = 8;
 
 #[test]
-fn slow_close_with_a_refused_client_blocks_no_other() {
+fn slow_close_of_a_refused_clients_fd_blocks_no_other_client() {
     let mut first = None;
     beside_descriptors_that_do_not_close(TRIES, |live, fd| {
         first.get_or_insert_with(|| RawConnection::greet(&live.socket(0)));
@@ -146,7 +146,7 @@ fn slow_close_with_a_refused_client_blocks_no_other() {
 }
 
 #[test]
-fn slow_close_of_too_many_descriptors_blocks_no_other() {
+fn slow_close_of_too_many_fds_blocks_no_other_vfs_client() {
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
     beside_descriptors_that_do_not_close(TRIES, |live, fd| {
         let mut raw = RawConnection::greet(&live.socket(0));
@@ -183,7 +183,7 @@ fn requests_of_one_client_stay_in_order_on_any_thread() {
 }
 
 #[test]
-fn client_lost_in_a_request_leaves_no_state_to_the_next() {
+fn client_lost_in_a_request_leaves_no_state_to_its_successor() {
     let live = LiveHost::start();
     let ram = GuestRam::new();
     for _ in 0..100 {
@@ -198,7 +198,7 @@ fn client_lost_in_a_request_leaves_no_state_to_the_next() {
 }
 
 #[test]
-fn client_with_too_many_open_descriptors_is_not_read() {
+fn host_stops_reading_a_client_with_too_many_descriptors() {
     let live = LiveHost::start();
     let (mut b, mut c) = (VfGuest::under_qemu(&live, 1), VfGuest::under_qemu(&live, 2));
     let (fd, _other) = lingering(TEN_MINUTES);
@@ -239,7 +239,7 @@ fn client_shares_no_more_memory_than_its_limit() {
 }
 
 #[test]
-fn guest_behind_an_iommu_may_map_page_by_page() {
+fn guest_behind_an_iommu_may_map_3000_single_pages() {
     let live = LiveHost::start();
     let fd = memfd("paged", 4 * GIB);
     let mut raw = RawConnection::greet(&live.socket(0));
@@ -258,7 +258,7 @@ fn guest_behind_an_iommu_may_map_page_by_page() {
 }
 
 #[test]
-fn client_at_its_mapping_limit_takes_no_mapping_of_others() {
+fn client_at_its_mapping_limit_leaves_mappings_for_others() {
     let live = LiveHost::start();
     let files: Vec<OwnedFd> = (0..16).map(|_| memfd("scattered", 64 * GIB)).collect();
     let refused: Vec<u32> = (0..6)

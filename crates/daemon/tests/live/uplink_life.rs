@@ -277,8 +277,8 @@ fn frames_beyond_the_taps_mtu_are_counted() {
 
 /// Linux' bridge does the same: it allows 4 bytes more than MTU and header, and the outermost tag on top.
 #[test]
-fn outermost_tag_does_not_count_against_a_taps_mtu() {
-    on_a_tap("uplink_life::outermost_tag_does_not_count_against_a_taps_mtu", TAP, |live| {
+fn outermost_vlan_tag_does_not_count_against_a_taps_mtu() {
+    on_a_tap("uplink_life::outermost_vlan_tag_does_not_count_against_a_taps_mtu", TAP, |live| {
         ip("link set softiov0 mtu 1400");
         wait_port(&live, "the port knows the new MTU", |port| {
             port.uplink_status.as_ref().is_some_and(|tap| tap.mtu == Some(1400))
@@ -335,9 +335,9 @@ fn link_of_each_port_follows_its_own_tap() {
 }
 
 #[test]
-fn guest_with_the_whole_port_sees_the_taps_link() {
+fn guest_that_drives_the_pf_sees_the_link_of_the_tap() {
     let config = format!("{TAP}pf = \"guest\"\n");
-    on_a_tap("uplink_life::guest_with_the_whole_port_sees_the_taps_link", &config, |live| {
+    on_a_tap("uplink_life::guest_that_drives_the_pf_sees_the_link_of_the_tap", &config, |live| {
         let mut machine = qemu::boot_as(&live.pf_socket(), qemu::PF, qemu::share);
         let mut sees_link = || machine.read(r::STATUS) & status::LU != 0;
         assert!(sees_link());

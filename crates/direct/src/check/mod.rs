@@ -248,7 +248,7 @@ enum CheckError {
     #[error(transparent)]
     Policy(#[from] PolicyError),
     /// The TCP/IP stack on a VF failed.
-    #[error("TCP/IP guest: {0}")]
+    #[error("the TCP/IP stack on a VF failed: {0}")]
     Guest(GuestStackError),
     /// The card behaved otherwise than expected.
     #[error("{0}")]

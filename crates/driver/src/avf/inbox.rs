@@ -37,7 +37,8 @@ pub struct VfMessageInbox {
     visits: u32,
     /// Number of descriptors that were taken from the queue before the PF's current visit.
     before: u64,
-    /// For each VF, the number of the last message before its reset, counted over all VFs.
+    /// For each VF, the sequence number of the last message that its reset voids. All VFs' messages share one
+    /// numbering from 1; 0 voids none.
     cancelled: Vec<u64>,
     dropped: u64,
     strange: u64,

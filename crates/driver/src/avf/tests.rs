@@ -43,7 +43,7 @@ fn every_admin_queue_buffer_is_posted_at_its_address() {
 }
 
 #[test]
-fn admin_queue_error_or_unknown_vf_is_no_message() {
+fn admin_descriptor_with_error_or_unknown_vf_is_no_message() {
     let good = sent(3, 1);
     let strange = [
         AdminQueueDescriptor { flags: good.flags | flag::ERR, ..good },
@@ -76,7 +76,7 @@ fn pf_visit_takes_a_bounded_number_of_messages_in_order() {
 }
 
 #[test]
-fn vf_reset_voids_messages_that_later_visits_reach() {
+fn vf_reset_voids_the_vfs_earlier_messages_in_later_visits() {
     let (mut ring, queue) = queue(8);
     let mut inbox = VfMessageInbox::new(queue, LIMITS, 64);
     for (slot, (vf, operation)) in [(1, 10), (2, 20), (2, 21), (1, 11)].into_iter().enumerate() {

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn steady_stream_leads_to_the_longest_interrupt_interval() {
+    fn dynamic_interval_grows_to_the_longest_under_steady_load() {
         let (mut dynamic, mut at) = (DynamicModeration::default(), (0, ReceivedTotals::default()));
         assert_eq!(dynamic.interval_us(), 8, "net_dim's initial interval");
         run(&mut dynamic, &mut at, 1_000, 20);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn packet_rate_change_restarts_the_interval_search() {
+    fn packet_rate_change_restarts_dynamic_interval_search() {
         let (mut dynamic, mut at) = (DynamicModeration::default(), (0, ReceivedTotals::default()));
         run(&mut dynamic, &mut at, 1_000, 20);
         run(&mut dynamic, &mut at, 4, 2);

@@ -82,7 +82,7 @@ fn with_mac(n: u8) -> VfPolicy {
 }
 
 #[test]
-fn pf_sets_the_switch_up_before_vfs_may_start() {
+fn pf_configures_the_switch_and_leaves_vfs_disabled_at_probe() {
     let mut hal = StoredRegisters::default();
     hal.write(r::ral(0), 0x0000_0002);
     hal.write(r::rah(0), 0x8000_ff00);
@@ -167,7 +167,7 @@ fn port_vlan_0_inserts_a_priority_and_keeps_untagged_frames() {
 
 /// Tests that a VF cannot get the address of another function, whose frames it would receive.
 #[test]
-fn mac_address_belongs_to_one_pci_function() {
+fn mac_address_in_use_by_a_vf_or_the_port_is_refused() {
     let mut hal = StoredRegisters::default();
     hal.write(r::ral(0), 0x0000_0002);
     hal.write(r::rah(0), 0x8000_ff00);
@@ -190,7 +190,7 @@ fn mac_address_belongs_to_one_pci_function() {
 }
 
 #[test]
-fn transmit_rate_factor_has_14_binary_places() {
+fn rttbcnrc_rate_factor_has_14_fractional_bits() {
     let mut hal = StoredRegisters::default();
     hal.write(r::STATUS, 2);
     let mut pf = Pf::probe(&mut hal).unwrap();
@@ -205,7 +205,7 @@ fn transmit_rate_factor_has_14_binary_places() {
 }
 
 #[test]
-fn transmit_rate_window_is_ten_milliseconds_of_the_fastest() {
+fn rttbcnrm_window_is_ten_ms_of_the_highest_vf_rate_limit() {
     let mut hal = StoredRegisters::default();
     hal.write(r::STATUS, 2);
     let mut pf = Pf::probe(&mut hal).unwrap();
@@ -243,7 +243,7 @@ fn resets_of_a_vf_count_as_mailbox_requests() {
 }
 
 #[test]
-fn probe_of_a_broken_card_fails_after_a_bounded_time() {
+fn pf_probe_of_a_broken_card_fails_within_100_ms() {
     let mut hal = StoredRegisters { stuck: true, ..StoredRegisters::default() };
     assert_eq!(Pf::probe(&mut hal).unwrap_err(), PfError::ResetStuck);
     assert!(hal.now < Time::from_micros(100_000));
@@ -269,7 +269,7 @@ fn pf_visits_serve_every_vf_in_rotating_order() {
 }
 
 #[test]
-fn pf_visit_handles_the_causes_that_the_card_reports() {
+fn pf_visit_reports_spoofing_and_link_changes_only_from_icr() {
     let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 3).unwrap();
@@ -305,7 +305,7 @@ fn pf_visit_of_a_removed_card_has_no_effect() {
 }
 
 #[test]
-fn vf_link_state_combines_the_ports_link_and_the_policy() {
+fn vf_link_is_down_if_its_policy_or_the_ports_link_is() {
     let mut hal = StoredRegisters::default();
     hal.write(r::STATUS, 2);
     let mut pf = Pf::probe(&mut hal).unwrap();

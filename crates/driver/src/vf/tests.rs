@@ -194,7 +194,7 @@ fn last_frame_of_a_transmit_batch_requests_a_write_back() {
 }
 
 #[test]
-fn burst_of_32_frames_has_one_doorbell_and_two_reports() {
+fn sending_32_frames_writes_one_doorbell_and_two_rs_bits() {
     let mut desk = TestHal::default();
     let mut ring = VfTxRing::new(&mut desk, 64, MAX_BATCH).unwrap();
     ring.start(&mut desk);

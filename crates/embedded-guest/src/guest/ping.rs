@@ -135,7 +135,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn only_a_ping_series_with_answers_has_a_median() {
+    fn ping_series_without_answers_has_no_median() {
         assert_eq!(PingStatistics::default().median(), None);
         let round_trips = [30, 10, 20].map(Duration::from_micros).to_vec();
         assert_eq!(PingStatistics { sent: 3, round_trips }.median(), Some(Duration::from_micros(20)));

@@ -256,7 +256,7 @@ fn tcp_flows_both_ways_cross_a_wire_between_two_ports() {
 }
 
 #[test]
-fn a_guest_recovers_from_a_port_reset_during_a_restart() {
+fn guests_recover_from_port_resets_during_their_own_restart() {
     let world = LiveTestHost::new();
     let (one, other) = (world.attach(0), world.attach(1));
     for _ in 0..40 {

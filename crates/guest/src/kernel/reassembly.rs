@@ -35,7 +35,7 @@ mod tests {
     use super::DatagramReassembly;
 
     #[test]
-    fn last_fragment_completes_the_datagram() {
+    fn last_ip_fragment_completes_its_datagram() {
         let mut datagram = DatagramReassembly::default();
         assert_eq!(datagram.add(7, 0, true, 1_480), None);
         assert_eq!(datagram.add(7, 1_480, true, 1_480), None);
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_fragment_drops_only_its_datagram() {
+    fn missing_ip_fragment_drops_only_its_datagram() {
         let mut datagram = DatagramReassembly::default();
         assert_eq!(datagram.add(7, 0, true, 1_480), None);
         assert_eq!(datagram.add(7, 2_960, false, 48), None);

@@ -113,7 +113,7 @@ const FORBIDDEN: &[(ThreadRole, &[libc::c_long])] = &[
 const TRY: &str = "SOFTIOV_TEST_TRY";
 
 #[test]
-fn unlisted_system_call_is_reported_and_ends_the_host() {
+fn call_outside_the_seccomp_list_is_logged_and_ends_the_host() {
     let pairs = FORBIDDEN.iter().flat_map(|(role, calls)| calls.iter().map(move |call| (*role, *call)));
     if let Ok(wanted) = std::env::var(TRY) {
         let (role, call) = pairs.clone().nth(wanted.parse().unwrap()).unwrap();
@@ -124,7 +124,7 @@ fn unlisted_system_call_is_reported_and_ends_the_host() {
             libc::syscall(call, first, -1, -1, -1, -1, -1);
         });
     }
-    let test = "confine::tests::unlisted_system_call_is_reported_and_ends_the_host";
+    let test = "confine::tests::call_outside_the_seccomp_list_is_logged_and_ends_the_host";
     for (number, (role, call)) in pairs.enumerate() {
         let mut again = Command::new(std::env::current_exe().unwrap());
         let output = again.args(["--exact", test]).env(TRY, number.to_string()).output().unwrap();
@@ -136,7 +136,7 @@ fn unlisted_system_call_is_reported_and_ends_the_host() {
 }
 
 #[test]
-fn forbidden_optional_calls_of_libraries_return_errors() {
+fn optional_system_calls_fail_with_enosys_under_seccomp() {
     for role in [ThreadRole::Port, ThreadRole::Helper, ThreadRole::Api, ThreadRole::Keeper] {
         confined(role, || {
             let file = fs::File::open("/etc/passwd").unwrap_err();

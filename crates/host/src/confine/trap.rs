@@ -77,7 +77,7 @@ mod tests {
     use super::format_report;
 
     #[test]
-    fn seccomp_report_names_thread_and_call_and_fits_its_buffer() {
+    fn seccomp_report_names_the_thread_and_the_system_call() {
         let mut line = [0; 256];
         let length = format_report(&mut line, b"pf0\0\0\0", 59);
         let said = str::from_utf8(&line[..length]).unwrap();

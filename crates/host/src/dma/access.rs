@@ -10,7 +10,7 @@ const WORD: usize = size_of::<u64>();
 
 /// Access to guest memory that the device was not permitted. No byte was moved.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
-#[error("DMA address {iova:#x} is {kind}")]
+#[error("the device cannot access guest memory at DMA address {iova:#x}: it is {kind}")]
 pub struct DmaFault {
     /// First I/O virtual address that was not permitted.
     pub iova: u64,

@@ -32,7 +32,7 @@ impl DmaTable {
         let (fd, offset) = memory.unzip();
         let pending = self.admit(iova, size, permissions, offset)?;
         if let (Some(pending), Some(fd)) = (pending, fd) {
-            self.insert(pending.map(fd)?).expect("no other region has the addresses");
+            self.insert(pending.map(fd)?).expect("no other DMA region may have the addresses");
         }
         Ok(())
     }
@@ -59,7 +59,7 @@ fn table(regions: &[(u64, u64)]) -> DmaTable {
 }
 
 #[test]
-fn dma_descriptors_are_written_whole_at_any_address() {
+fn ring_descriptors_are_written_whole_at_any_dma_address() {
     for size in [16, 32] {
         // Inside a region, across two, and at an address that is no multiple of 8.
         for start in [PAGE, 2 * PAGE - 40, 2 * PAGE - 24, 2 * PAGE - 13] {
@@ -74,7 +74,7 @@ fn dma_descriptors_are_written_whole_at_any_address() {
 }
 
 #[test]
-fn writing_a_descriptor_with_an_unmapped_end_faults() {
+fn ring_descriptor_write_faults_if_its_end_is_unmapped() {
     let table = table(&[(1, 1)]);
     let end = 2 * PAGE;
     assert_eq!(table.write_descriptors(end - 40, &[1; 64], 32), fault(end, DmaFaultKind::Unmapped));
@@ -95,7 +95,7 @@ fn prefetch_of_unmapped_memory_does_nothing() {
 }
 
 #[test]
-fn descriptor_word_with_done_bit_is_written_last() {
+fn ring_descriptors_word_with_the_done_bit_is_written_last() {
     assert!(crate::memory::done_last(2).eq([0, 1]));
     assert!(crate::memory::done_last(4).eq([0, 2, 3, 1]));
 }
@@ -119,7 +119,7 @@ fn dma_access_may_cross_adjacent_regions_but_no_gap() {
 }
 
 #[test]
-fn guest_memory_is_blank_until_sampled_pages_are_written() {
+fn guest_memory_counts_as_blank_until_sampled_pages_change() {
     let pages = 64 << 10;
     let blank = || table(&[(0, 4), (16, pages)]);
     assert!(DmaTable::default().is_blank());
@@ -221,7 +221,7 @@ fn unmapped_guest_memory_can_be_mapped_at_another_address() {
 }
 
 #[test]
-fn region_permissions_restrict_the_devices_accesses() {
+fn dma_region_permissions_restrict_the_cards_accesses() {
     let mut table = DmaTable::default();
     let write_only = DmaPermissions { read: false, write: true };
     let nothing = DmaPermissions { read: false, write: false };
@@ -237,7 +237,7 @@ fn region_permissions_restrict_the_devices_accesses() {
 }
 
 #[test]
-fn dma_region_of_a_descriptor_other_than_memory_is_refused() {
+fn dma_region_of_a_file_other_than_memory_is_refused() {
     let mut table = DmaTable::default();
     let (pipe, _) = rustix::pipe::pipe().unwrap();
     let refused = table.map(0, PAGE, DmaPermissions::READ_WRITE, Some((pipe, 0))).unwrap_err();

@@ -28,7 +28,7 @@ pub enum EventFdError {
     #[error("the client's descriptor for an interrupt is not an eventfd")]
     NotAnEventFd,
     /// The kernel did not report the kind of the descriptor.
-    #[error("cannot examine the client's descriptor for an interrupt in /proc/self/fd: {0}")]
+    #[error("cannot find out from /proc/self/fd if the client's interrupt descriptor is an eventfd: {0}")]
     System(io::Error),
 }
 
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn full_eventfd_counter_does_not_block_a_signal() {
+    fn signal_to_an_eventfd_with_a_full_counter_does_not_block() {
         let event = EventFd::new().unwrap();
         rustix::io::write(&event, &(u64::MAX - 1).to_ne_bytes()).unwrap();
         event.signal();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn eventfd_with_cleared_nonblock_flag_does_not_block_a_signal() {
+    fn signal_to_full_eventfd_without_nonblock_flag_does_not_block() {
         let theirs = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
         let ours = EventFd::adopt(theirs.try_clone().unwrap()).unwrap();
         rustix::io::write(&theirs, &(u64::MAX - 1).to_ne_bytes()).unwrap();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptor_other_than_eventfd_is_refused() {
+    fn file_descriptor_other_than_an_eventfd_is_refused() {
         let (pipe, _) = rustix::pipe::pipe().unwrap();
         let (socket, _) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_proc_file_system_is_named_with_its_remedy() {
+    fn eventfd_error_without_proc_says_to_mount_proc() {
         let refused = EventFdError::System(Errno::NOENT.into());
         assert!(refused.to_string().contains("/proc/self/fd: No such file"), "{refused}");
         assert_eq!(refused.remedy(), "mount /proc where the host runs");

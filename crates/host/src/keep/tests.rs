@@ -27,7 +27,7 @@ fn shelve(shelf: &mut KeptDescriptors, socket: &OwnedFd, messages: usize) -> Vec
 }
 
 #[test]
-fn kept_descriptor_stays_the_same_open_file_until_forgotten() {
+fn keeper_keeps_a_descriptors_open_file_until_forgotten() {
     let (store, keeper) = pair();
     let mut shelf = KeptDescriptors::default();
     let event = EventFd::new().unwrap();

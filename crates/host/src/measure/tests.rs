@@ -7,7 +7,7 @@ use super::{PROBES, ProbeError};
 use crate::test_support::skipped;
 
 #[test]
-fn every_measurement_returns_a_number_or_a_failure_reason() {
+fn every_host_measurement_returns_a_number_or_a_reason() {
     let names: BTreeSet<_> = PROBES.iter().map(|probe| probe.name).collect();
     assert_eq!(names.len(), PROBES.len());
     for probe in PROBES {
@@ -23,7 +23,7 @@ fn every_measurement_returns_a_number_or_a_failure_reason() {
 }
 
 #[test]
-fn measurement_repeats_more_until_long_enough_for_a_median() {
+fn repetitions_double_until_a_measurement_is_long_enough() {
     let mut took = [5, 4, 6, 90, 5, 5, 3, 5, 5].into_iter().map(|millions| millions * 1_000_000);
     let mut counts = BTreeSet::new();
     let sample = per_operation(|count| {

@@ -68,7 +68,7 @@ fn memory_writes_of_any_length_and_alignment_are_complete() {
 }
 
 #[test]
-fn completed_descriptors_are_read_up_to_the_first_pending() {
+fn completed_ring_descriptors_are_read_up_to_a_pending_one() {
     let fd = memfd(1);
     let map = mapped(&fd, 1);
     for size in [16, 32] {
@@ -84,7 +84,7 @@ fn completed_descriptors_are_read_up_to_the_first_pending() {
 }
 
 #[test]
-fn descriptors_unaligned_or_outside_a_mapping_are_refused() {
+fn unaligned_or_unmapped_ring_descriptors_are_refused() {
     let fd = memfd(1);
     let map = mapped(&fd, 1);
     let mut found = [[0; DESCRIPTOR]; 4];
@@ -114,7 +114,7 @@ fn mapping_of_a_range_outside_the_file_is_refused() {
 }
 
 #[test]
-fn descriptor_other_than_memory_is_not_mapped() {
+fn file_descriptor_other_than_memory_is_not_mapped() {
     let refused = |fd: OwnedFd| MappedFile::map(fd, 0, PAGE, MemoryProtection::ReadOnly).unwrap_err();
     let (pipe, _) = rustix::pipe::pipe().unwrap();
     let (socket, _) =
@@ -129,7 +129,7 @@ fn descriptor_other_than_memory_is_not_mapped() {
 }
 
 #[test]
-fn descriptor_access_mode_limits_the_mapping() {
+fn open_mode_of_a_memory_descriptor_limits_its_mapping() {
     let fd = memfd(1);
     let again = |flags| open(format!("/proc/self/fd/{}", rustix_raw(&fd)), flags, Mode::empty()).unwrap();
     let map = |fd: OwnedFd, protection| MappedFile::map(fd, 0, PAGE, protection).map(drop);
@@ -151,7 +151,7 @@ fn write_sealed_memfd_is_not_writable() {
 }
 
 #[test]
-fn truncated_memfd_reads_as_zeros_and_others_stay_intact() {
+fn truncated_memfd_reads_as_zeros_other_memfds_stay_intact() {
     let (hostile, honest) = (memfd(64), memfd(1));
     let (victim, neighbour) = (mapped(&hostile, 64), mapped(&honest, 1));
     victim.write(40 * PAGE, &[0xaa; 16]).unwrap();
@@ -172,7 +172,7 @@ fn truncated_memfd_reads_as_zeros_and_others_stay_intact() {
 }
 
 #[test]
-fn entry_of_a_poisoned_mapping_is_not_poisoned_when_reused() {
+fn reused_table_entry_of_a_poisoned_mapping_is_not_poisoned() {
     for _ in 0..100 {
         let fd = memfd(1);
         let map = mapped(&fd, 1);
@@ -216,7 +216,7 @@ fn large_memory_mappings_are_unmapped_whole() {
 }
 
 #[test]
-fn truncating_memory_during_copies_does_not_crash() {
+fn host_survives_guest_memory_truncated_during_copies() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {

@@ -10,7 +10,7 @@ use crate::test_support::{in_network_namespace, skipped};
 
 #[track_caller]
 fn ip(words: &str) {
-    let output = Command::new("ip").args(words.split(' ')).output().expect("iproute2 is installed");
+    let output = Command::new("ip").args(words.split(' ')).output().expect("iproute2 must be installed");
     assert!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -73,7 +73,9 @@ fn arrived(socket: &PacketSocket, expected: usize) -> Vec<Vec<u8>> {
     while poller.wait(Some(patience(frames.len()))).unwrap().count() > 0 {
         socket.receive(&mut burst).unwrap();
         while let Some(arrived) = burst.pop() {
-            let PacketReceived::Frame(frame) = arrived else { panic!("something too long") };
+            let PacketReceived::Frame(frame) = arrived else {
+                panic!("a received frame is too long for its buffer")
+            };
             frames.push(frame.to_vec());
         }
     }
@@ -150,14 +152,14 @@ fn packet_socket_sends_and_receives_vlan_tags() {
 }
 
 #[test]
-fn frames_of_the_host_arrive_with_filled_in_checksums() {
+fn packet_socket_completes_checksums_of_the_hosts_frames() {
     with_a_pair("packet checksums", || {
         ip("addr add 10.98.0.1/24 dev left0");
         ip("neigh add 10.98.0.2 lladdr 02:00:00:00:00:07 dev left0");
         let right = open("right0");
         UdpSocket::bind("10.98.0.1:0").unwrap().send_to(&[0x5a; 101], "10.98.0.2:9").unwrap();
         let frames = arrived(&right, 1);
-        let [frame] = &frames[..] else { panic!("{} frames", frames.len()) };
+        let [frame] = &frames[..] else { panic!("received {} frames instead of one", frames.len()) };
         // The sum covers addresses, protocol, length, and all of UDP.
         let pseudo = [&frame[26..34], &[0, 17], &frame[38..40]].concat();
         let covered = [&pseudo[..], &frame[34..], &[0]].concat();
@@ -168,7 +170,7 @@ fn frames_of_the_host_arrive_with_filled_in_checksums() {
 }
 
 #[test]
-fn down_interface_drops_frames_and_deleted_one_fails() {
+fn packet_socket_drops_frames_of_a_down_or_deleted_interface() {
     with_a_pair("packet gone", || {
         let (left, right) = (open("left0"), open("right0"));
         ip("link set left0 down");

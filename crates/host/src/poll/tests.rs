@@ -65,7 +65,7 @@ fn poller_accepts_a_descriptor_once_and_a_regular_file_never() {
 }
 
 #[test]
-fn ready_descriptors_beyond_a_batch_take_several_waits() {
+fn descriptors_beyond_a_poll_batch_are_reported_by_later_waits() {
     let mut poller = Poller::new().unwrap();
     let wakers: Vec<ThreadWaker> = (0..BATCH + 10).map(|_| ThreadWaker::new().unwrap()).collect();
     for (token, waker) in (0..).zip(&wakers) {
@@ -119,7 +119,7 @@ fn poller_timeout_is_finer_than_1_ms_and_never_early() {
 }
 
 #[test]
-fn poller_wait_with_the_maximum_timeout_never_ends() {
+fn poller_wait_accepts_the_maximum_timeout() {
     assert_eq!(timespec(Duration::MAX), Timespec { tv_sec: i64::MAX, tv_nsec: 999_999_999 });
     let mut poller = Poller::new().unwrap();
     let waker = ThreadWaker::new().unwrap();
@@ -136,7 +136,7 @@ fn monotonic_clock_never_goes_back() {
 
 /// A single test, since the handlers belong to the whole process.
 #[test]
-fn process_signals_become_readable_and_are_read_once() {
+fn process_signals_wake_the_poller_and_are_read_once() {
     let signals = SignalHandlers::install().unwrap();
     assert_eq!(SignalHandlers::install().unwrap_err().kind(), io::ErrorKind::ResourceBusy);
     let mut poller = Poller::new().unwrap();

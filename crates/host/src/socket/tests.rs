@@ -152,7 +152,7 @@ fn descriptors_arrive_with_their_bytes_and_close_on_exec() {
 }
 
 #[test]
-fn one_receive_ends_after_bytes_that_carry_descriptors() {
+fn receive_call_ends_after_bytes_that_carry_descriptors() {
     let (one, other) = connected();
     let (_reader, writer) = rustix::pipe::pipe().unwrap();
     let send_three = || {
@@ -175,7 +175,7 @@ fn one_receive_ends_after_bytes_that_carry_descriptors() {
 }
 
 #[test]
-fn excess_received_descriptors_are_detected_and_closed() {
+fn received_descriptors_beyond_max_fds_are_marked_and_closed() {
     let (one, other) = connected();
     let (reader, writer) = rustix::pipe::pipe().unwrap();
     let many = vec![writer.as_fd(); MAX_FDS];
@@ -303,8 +303,8 @@ fn turn_a_client_away_without_descriptors() {
 }
 
 #[test]
-fn client_is_rejected_when_no_descriptor_is_free() {
-    let name = "socket::tests::client_is_rejected_when_no_descriptor_is_free";
+fn client_is_rejected_if_the_host_has_no_free_descriptor() {
+    let name = "socket::tests::client_is_rejected_if_the_host_has_no_free_descriptor";
     let child = in_own_process(name, turn_a_client_away_without_descriptors).unwrap();
     assert!(child.is_none_or(|child| child.status.success()), "see the output of the test alone");
 }

@@ -105,7 +105,7 @@ fn receive_ours(tap: &Tap) -> Vec<u8> {
             }
         }
     }
-    panic!("only frames of the host arrived");
+    panic!("only frames of the host arrived, and not the expected one");
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn renamed_or_moved_tap_stays_attached() {
 }
 
 #[test]
-fn open_existing_does_not_create_a_missing_tap() {
+fn call_open_existing_does_not_create_a_missing_tap() {
     with_taps("existing tap", || {
         assert!(Tap::open_existing(&name("exists0")).unwrap().is_none());
         assert!(is_gone("exists0:"));
@@ -269,7 +269,7 @@ fn with_macvtaps(what: &str, body: impl FnOnce() + Send) {
         }
         for interface in ["left0", "right0"] {
             match Tap::open_macvtap(&name(interface)) {
-                Ok(tap) => tap.expect("the macvtap was just created").set_up().unwrap(),
+                Ok(tap) => tap.expect("the created macvtap must exist").set_up().unwrap(),
                 Err(error @ TapError::NoDeviceFile { .. }) => return skipped(what, &error.to_string()),
                 Err(error) => panic!("{error}"),
             }

@@ -68,7 +68,7 @@ pub enum VfioError {
         members: String,
     },
     /// The kernel refused a VFIO request.
-    #[error("{address}: VFIO request failed: {request}: {source}{}", remedy.unwrap_or(""))]
+    #[error("VFIO request on function {address} failed: {request}: {source}{}", remedy.unwrap_or(""))]
     Refused {
         /// PCI address of the function in the refused request.
         address: PciAddress,
@@ -80,7 +80,7 @@ pub enum VfioError {
         remedy: Option<&'static str>,
     },
     /// The function lacks a required property.
-    #[error("{address}: {what}")]
+    #[error("cannot use function {address} by VFIO: {what}")]
     Unexpected {
         /// PCI address of the function that lacks the property.
         address: PciAddress,

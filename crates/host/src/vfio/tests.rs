@@ -33,7 +33,7 @@ fn sysfs(driver: Option<&str>) -> (TempDir, PciSysfs) {
 }
 
 #[test]
-fn pci_address_round_trips() {
+fn printed_pci_address_parses_to_itself() {
     for text in ["0000:01:10.0", "10000:ff:1f.7"] {
         assert_eq!(address(text).to_string(), text);
     }
@@ -81,14 +81,14 @@ fn vf_and_pf_of_a_pci_function_are_read_from_sysfs() {
 }
 
 #[test]
-fn iommu_group_is_returned_only_for_vfio_pci() {
+fn iommu_group_is_returned_only_for_functions_of_vfio_pci() {
     let (_folder, pci) = sysfs(Some("vfio-pci"));
     assert_eq!(pci.vfio_group(address(PF)).unwrap(), 7);
     assert_eq!(pci.group_members(address(PF)), "0000:01:00.0 (vfio-pci), 0000:01:00.1 (no driver)");
 }
 
 #[test]
-fn function_of_another_driver_is_named_with_the_remedy() {
+fn function_bound_to_another_driver_is_refused_with_a_remedy() {
     for (driver, name) in [(Some("igb"), "igb"), (None, "no driver")] {
         let (_folder, pci) = sysfs(driver);
         let error = VfioFunction::open(&pci, address(PF), None).unwrap_err().to_string();
@@ -98,7 +98,7 @@ fn function_of_another_driver_is_named_with_the_remedy() {
 }
 
 #[test]
-fn missing_iommu_is_reported_with_a_remedy() {
+fn pci_function_without_an_iommu_is_refused_with_a_remedy() {
     let (folder, pci) = sysfs(Some("vfio-pci"));
     let group = folder.path().join("bus/pci/devices").join(PF).join("iommu_group");
     fs::write(group.join("name"), "vfio-noiommu\n").unwrap();

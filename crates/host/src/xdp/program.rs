@@ -41,7 +41,8 @@ const BY_DRIVER: u32 = 1 << 2;
 const LICENCE: &[u8] = b"Apache-2.0 OR MIT\0";
 const NAME: [u8; 16] = *b"softiov\0\0\0\0\0\0\0\0\0";
 
-/// Commands of bpf(2) that need no privilege but the descriptors, used to attach to interfaces that return.
+/// Commands of bpf(2) that a host may still call after start-up. With the descriptors that it holds, they attach the
+/// XDP program to an interface that was removed and created again.
 pub(crate) const LATER: &[u32] = &[MAP_UPDATE as u32, LINK_CREATE as u32];
 
 /// Instruction of a BPF program (`struct bpf_insn`).

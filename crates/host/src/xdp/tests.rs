@@ -14,7 +14,7 @@ const HOLD: &str = "SOFTIOV_TEST_XDP_HOLD";
 
 #[track_caller]
 fn ip(words: &str) -> String {
-    let output = Command::new("ip").args(words.split(' ')).output().expect("iproute2 is installed");
+    let output = Command::new("ip").args(words.split(' ')).output().expect("iproute2 must be installed");
     assert!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -90,7 +90,9 @@ fn arrived(device: &XdpInterface, frames: &mut XdpQueues, expected: usize) -> Ve
     while all.len() < expected {
         assert!(poller.wait(Some(PATIENCE)).unwrap().count() > 0, "{} of {expected}", all.len());
         while let Some(arrived) = frames.receive(&mut into).unwrap() {
-            let XdpReceived::Frame(len) = arrived else { panic!("something too long") };
+            let XdpReceived::Frame(len) = arrived else {
+                panic!("a received frame is too long for its buffer")
+            };
             all.push(into[..len].to_vec());
         }
         all.retain(|frame| frame[14] != PROBE);
@@ -105,7 +107,9 @@ fn arrived_at_packet_socket(socket: &PacketSocket, expected: usize) -> Vec<Vec<u
     eventually("frames arrive", || {
         socket.receive(&mut burst).unwrap();
         while let Some(arrived) = burst.pop() {
-            let crate::packet::PacketReceived::Frame(frame) = arrived else { panic!("something too long") };
+            let crate::packet::PacketReceived::Frame(frame) = arrived else {
+                panic!("a received frame is too long for its buffer")
+            };
             all.push(frame.to_vec());
         }
         all.retain(|frame| frame[14] != PROBE);
@@ -161,7 +165,7 @@ fn frames_cross_both_ways_in_each_xdp_mode() {
 }
 
 #[test]
-fn xdp_without_zerocopy_in_the_driver_uses_the_next_mode() {
+fn xdp_falls_back_to_the_next_mode_if_zerocopy_is_missing() {
     with_a_pair("xdp modes", 1, |program| {
         let zerocopy = &[XdpTransferMode::NativeWithZerocopy];
         let refused = XdpInterface::open(&name("left0"), program, zerocopy, PATIENCE).unwrap_err();

@@ -35,7 +35,7 @@ fn stated_cost_constants_have_a_range_of_one_value() {
 }
 
 #[test]
-fn cost_tables_agree_on_names_and_units() {
+fn all_cost_tables_have_the_same_constant_names_and_units() {
     let (old, new) = (CostTable::nehalem(), CostTable::modern());
     for (old, new) in old.iter().zip(new.iter()) {
         assert_eq!((old.name, old.unit), (new.name, new.unit));
@@ -76,7 +76,7 @@ fn cost_with_unknown_name_or_value_out_of_range_is_rejected() {
 }
 
 #[test]
-fn smt_contention_below_1000_is_rejected() {
+fn smt_contention_factor_below_1000_permille_is_rejected() {
     let mut table = CostTable::nehalem();
     let refused = table.set("smt_contention", 999);
     assert!(matches!(refused, Err(SetCostError::OutOfRange { unit: CostUnit::Permille, least: 1_000, .. })));
@@ -85,7 +85,7 @@ fn smt_contention_below_1000_is_rejected() {
 }
 
 #[test]
-fn exit_cost_below_the_transition_is_rejected() {
+fn vm_exit_cost_below_the_vm_transition_cost_is_rejected() {
     for mut table in CostTable::all() {
         for cost in CostConstant::EXITS {
             assert!(
@@ -130,7 +130,7 @@ fn packet_in_the_stock_network_back_end_costs_9000_cycles() {
 }
 
 #[test]
-fn cost_table_and_its_copies_record_the_constants_read() {
+fn cost_table_and_its_copies_share_the_record_of_reads() {
     let mut table = CostTable::nehalem();
     let copy = table.clone();
     table.set("eoi_fast", 3_000).unwrap();

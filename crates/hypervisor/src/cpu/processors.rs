@@ -22,7 +22,7 @@ pub struct ProcessorConfig {
     /// Cycles of other virtual CPUs on a thread after which the whole refill is due; fewer cycles cost a part. 0:
     /// always the whole.
     pub displacement: u64,
-    /// Factor of nested paging: thousandths of a cycle per refill cycle; at least 1,000.
+    /// Factor by which nested paging prolongs a cache refill, in thousandths; at least 1,000.
     pub nested_permille: u64,
     /// Longest time that a virtual CPU runs while others wait for its thread.
     pub slice: VirtualDuration,

@@ -93,7 +93,7 @@ const REP_STOS: [u8; 2] = [0xf3, 0xab];
 const MOVS: [u8; 1] = [0xa5];
 
 #[test]
-fn each_eoi_policy_ends_the_interrupt_and_reports_its_work() {
+fn each_eoi_policy_ends_the_interrupt_and_counts_its_loads() {
     for (policy, how, table_loads, accesses) in [
         (EoiPolicy::Fast, ExitHandlingPath::Fast, 0, 0),
         (EoiPolicy::FastChecked, ExitHandlingPath::Checked, 4, 0),
@@ -232,7 +232,7 @@ fn repeated_stos_exits_per_element_except_by_the_fast_path() {
 }
 
 #[test]
-fn second_page_is_walked_only_if_the_instruction_crosses_it() {
+fn emulation_walks_a_second_page_only_for_crossing_code() {
     let rip = CODE + 0x1000 - 5;
     let mut world = EmulatedVcpu::at(rip, &MOV_IMMEDIATE);
     let handled = world.exit(EoiPolicy::Emulate, WRITES_EOI, 11);
@@ -281,7 +281,7 @@ fn unsupported_guest_instruction_traps() {
 }
 
 #[test]
-fn page_walk_loads_and_obeys_one_entry_per_level() {
+fn page_walk_loads_one_entry_per_level_and_obeys_its_rights() {
     // SDM volume 3, 4.5.4, 4.6.1, 4.7.
     let mut memory = FlatGuestMemory::new(0x1_0000);
     let mut tables = PageTableBuilder::new(0x1000);

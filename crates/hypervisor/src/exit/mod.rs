@@ -139,14 +139,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn eoi_costs_8400_cycles_emulated_2500_fast_4300_checked() {
+    fn eoi_costs_2500_cycles_fast_4300_checked_8400_emulated() {
         let table = CostTable::nehalem();
         let prices = [EoiPath::Emulated, EoiPath::Fast, EoiPath::FastChecked].map(|path| path.price(&table));
         assert_eq!(prices, [8_400, 2_500, 4_300]);
     }
 
     #[test]
-    fn vm_exit_is_hypervisor_work_and_costs_over_a_transition() {
+    fn vm_exit_costs_at_least_a_vm_transition_in_any_cost_table() {
         use VmExitReason::{
             ApicEoi, ApicOther, ExternalInterrupt, Hlt, Hypercall, InterruptWindow, MsixMmio, Msr, Other,
             OtherMmio,
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn posted_interrupt_with_virtual_apic_needs_no_vm_exit() {
+    fn modern_features_need_no_vm_exit_for_eoi_and_interrupts() {
         let modern = CostTable::modern().features();
         assert_eq!(modern.on_eoi(), None);
         assert_eq!(modern.on_device_interrupt(), None);

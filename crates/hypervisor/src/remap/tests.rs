@@ -43,7 +43,7 @@ fn equal_vectors_of_two_domains_have_distinct_host_vectors() {
 }
 
 #[test]
-fn reprogrammed_vector_keeps_its_interrupt_remapping_entry() {
+fn reprogrammed_msix_vector_keeps_its_remapping_entry() {
     let mut remapper = InterruptRemapper::new(PhysicalVectorSpace::shared());
     let first = remapper.program(owner(1, 0x110, 0), programmed(0x41)).unwrap();
     let free = remapper.vectors().free_vectors();
@@ -111,7 +111,7 @@ fn released_pci_function_cannot_interrupt_a_guest() {
 }
 
 #[test]
-fn interrupt_remapping_handle_round_trips_by_its_message() {
+fn interrupt_remapping_handle_is_parsed_from_its_message() {
     for handle in 0..=u16::MAX {
         assert_eq!(
             RemappableMessage::from_message(RemappableMessage { handle }.message()),

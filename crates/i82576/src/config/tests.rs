@@ -17,7 +17,7 @@ fn check(space: &ConfigSpace, dwords: &[(u16, u32)]) {
 }
 
 #[test]
-fn pf_configuration_matches_the_board() {
+fn pf_configuration_space_equals_that_of_a_real_82576() {
     let header = [(0x00, 0x10c9_8086), (0x04, 0x0010_0000), (0x08, 0x0200_0001), (0x0c, 0), (0x34, 0x40)];
     let pm_msi = [(0x3c, 0x0000_0100), (0x40, 0xc823_5001), (0x44, 0x1a00_2000), (0x50, 0x0180_7005)];
     let msix = [(0x70, 0x8009_a011), (0x74, 0x0000_0003), (0x78, 0x0000_2003)];
@@ -36,7 +36,7 @@ fn pf_configuration_matches_the_board() {
 }
 
 #[test]
-fn sriov_capability_matches_the_board() {
+fn sriov_capability_equals_that_of_a_real_82576() {
     let mut pf = pf::endpoint(MAC, true);
     check(pf.space(), &[(0x160, 0x0001_0010), (0x164, 0), (0x168, 0), (0x16c, 0x0008_0008), (0x170, 0)]);
     check(pf.space(), &[(0x174, 0x0002_0180), (0x178, 0x10ca_0000), (0x17c, 0x553), (0x180, 1), (0x19c, 0)]);
@@ -71,7 +71,7 @@ fn function_level_reset_of_the_pf_disables_its_vfs() {
 }
 
 #[test]
-fn vf_has_no_ids_no_bars_and_the_pfs_class() {
+fn vf_config_space_has_ffff_ids_no_bars_and_the_pfs_class() {
     let mut vf = vf::endpoint();
     vf.write_bytes(0x00, &[0xff; 0x40]);
     check(vf.space(), &[(0x00, 0xffff_ffff), (0x04, 0x0010_0004), (0x08, 0x0200_0001), (0x0c, 0)]);
@@ -80,7 +80,7 @@ fn vf_has_no_ids_no_bars_and_the_pfs_class() {
 }
 
 #[test]
-fn vf_has_three_vectors_flr_and_reserved_settings() {
+fn vf_has_three_vectors_and_only_flr_in_device_control() {
     let mut vf = vf::endpoint();
     check(vf.space(), &[(0x70, 0x0002_a011), (0x74, 0x0000_0003), (0x78, 0x0000_2003)]);
     check(vf.space(), &[(0xa0, 0x0002_0010), (0xa4, 0x1000_8cc2), (0xa8, 0), (0x100, 0x1501_0001)]);

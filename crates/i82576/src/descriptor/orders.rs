@@ -92,7 +92,7 @@ mod tests {
     use super::RawDataDescriptor;
 
     #[test]
-    fn transmit_requests_of_raw_and_parsed_descriptors_match() {
+    fn raw_and_parsed_tx_descriptor_request_the_same_offloads() {
         for bits in 0u8..64 {
             let on = |bit: u8| bits & 1 << bit != 0;
             let data = AdvancedDataDescriptor {

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn tx_buffer_address_is_at_one_place_in_both_formats() {
+    fn tx_buffer_address_is_parsed_in_legacy_and_advanced_format() {
         let data = AdvancedDataDescriptor {
             address: 0x1234_5678_9abc,
             length: 66,

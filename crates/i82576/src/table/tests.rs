@@ -41,7 +41,7 @@ fn named(name: &str) -> &'static PfRegister {
 }
 
 #[test]
-fn first_four_queues_have_aliases_in_the_old_layout() {
+fn first_four_queues_registers_have_aliases_at_old_offsets() {
     for (name, at) in [("RDBAL", 0x2800), ("RQDPC", 0x2830), ("TDBAL", 0x3800), ("TXCTL", 0x3814)] {
         let aliases: std::vec::Vec<u32> = named(name).aliases().collect();
         assert_eq!(aliases, [at, at + 0x100, at + 0x200, at + 0x300], "{name}");
@@ -52,7 +52,7 @@ fn first_four_queues_have_aliases_in_the_old_layout() {
 }
 
 #[test]
-fn interrupt_cause_registers_of_old_cards_are_aliases() {
+fn interrupt_registers_have_aliases_at_older_cards_offsets() {
     for (name, at) in [("ICR", 0xc0), ("ICS", 0xc8), ("IMS", 0xd0), ("IMC", 0xd8), ("IAM", 0xe0)] {
         assert!(named(name).aliases().eq([at]), "{name}");
     }

@@ -114,7 +114,7 @@ fn accesses() -> impl Strategy<Value = Vec<(u64, Vec<u8>)>> {
 
 proptest! {
     #[test]
-    fn no_configuration_write_changes_read_only_fields(accesses in accesses()) {
+    fn read_only_fields_of_vf_configuration_survive_any_write(accesses in accesses()) {
         let mut vf = vf();
         for (offset, bytes) in accesses {
             vf.config_write(offset, &bytes);

@@ -169,7 +169,7 @@ fn a_vf_without_function_level_reset_serves_one_owner() {
 }
 
 #[test]
-fn a_function_level_reset_keeps_the_payload_size() {
+fn function_level_reset_keeps_the_pcie_maximum_payload_size() {
     let mut card = SrIovTestCard::new();
     let control = u16::from(EXPRESS) + express::DEVICE_CONTROL;
     card.config_write(Function::Pf, control, 2, 0x0020);

@@ -30,14 +30,14 @@ fn calibration_file_holds_every_movable_constant_in_range() {
 }
 
 #[test]
-fn calibration_targets_outnumber_the_fitted_constants() {
+fn calibration_has_three_more_targets_than_fitted_constants() {
     assert!(degrees_of_freedom() >= 3, "{}", degrees_of_freedom());
 }
 
 /// Checks that a constant group that affects only one target names the target, since the target then does not test the
 /// model.
 #[test]
-fn constant_fitted_to_one_target_names_that_target() {
+fn constant_fitted_to_one_target_affects_only_that_target() {
     let targets: Vec<_> = TARGETS.iter().filter(|target| target.weight > 0.0).collect();
     let brief = [("measure_ms", 20u64), ("warm_up_ms", 5)].map(SettingAssignment::from);
     let bench = CalibrationRunner::new(targets.clone(), NonZeroUsize::MIN).with(&brief);
@@ -115,7 +115,7 @@ fn assert_points(target: &CalibrationTarget) {
 }
 
 #[test]
-fn calibration_prediction_has_valid_points_and_metrics() {
+fn predicted_calibration_target_has_valid_points_and_metrics() {
     for target in predictions(&experiments::catalogue()) {
         assert_points(target);
         assert_ne!(target.unit(), "", "{}", target.name);

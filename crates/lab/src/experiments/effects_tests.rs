@@ -112,7 +112,7 @@ fn experiment_setting_affects_a_row_or_is_rejected() {
 /// Checks that a run rejects the scheduler setting if no guests share a thread, so that the scheduler has no decision
 /// to take.
 #[test]
-fn scheduler_setting_is_rejected_without_shared_threads() {
+fn scheduler_setting_is_rejected_if_guests_share_no_thread() {
     let credit = ("scheduling", "credit");
     let find = |name: &str| catalogue().experiment(name).unwrap();
     let alone = run(find("fig08"), &points(find("fig08"))[0], &[credit, ("measure_ms", "5")]);

@@ -29,7 +29,7 @@ mod tests {
     use crate::experiments::tests::run_point;
 
     #[test]
-    fn row_of_zero_throughput_names_livelock_or_fragments() {
+    fn zero_throughput_is_explained_by_livelock_or_fragments() {
         let why =
             |experiment, set: &[&str]| why_nothing(&run_point(experiment, set).unwrap()).unwrap_or_default();
         let livelock = why("fig06", &["vms=1", "msi_accel=false", "interrupt_hz=100000"]);

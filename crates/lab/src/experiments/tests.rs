@@ -36,7 +36,7 @@ fn every_experiment_is_reproducible() {
 
 /// Checks that the report marks a cost constant that no experiment charges.
 #[test]
-fn cost_constants_without_charge_are_marked_in_the_report() {
+fn report_marks_cost_constants_that_are_never_charged() {
     let catalogue = catalogue();
     let source = |name| &catalogue.parameters.iter().find(|parameter| parameter.name == name).unwrap().source;
     for name in ["vm_transition", "exit_interrupt_window"] {
@@ -105,7 +105,7 @@ fn out_of_range_settings_are_rejected_by_name() {
 
 /// Compares the row of the audio experiment with the result of a simulation of the scheduler alone, to the last digit.
 #[test]
-fn audio_underruns_match_the_scheduler_simulation() {
+fn audio_underrun_row_has_the_recorded_metrics() {
     let row = run_point("rt-audio", &["scheduler=credit", "tick_ms=10", "weights=1:16"]).unwrap();
     let metrics: Vec<_> = row.metrics.iter().map(|(_, value)| *value).collect();
     assert_eq!(metrics, [2.62135, 2.39382, 2.84889]);
@@ -140,7 +140,7 @@ const CHARGED: &[(&str, &[&str])] = &[
 
 /// Checks that a cost constant that affects no row states the reason; otherwise it should be removed from the table.
 #[test]
-fn cost_constant_affects_a_row_or_states_a_reason() {
+fn cost_constant_affects_a_row_unless_marked_never_charged() {
     let brief =
         |name: &str, set: &[&str]| run_point(name, &[&["measure_ms=12"], set].concat()).unwrap().metrics;
     let base: Vec<_> = CHARGED.iter().map(|(name, set)| brief(name, set)).collect();
@@ -159,7 +159,7 @@ fn cost_constant_affects_a_row_or_states_a_reason() {
 /// Checks relations between result rows that hold for every seed, as they do not depend on clock phases and the starts
 /// of streams.
 #[test]
-fn relations_between_result_rows_hold_for_every_seed() {
+fn ranking_of_configurations_by_metric_holds_for_every_seed() {
     let orders: &[(&str, &str, &[&[&str]])] = &[
         ("direct-net", "throughput_gbps", &[&["path=pv"], &["path=vmdq"], &["path=direct"]]),
         ("direct-disk", "throughput_mbps", &[&["path=pv", "block_kb=4"], &["path=direct", "block_kb=4"]]),

@@ -2,7 +2,7 @@
 
 use super::{Chart, Series, SeriesMark};
 
-/// Entry of a chart's legend: a sample with its label.
+/// Entry of a chart's legend: a swatch of colour, pattern, line or marker, with its label.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LegendEntry {
     pub(super) sample: LegendSample,
@@ -11,7 +11,7 @@ pub(super) struct LegendEntry {
     pub(super) x: f64,
 }
 
-/// Sample that the legend shows before a label.
+/// Swatch that a chart's legend shows before a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LegendSample {
     /// Legend key: square filled with a colour.

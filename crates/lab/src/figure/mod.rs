@@ -48,7 +48,7 @@ pub struct Chart {
 pub struct StatedMarker {
     /// Index of the series of the stated value; for the total of a stack, that of the topmost series.
     pub series: usize,
-    /// Index of the position along x that the stated value belongs to.
+    /// Index of the position along x at which the chart shows the paper's value.
     pub at: usize,
     /// Height of the stated value on the scale, including the lower parts of a stack of bars.
     pub height: f64,

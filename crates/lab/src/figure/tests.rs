@@ -74,7 +74,7 @@ fn xen_domain_has_one_colour_in_all_figures() {
 }
 
 #[test]
-fn chart_lines_over_integers_are_drawn_to_scale() {
+fn line_chart_x_axis_is_to_scale_and_bar_chart_x_axis_is_not() {
     assert_eq!(drawn("sizes")[0].x, XPositions::Numbers(vec![1500.0, 2000.0, 3000.0, 4000.0]));
     assert_eq!(
         drawn("sizes")[1].x,

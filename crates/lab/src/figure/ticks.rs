@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn axis_scale_of_a_chart_without_values_is_valid() {
+    fn chart_axis_without_values_has_ticks_from_0_to_1() {
         assert_eq!(labels(&[], 2), ["0.0", "0.5", "1.0"]);
         assert_eq!(labels(&[0.0], 2), ["0.0", "0.5", "1.0"]);
         assert_eq!(labels(&[-3.0], 2).len(), 3);

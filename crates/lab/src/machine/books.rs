@@ -45,7 +45,7 @@ mod tests {
     use super::ConservationChecks;
 
     #[test]
-    fn first_unequal_pair_of_model_counters_is_reported() {
+    fn conservation_check_reports_the_first_unequal_counters() {
         let mut books = ConservationChecks::default();
         books.balance("frames", 3, 3);
         books.balance("pages", 2, 1);

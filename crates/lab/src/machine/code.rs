@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn apic_timer_count_is_the_value_of_the_guests_eax_register() {
+    fn apic_timer_write_takes_its_count_from_the_guests_eax() {
         let (mut memory, mut code, mut lapic) = guest();
         let set =
             code.exit(START_TIMER, 6_250, EoiPolicy::Fast, (&mut lapic, &mut memory), VirtualInstant::ZERO);
@@ -147,7 +147,7 @@ mod tests {
     /// Checks that a policy that trusts the VM exit does not notice overwritten code, and that a policy that fetches
     /// the instruction does.
     #[test]
-    fn eoi_policy_detects_overwritten_code_only_if_it_fetches() {
+    fn overwritten_eoi_code_is_detected_unless_the_policy_is_fast() {
         let (mut memory, mut code, mut lapic) = guest();
         memory.write(GUEST_MEMORY + CODE_AT, &[0x0f, 0x0b]).unwrap();
         let mut exit = |policy| code.exit(END, 0, policy, (&mut lapic, &mut memory), VirtualInstant::ZERO);

@@ -173,13 +173,13 @@ mod tests {
     /// Checks the burst for several numbers of clients: the datagrams in flight are those of the ring, so with more
     /// clients each has fewer.
     #[test]
-    fn client_burst_is_half_its_socket_or_its_share_of_the_ring() {
+    fn client_sends_bursts_of_32_frames_or_its_share_of_the_ring() {
         let bursts: Vec<_> = (1..=7).map(|clients| WireProperties::GIGABIT.burst(clients)).collect();
         assert_eq!(bursts, [32, 32, 28, 21, 17, 14, 12]);
     }
 
     #[test]
-    fn cores_without_smt_are_divided_among_the_guests() {
+    fn guests_take_cores_without_smt_in_turn() {
         let guest_home = ThreadAssignment::Cores { first: 4, count: 4 };
         let topology = Topology { threads_per_core: 1, guest_home, ..Topology::HPCA2010 };
         let homes: Vec<_> = (0..6).map(|n| topology.guest(n).index()).collect();

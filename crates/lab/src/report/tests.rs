@@ -124,7 +124,7 @@ fn csv_of_a_report_has_all_columns_and_empty_cells() {
 }
 
 #[test]
-fn json_of_a_report_contains_the_rows() {
+fn report_json_contains_rows_residuals_and_sensitivity() {
     let records = records(1, &[]);
     let json: serde_json::Value = serde_json::from_str(&report(records.clone()).to_json()).unwrap();
     assert_eq!(json["rows"][0], serde_json::to_value(&records[0].row).unwrap());
@@ -134,7 +134,7 @@ fn json_of_a_report_contains_the_rows() {
 }
 
 #[test]
-fn report_of_inconsistent_rows_is_rejected() {
+fn report_of_no_rows_or_rows_of_several_versions_is_rejected() {
     assert!(matches!(refusal(Vec::new(), None), ReportError::Empty));
     assert_eq!(
         refusal(records(1, &[]), Some(3)).to_string(),

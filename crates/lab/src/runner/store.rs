@@ -60,7 +60,7 @@ pub enum RowStoreError {
         error: io::Error,
     },
     /// A file of the folder does not contain a result row.
-    #[error("{} is not a row of the lab ({error}); run again with the same --out to replace it, or remove it", .path.display())]
+    #[error("file {} does not contain a result row of the lab ({error}); run again with the same --out to replace it, or remove it", .path.display())]
     NotARow {
         /// Path of the file that does not contain a row.
         path: PathBuf,

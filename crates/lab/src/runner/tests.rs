@@ -70,7 +70,7 @@ fn result_row_of_a_point_is_independent_of_other_points() {
 }
 
 #[test]
-fn experiment_axis_may_vary_a_setting() {
+fn experiment_axis_may_take_the_values_of_a_setting() {
     const EOI: Axis = Axis {
         name: "cost.eoi_full",
         what: "an end of interrupt",
@@ -115,7 +115,7 @@ fn shards_of_an_experiment_run_together_have_every_point() {
 }
 
 #[test]
-fn experiment_axis_can_be_fixed_beyond_its_sweep() {
+fn experiment_axis_may_be_set_to_a_value_outside_its_sweep() {
     assert_eq!(
         params(&go(&names(&["queue"]), &set(&["vms=9"])).unwrap()),
         ["vms=9 accel=false", "vms=9 accel=true"]
@@ -144,7 +144,7 @@ fn changed_setting_is_in_the_result_row_and_keeps_the_seed() {
 }
 
 #[test]
-fn changed_setting_without_effect_is_reported_once() {
+fn setting_without_effect_on_many_points_is_reported_once() {
     let folder = tempfile::tempdir().unwrap();
     let out = Some(folder.path().to_owned());
     let changed = ExperimentOptions { out, ..set(&["cpu=modern", "contention=1.5"]) };
@@ -239,7 +239,7 @@ fn damaged_or_outdated_stored_rows_are_replaced() {
     fs::write(&files[1], &text[..40]).unwrap();
     let (rows, broken) = store::read(folder.path()).unwrap();
     assert_eq!((rows.len(), broken.len()), (3, 1), "a torn file prevents reading the other rows");
-    assert!(broken[0].to_string().contains("is not a row of the lab"), "{}", broken[0]);
+    assert!(broken[0].to_string().contains("does not contain a result row of the lab"), "{}", broken[0]);
     assert_eq!(go(&names(&["sizes"]), &options).unwrap().reused, 2);
     assert_eq!(fs::read_to_string(&files[0]).unwrap(), text);
     assert_eq!(go(&names(&["sizes"]), &options).unwrap().reused, 4);

@@ -198,7 +198,8 @@ fn configure(folder: &Path, sources: Option<&str>) -> Result<()> {
     write("apt.conf", &text)
 }
 
-/// Returns the newest Debian archive keyring that the host's own, signed archive offers.
+/// Downloads the package debian-archive-keyring from the apt sources of this machine, which apt authenticates. Returns
+/// the path of its keyring.
 fn keyring_from_host_archive(work: &Path, progress: &mut ProgressReporter) -> Result<PathBuf> {
     progress.step("fetching a newer debian-archive-keyring from the host's own apt sources");
     let folder = work.join("apt-keyring");

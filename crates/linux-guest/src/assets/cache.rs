@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn cached_part_exists_only_once_published_with_its_recipe() {
+    fn cached_part_of_a_recipe_exists_only_after_publication() {
         let folder = tempfile::tempdir().unwrap();
         let mut cache = AssetCache::open(folder.path()).unwrap();
         let part = cache.part("thing", "flour");

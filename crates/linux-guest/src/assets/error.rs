@@ -19,7 +19,7 @@ pub enum AssetError {
     #[error("Linux guests need an x86-64 host, but this host is {0}")]
     Architecture(&'static str),
     /// Environment variables contradict each other, or name no cache folder.
-    #[error("{0}")]
+    #[error("cannot choose the files of the Linux guest: {0}")]
     Environment(&'static str),
     /// The QEMU that the environment names cannot be used.
     #[error("{program} is not QEMU 10.1 or later with vfio-user-pci; it reports {found}")]
@@ -51,7 +51,7 @@ pub enum AssetError {
         source: io::Error,
     },
     /// A Debian package lacks an expected file or part.
-    #[error("unexpected package contents: {0}")]
+    #[error("unexpected contents of a Debian package: {0}")]
     Contents(String),
 }
 

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_other_than_a_program_is_refused() {
+    fn script_is_refused_as_a_program_for_the_guest_archive() {
         let script = NamedTempFile::new().unwrap();
         fs::write(script.path(), "#!/bin/sh\n").unwrap();
         assert!(matches!(prepare(script.path(), script.path()), Err(AssetError::Contents(_))));

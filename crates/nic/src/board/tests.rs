@@ -17,7 +17,7 @@ fn write(phy: &mut Phy, register: usize, value: u16) {
 }
 
 #[test]
-fn word_beyond_the_nvm_reads_erased_and_ignores_writes() {
+fn nvm_word_beyond_its_end_reads_ffff_and_ignores_writes() {
     let mut nvm = Nvm::new(MacAddress([2, 0, 0, 0, 0, 1]), true);
     let beyond = (nvm::WORDS as u32) << 2 | 1;
     assert_eq!(nvm.write(0xbeef_0000 | beyond) & 3, 2);

@@ -95,8 +95,8 @@ impl PacketBuffer {
         frames.fold((0, 0), |(frames, bytes), frame| (frames + 1, bytes + frame.length))
     }
 
-    /// Puts a frame into the buffer behind the others. Returns `false` if it does not fit: RXPBS limits the buffer, and
-    /// the queue may hold no more than remains free afterwards.
+    /// Puts a frame at the end of the packet buffer. Returns `false` if the frame does not fit: the buffer has the size
+    /// in RXPBS, and one queue's frames may not occupy more bytes than would then be free.
     fn keep(&mut self, frame: WaitingFrame, bytes: &[u8], file: &RegisterFile) -> bool {
         let (most, size) = (BYTES.min((file.get(RXPBS) & SIZE) as usize * 1024), frame.size());
         let held = self.held[frame.queue.index()] + size;

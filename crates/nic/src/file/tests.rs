@@ -57,7 +57,7 @@ fn reset_restores_all_registers_except_sticky_ones() {
 }
 
 #[test]
-fn reset_of_a_register_range_leaves_other_registers() {
+fn reset_of_a_register_range_keeps_all_other_registers() {
     let mut file = filled(ALL);
     file.reset_range(0xc040..0xc080);
     for (row, _, home, value) in places() {
@@ -96,7 +96,7 @@ fn port_counters_saturate_and_vf_counters_wrap() {
 }
 
 #[test]
-fn counter_of_two_registers_carries_and_saturates() {
+fn two_register_counter_carries_to_high_half_and_saturates() {
     let mut file = RegisterFile::new();
     file.set(GORCL, u32::MAX);
     file.count_wide(GORCL, 2);

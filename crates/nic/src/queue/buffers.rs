@@ -121,14 +121,14 @@ mod tests {
     const NONE: FrameLayout = FrameLayout { header: 0, header_length: 0, split: false, overflow: false };
 
     #[test]
-    fn descriptor_formats_without_header_buffer_fill_one_buffer() {
+    fn one_buffer_and_legacy_formats_use_no_header_buffer() {
         for format in [DescriptorFormat::Legacy, DescriptorFormat::OneBuffer] {
             assert_eq!(buffers(format).lay(1500, 54), NONE);
         }
     }
 
     #[test]
-    fn header_split_moves_known_headers_that_fit() {
+    fn header_split_layout_separates_only_known_fitting_headers() {
         let split = buffers(DescriptorFormat::Split);
         assert_eq!(split.lay(1500, 0), NONE);
         assert_eq!(

@@ -240,7 +240,7 @@ impl TransmitQueue {
         })
     }
 
-    /// Returns the index of the first descriptor that has not been taken.
+    /// Returns the ring index of the first descriptor that the card has not processed.
     fn next(&self, ring: &Ring) -> u32 {
         ring.advance(self.done.head(), self.done.waiting())
     }

@@ -36,7 +36,7 @@ fn write_phy(bench: &mut CardFixture, register: usize, value: u16) {
 }
 
 #[test]
-fn nvm_checksum_and_address_are_valid() {
+fn nvm_holds_a_valid_checksum_and_the_mac_address() {
     let mut bench = CardFixture::bare();
     let words: Vec<u16> = (0..nvm::SUMMED).map(|at| word(&mut bench, at)).collect();
     assert_eq!(words.iter().fold(0u16, |sum, word| sum.wrapping_add(*word)), 0xbaba);
@@ -55,7 +55,7 @@ fn eerd_register_reads_an_nvm_word_only_with_start() {
 }
 
 #[test]
-fn nvm_address_is_loaded_at_the_next_reset() {
+fn mac_address_written_to_the_nvm_is_loaded_at_the_next_reset() {
     let mut bench = CardFixture::bare();
     for (at, value) in [(0, 0x0a02), (1, 0x0c0b), (2, 0x0e0d)] {
         write_word(&mut bench, at, value);
@@ -68,7 +68,7 @@ fn nvm_address_is_loaded_at_the_next_reset() {
 }
 
 #[test]
-fn eecd_register_grants_the_nvm_and_reports_auto_read() {
+fn eecd_grants_nvm_access_on_request_and_reports_auto_read() {
     let mut bench = CardFixture::bare();
     assert_eq!(bench.pf().read(r::EECD) & 0x3c0, 0x300, "NVM present, auto-read done");
     bench.pf().set(r::EECD, 1 << 6);
@@ -146,7 +146,7 @@ fn phy_reset_is_shown_in_status_until_software_clears_it() {
 }
 
 #[test]
-fn only_a_function_level_reset_resets_the_phy() {
+fn phy_is_reset_by_function_level_reset_and_not_by_ctrl_rst() {
     let mut bench = CardFixture::bare();
     write_phy(&mut bench, phy::ADVERTISE, 1);
     bench.pf().write(r::CTRL, ctrl::RST);
@@ -158,7 +158,7 @@ fn only_a_function_level_reset_resets_the_phy() {
 }
 
 #[test]
-fn semaphores_belong_to_software_without_firmware() {
+fn software_gets_all_semaphores_as_the_card_has_no_firmware() {
     let mut bench = CardFixture::bare();
     bench.pf().read(r::SWSM);
     bench.pf().write(r::SWSM, 2);

@@ -38,7 +38,7 @@ fn interrupt_messages_carry_the_routing_id_of_their_vf() {
 }
 
 #[test]
-fn masked_cause_interrupts_when_unmasked() {
+fn masked_interrupt_cause_sends_its_message_when_unmasked() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEICS, 2);
     bench.expect_nothing();
@@ -50,7 +50,7 @@ fn masked_cause_interrupts_when_unmasked() {
 }
 
 #[test]
-fn cause_cleared_while_masked_does_not_interrupt() {
+fn interrupt_cause_cleared_while_masked_sends_no_message() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEICS, 3);
     assert_eq!(bench.vf(0).read(vf::VTEICR), 3);
@@ -142,7 +142,7 @@ fn unmasking_an_unmasked_vector_sends_no_interrupt() {
 }
 
 #[test]
-fn poll_sends_one_interrupt_for_each_vector() {
+fn several_causes_in_a_poll_send_one_message_per_vector() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEIAC, 7);
     bench.vf(0).write(vf::VTEIMS, 7);
@@ -272,7 +272,7 @@ fn ivar_entry_beyond_the_last_vector_is_ignored() {
 }
 
 #[test]
-fn vf_vector_raised_by_the_pf_carries_the_vfs_id() {
+fn interrupt_on_a_vfs_vector_by_the_pf_has_the_vfs_routing_id() {
     let mut bench = CardFixture::new(3);
     let vector = u32::from(index(2).first_vector()) + 1;
     bench.pf().write(r::EIMS, 1 << vector);

@@ -113,7 +113,7 @@ fn refilled_ring_gets_credit_for_an_earlier_late_poll() {
 }
 
 #[test]
-fn pool_with_transmission_off_gets_no_late_poll_credit() {
+fn pool_with_its_vfte_bit_clear_gets_no_late_poll_credit() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
     let frame = whole(&mut bench, 0, WIRE, 1_020);

@@ -128,7 +128,7 @@ fn vlan_tags_count_in_the_longest_frame_between_vfs() {
 }
 
 #[test]
-fn frame_too_long_by_its_port_vlan_is_no_violation() {
+fn frame_over_length_by_its_port_vlan_tag_blocks_no_queue() {
     for (tags, invalid) in
         [(TagOrigins { port: true, ..NONE }, 0), (TagOrigins { descriptor: true, ..NONE }, 1)]
     {

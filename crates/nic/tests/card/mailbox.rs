@@ -21,7 +21,7 @@ fn bench() -> CardFixture {
 }
 
 #[test]
-fn mailbox_lock_goes_to_the_first_side_that_asks() {
+fn mailbox_lock_goes_to_the_first_of_pf_and_vf_to_request_it() {
     let mut bench = bench();
     bench.vf(0).write(V2PMAILBOX, v2p::VFU);
     assert_eq!(bench.vf(0).read(V2PMAILBOX), v2p::VFU);

@@ -32,7 +32,7 @@ fn masking() -> CardFixture {
 }
 
 #[test]
-fn every_register_in_mapped_pages_has_one_offset() {
+fn list_of_82576_registers_in_mapped_pages_has_no_duplicate() {
     let mut sorted = REGISTERS;
     sorted.sort_unstable();
     assert!(sorted.windows(2).all(|pair| pair[0] < pair[1]));
@@ -41,7 +41,7 @@ fn every_register_in_mapped_pages_has_one_offset() {
 }
 
 #[test]
-fn mapped_vf_exchanges_frames_and_gets_interrupts() {
+fn vf_with_mapped_registers_moves_frames_and_gets_interrupts() {
     let mut bench = bench();
     let there = plain(mac(1), mac(0), 100);
     bench.vf(0).send(&there);
@@ -77,7 +77,7 @@ fn read_only_bits_are_restored_in_mapped_pages() {
 }
 
 #[test]
-fn enabled_mapped_queue_reads_enabled_and_runs() {
+fn queue_enabled_by_a_mapped_store_reads_enabled_and_sends() {
     let mut bench = bench();
     let control = vf::TX_BLOCK + tx::TXDCTL;
     bench.vf(0).write(control, 0);
@@ -171,7 +171,7 @@ fn overwritten_store_to_a_mapped_mask_still_unmasks_vectors() {
 }
 
 #[test]
-fn vector_masked_by_the_guest_stays_masked() {
+fn vector_masked_by_a_mapped_store_stays_masked() {
     let mut bench = masking();
     bench.vf(0).write(vf::VTEIMC, 0b100);
     bench.poll();
@@ -183,7 +183,7 @@ fn vector_masked_by_the_guest_stays_masked() {
 }
 
 #[test]
-fn store_between_read_and_publish_is_read_later() {
+fn mapped_store_before_the_card_publishes_is_read_later() {
     let mut bench = masking();
     for (offset, value) in [(vf::VTEIMS, 2), (vf::VTEICS, 1), (vf::TX_BLOCK + tx::TDH, 9)] {
         bench.vf(0).write(offset, value);

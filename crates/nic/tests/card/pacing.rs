@@ -135,7 +135,7 @@ fn transmit_rate_applies_within_large_packets() {
 }
 
 #[test]
-fn segments_delayed_by_a_rate_equal_undelayed_segments() {
+fn rate_limited_segments_equal_those_sent_without_a_limit() {
     let (mut free, mut limited) = (bench(), bench());
     limit(&mut limited, 0, rate(10));
     for bench in [&mut free, &mut limited] {
@@ -154,7 +154,7 @@ fn segments_delayed_by_a_rate_equal_undelayed_segments() {
 }
 
 #[test]
-fn frame_delayed_by_a_rate_stays_in_its_ring() {
+fn frame_delayed_by_its_rate_limit_stays_in_the_ring() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
     let frame = whole(&mut bench, 0, WIRE, 1_246);
@@ -173,7 +173,7 @@ fn frame_delayed_by_a_rate_stays_in_its_ring() {
 }
 
 #[test]
-fn pool_delayed_by_a_rate_does_not_delay_other_pools() {
+fn rate_limit_of_one_pool_does_not_delay_other_pools() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(10));
     let [slow, fast] = [0, 1].map(|vf| whole(&mut bench, vf, WIRE, 1_514));
@@ -258,7 +258,7 @@ fn clearing_a_transmit_rate_sends_all_delayed_frames() {
 /// Tests the cost of a packet that waits between segments: the card reads descriptors and bytes when the packet begins,
 /// so a later visit pays only for the segments that it sends.
 #[test]
-fn resumed_packet_costs_a_poll_only_its_segments() {
+fn resumed_packet_uses_poll_budget_only_for_segments_left() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
     let (long, short) = (large(&mut bench, 0, WIRE, 40_000), whole(&mut bench, 0, WIRE, 60));

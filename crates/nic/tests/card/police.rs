@@ -83,7 +83,7 @@ fn spoofed_frame_interrupts_the_pf_only_with_spoof_int() {
 }
 
 #[test]
-fn malformed_packet_blocks_no_queue_unless_protection_is_on() {
+fn malformed_packet_does_not_block_its_queue_without_mdp_en() {
     let mut bench = bench();
     nonsense(&mut bench, 0);
     assert_eq!([r::MDFB, r::WVBR, r::LVMMC].map(|at| pf(&mut bench, at)), [0; 3]);
@@ -215,7 +215,7 @@ fn broadcast_storm_ends_on_time_without_frames() {
 }
 
 #[test]
-fn storm_of_a_pool_reaches_the_wire_and_no_other_pool() {
+fn storm_control_drops_a_vfs_broadcasts_except_to_the_wire() {
     let mut bench = bench();
     storm_control(&mut bench);
     for _ in 0..25 {

@@ -215,7 +215,7 @@ fn frame_longer_than_its_pools_rlpml_is_dropped_and_counted() {
 }
 
 #[test]
-fn queue_without_its_enables_receives_no_frame() {
+fn queue_with_any_of_its_six_enables_off_receives_no_frame() {
     let gates: [fn(&mut CardFixture); 6] = [
         |b| b.pf().clear(r::RCTL, rctl::EN),
         |b| b.pf().write(r::VFRE, 0xfe),

@@ -303,7 +303,7 @@ fn vf_accesses_only_its_three_interrupt_vector_bits() {
 }
 
 #[test]
-fn pf_copy_of_vf_registers_drives_the_vfs_interrupts() {
+fn pf_writes_to_vf_register_copies_set_the_vfs_vectors() {
     let mut bench = CardFixture::new(3);
     let block = r::vf_block(index(1));
     bench.pf().write(block + 0x24, 3);
@@ -353,7 +353,7 @@ fn missing_vf_reads_ones_and_ignores_register_writes() {
 /// Tests the PF's window onto a VF that does not exist: with three VFs, vectors 7 to 9, which would be VF 5's, are the
 /// PF's.
 #[test]
-fn window_onto_a_missing_vf_reads_zero_and_ignores_writes() {
+fn pf_copy_of_a_missing_vfs_registers_reads_zero() {
     let mut bench = CardFixture::new(3);
     let (own, window) = (7 << 7, r::vf_block(index(5)));
     for at in [r::EIMS, r::EICS, r::EIAC, r::EIAM] {

@@ -142,7 +142,7 @@ fn after_pf_reset_done() -> CardFixture {
 }
 
 #[test]
-fn vf_reset_sets_mailbox_rstd_once_and_at_once() {
+fn mailbox_rstd_is_set_by_each_vf_reset_and_cleared_by_a_read() {
     for reset in OF_VF_1 {
         let mut bench = after_pf_reset_done();
         reset(&mut bench);

@@ -174,7 +174,7 @@ fn vf_works_again_after_a_reset() {
 }
 
 #[test]
-fn pf_reset_keeps_throttle_buffer_size_and_mailbox_memory() {
+fn pf_reset_by_ctrl_rst_keeps_eitr_and_packet_buffer_size() {
     let mut bench = with_running_vfs();
     bench.pf().write(r::eitr(i82576::VectorIndex::new(0).unwrap()), 50 << 2);
     bench.vf(0).write(vf::VTEITR, 100 << 2);

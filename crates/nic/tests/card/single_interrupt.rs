@@ -100,7 +100,7 @@ fn msi_needs_bus_mastering_and_the_interrupt_pin_does_not() {
 }
 
 #[test]
-fn each_new_interrupt_cause_sends_one_msi() {
+fn only_a_newly_set_unmasked_cause_sends_an_msi() {
     for (enable, of) in [(use_msi as InterruptSelector, (vec![], 1, 0)), (use_one_vector, (vec![], 0, 1))] {
         let mut bench = CardFixture::bare();
         enable(&mut bench);

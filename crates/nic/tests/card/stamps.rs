@@ -78,7 +78,7 @@ fn is_stamped(bench: &mut CardFixture, frame: &[u8]) -> bool {
 }
 
 #[test]
-fn ptp_time_stamp_is_the_packets_time_of_arrival() {
+fn ptp_time_stamp_register_holds_the_packets_arrival_time() {
     let mut bench = bench(tsync::EVENT_V2, 0);
     bench.wait_us(5_000_000);
     bench.wire_sends(&over_ethernet(&version_2(SYNC)));

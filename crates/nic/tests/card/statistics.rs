@@ -123,7 +123,7 @@ fn used() -> CardFixture {
 
 /// Tests a reset by the driver: igbvf keeps the last value of a counter, and takes a smaller one as a wrap at 2^32.
 #[test]
-fn reset_by_the_driver_keeps_vf_counters() {
+fn register_reset_by_vf_or_pf_driver_keeps_vf_counters() {
     let ways: [fn(&mut CardFixture); 3] = [
         |bench| bench.vf(0).write(vf::CTRL, ctrl::RST),
         |bench| bench.pf().write(r::vf_block(index(0)), ctrl::RST),
@@ -186,7 +186,7 @@ fn counter_of_two_registers_clears_when_its_high_half_is_read() {
 }
 
 #[test]
-fn owners_counters_of_a_vf_count_its_frames_and_bytes() {
+fn host_statistics_count_a_vfs_frames_and_their_bytes() {
     let mut bench = bench();
     bench.vf(0).send(&plain(mac(1), mac(0), 86));
     bench.vf(0).send(&plain(mac(0), mac(0), 86));
@@ -314,7 +314,7 @@ fn frame_without_room_to_wait_counts_as_a_missed_packet() {
 }
 
 #[test]
-fn host_counters_count_each_frame_once() {
+fn rpthc_and_hgptc_count_a_frame_once_for_all_its_copies() {
     let mut bench = bench();
     bench.wire_sends(&plain(mac(0), mac(9), 86));
     bench.wire_sends(&plain(ALL, mac(9), 86));

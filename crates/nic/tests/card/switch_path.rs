@@ -114,7 +114,7 @@ fn memory_requests_carry_the_routing_id_of_their_function() {
 }
 
 #[test]
-fn policy_change_applies_from_the_next_frame() {
+fn receive_address_change_applies_to_the_next_frame() {
     let mut bench = bench();
     bench.pf().set_address(22, mac(7), 0b010);
     bench.vf(0).send(&plain(mac(1), mac(0), 100));
@@ -124,7 +124,7 @@ fn policy_change_applies_from_the_next_frame() {
 }
 
 #[test]
-fn port_vlan_separates_pools_transparently() {
+fn port_vlan_separates_pools_that_see_no_tags() {
     let mut bench = bench();
     bench.pf().set(r::RCTL, rctl::VFE);
     bench.pf().write(r::vfta(100 / 32), 1 << (100 % 32));
@@ -224,7 +224,7 @@ fn vf_without_descriptors_does_not_affect_other_receivers() {
 }
 
 #[test]
-fn frame_may_use_several_buffers_on_both_sides() {
+fn frame_may_use_several_buffers_at_sender_and_receiver() {
     let mut bench = bench();
     let frame = plain(mac(1), mac(0), 7000);
     let address = bench.vf(0).place(&frame);
@@ -235,7 +235,7 @@ fn frame_may_use_several_buffers_on_both_sides() {
 }
 
 #[test]
-fn port_without_vmdq_is_a_single_pool() {
+fn port_without_vmdq_receives_only_for_its_own_address() {
     let mut bench = CardFixture::bare();
     bench.pf().write(r::GPIE, 1 << 4);
     bench.pf().write(r::RCTL, rctl::EN | rctl::BAM);

@@ -142,7 +142,7 @@ fn next_tenant_of_a_vf_sees_no_effect_of_the_last_tenant() {
 }
 
 #[test]
-fn reset_by_the_driver_keeps_mailbox_memory() {
+fn vf_reset_by_its_driver_keeps_mailbox_memory() {
     let mut bench = bench();
     bench.vf(0).write(vf::VMBMEM, 0x1234_5678);
     bench.vf(0).write(vf::CTRL, ctrl::RST);

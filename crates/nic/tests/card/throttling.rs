@@ -30,7 +30,7 @@ fn fire(bench: &mut CardFixture) {
 }
 
 #[test]
-fn second_cause_interrupts_at_the_end_of_the_interval() {
+fn second_cause_interrupts_when_the_eitr_interval_ends() {
     let mut bench = bench();
     fire(&mut bench);
     bench.wait_us(1);
@@ -45,7 +45,7 @@ fn second_cause_interrupts_at_the_end_of_the_interval() {
 }
 
 #[test]
-fn causes_within_one_interval_send_one_interrupt() {
+fn causes_within_one_eitr_interval_send_one_interrupt() {
     let mut bench = bench();
     fire(&mut bench);
     for _ in 0..50 {
@@ -61,7 +61,7 @@ fn causes_within_one_interval_send_one_interrupt() {
 }
 
 #[test]
-fn throttle_interval_without_a_cause_sends_no_interrupt() {
+fn end_of_an_eitr_interval_without_cause_sends_no_interrupt() {
     let mut bench = bench();
     fire(&mut bench);
     bench.wait_us(100);
@@ -69,7 +69,7 @@ fn throttle_interval_without_a_cause_sends_no_interrupt() {
 }
 
 #[test]
-fn cause_cleared_within_the_interval_sends_no_interrupt() {
+fn cause_cleared_before_its_interval_ends_sends_no_interrupt() {
     let mut bench = bench();
     fire(&mut bench);
     bench.vf(0).write(vf::VTEICS, 2);
@@ -80,7 +80,7 @@ fn cause_cleared_within_the_interval_sends_no_interrupt() {
 }
 
 #[test]
-fn masked_cause_interrupts_when_unmasked_after_the_interval() {
+fn masked_cause_interrupts_if_unmasked_after_eitr_interval() {
     let mut bench = bench();
     fire(&mut bench);
     bench.vf(0).write(vf::VTEICS, 2);
@@ -94,7 +94,7 @@ fn masked_cause_interrupts_when_unmasked_after_the_interval() {
 }
 
 #[test]
-fn unmasked_cause_waits_for_the_end_of_the_interval() {
+fn unmasked_cause_interrupts_only_when_eitr_interval_ends() {
     let mut bench = bench();
     fire(&mut bench);
     bench.vf(0).write(vf::VTEIMC, 2);

@@ -265,7 +265,7 @@ fn second_transmit_queue_of_a_vf_sends_frames() {
 }
 
 #[test]
-fn transmit_rounds_of_polls_start_at_different_queues() {
+fn consecutive_polls_begin_sending_at_different_queues() {
     let mut bench = bench();
     bench.vf(1).start();
     let frames = [0, 1].map(|vf| plain(WIRE, mac(vf), 60));

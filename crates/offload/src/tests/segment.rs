@@ -165,7 +165,7 @@ fn segmentation_request_that_does_not_fit_its_packet_is_refused() {
 }
 
 #[test]
-fn longest_segments_length_is_known_before_segmentation() {
+fn computed_longest_segment_length_matches_the_segments() {
     let (packet, request) = tcp_packet(&[7; 20_000], false, 0);
     let longest = |mss| Segmenter::new(&packet, &request, mss, TcpFlagMasks::DEFAULT).unwrap().longest();
     assert_eq!((longest(9_000), longest(u16::MAX)), (9_054, packet.len()));
@@ -210,7 +210,7 @@ proptest! {
     /// Compares segments that are made within the packet with copied ones, also for a caller that pauses between two
     /// segments and continues with the packet as it then is.
     #[test]
-    fn segments_made_in_place_equal_copied_segments(
+    fn segments_made_inside_the_packet_equal_copied_segments(
         packet in proptest::collection::vec(any::<u8>(), 54..3000),
         request in any_request(),
         mss in prop_oneof![1..400_u16, 54..80_u16],

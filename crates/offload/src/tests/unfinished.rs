@@ -40,7 +40,7 @@ fn finish(frame: &mut [u8], (segment, place): (Range<usize>, usize)) {
 
 proptest! {
     #[test]
-    fn missing_l4_checksum_is_found_and_a_complete_one_stays(
+    fn missing_l4_checksum_is_completed_and_a_right_one_is_kept(
         six: bool, udp: bool, payload in proptest::collection::vec(any::<u8>(), 0..200), padding in 0_usize..20,
     ) {
         let whole = build(six, udp, &payload);
@@ -67,7 +67,7 @@ proptest! {
 }
 
 #[test]
-fn completing_a_right_l4_checksum_leaves_it_unchanged() {
+fn right_l4_checksum_equal_to_its_seed_stays_unchanged() {
     // Two bytes of the payload are chosen such that the segment's sum equals the seed.
     let ambiguous =
         (0..=u16::MAX).map(|word| udp4(&word.to_be_bytes())).find(|frame| unfinished(frame).is_some());
@@ -78,7 +78,7 @@ fn completing_a_right_l4_checksum_leaves_it_unchanged() {
 }
 
 #[test]
-fn fragments_and_udp_without_checksum_need_no_completion() {
+fn fragments_and_udp_without_checksum_are_left_incomplete() {
     let mut without = udp4(b"abc");
     without[40..42].fill(0);
     assert_eq!(unfinished(&without), None);

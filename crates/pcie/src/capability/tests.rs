@@ -52,7 +52,7 @@ fn pci_capabilities_are_linked_in_ascending_offsets() {
 }
 
 #[test]
-fn device_serial_number_is_the_mac_with_ffff_inside() {
+fn device_serial_number_is_the_mac_address_with_ffff_inside() {
     let serial = dsn::from_mac([0, 0x1b, 0x21, 0x2b, 0x46, 0xe0]);
     let space = ConfigSpaceBuilder::new(identity(), 0).extended(0x100, serial).build();
     assert_eq!((space.dword(0x104), space.dword(0x108)), (0xff2b_46e0, 0x001b_21ff));

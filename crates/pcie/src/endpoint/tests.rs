@@ -49,7 +49,7 @@ fn configuration_write_that_changes_no_bit_has_no_effect() {
 }
 
 #[test]
-fn bus_master_and_memory_enables_are_reported_once() {
+fn command_register_write_reports_only_changed_enable_bits() {
     let mut function = endpoint();
     let effects = function.write(0x04, 2, 0x0006);
     assert_eq!(

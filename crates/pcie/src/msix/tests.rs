@@ -70,7 +70,7 @@ fn msix_function_mask_releases_the_lowest_vector_first() {
 }
 
 #[test]
-fn pending_msix_message_is_read_at_the_unmask() {
+fn unmasked_vector_sends_the_message_stored_at_its_unmask() {
     let mut table = programmed();
     table.set_control(MASKED);
     table.signal(0);
@@ -111,7 +111,7 @@ fn msix_table_restored_from_saved_state_is_unchanged() {
 
 proptest! {
     #[test]
-    fn msix_table_handles_any_access_at_any_offset(
+    fn msix_table_access_of_any_length_and_offset_does_not_panic(
         accesses in prop::collection::vec((any::<u64>(), prop::collection::vec(any::<u8>(), 0..40)), 0..40),
         near in any::<bool>(),
     ) {

@@ -170,7 +170,7 @@ fn undelivered_frame_is_counted_at_the_receiving_port() {
 }
 
 #[test]
-fn visit_moves_no_more_frames_than_its_budget() {
+fn port_moves_at_most_its_frame_budget_per_visit() {
     let mut world = TwoDevicePlane::new(policy());
     world.slots.waiting = vec![bytes(address(9), 1); 3];
     world.stream.sends = Some(bytes(address(1), 9));

@@ -226,7 +226,7 @@ fn frame_that_padding_makes_too_long_is_dropped() {
 }
 
 #[test]
-fn length_limit_of_one_port_does_not_stop_bursts_to_others() {
+fn frames_too_long_for_one_port_reach_other_ports_in_bursts() {
     let acts = [
         ToyAction::Police(64),
         ToyAction::Post(1, 0, false),
@@ -238,7 +238,7 @@ fn length_limit_of_one_port_does_not_stop_bursts_to_others() {
 }
 
 #[test]
-fn only_headers_of_frames_that_are_due_are_read() {
+fn headers_of_frames_not_yet_due_by_their_rate_are_not_read() {
     let acts = [
         ToyAction::Rate(0, Some(1 << 14)),
         ToyAction::Post(1, 0, false),

@@ -39,7 +39,7 @@ fn key_of_a_cancelled_event_matches_no_later_event() {
 }
 
 #[test]
-fn moved_event_follows_scheduled_events_of_the_same_time() {
+fn rescheduled_event_comes_after_others_of_its_new_time() {
     let mut queue = EventQueue::new();
     let timer = queue.schedule(at(10), "timer");
     queue.schedule(at(20), "there");
@@ -48,7 +48,7 @@ fn moved_event_follows_scheduled_events_of_the_same_time() {
 }
 
 #[test]
-fn event_replacement_keeps_the_position_only_at_equal_times() {
+fn replaced_event_keeps_its_position_only_at_the_same_time() {
     let mut queue = EventQueue::new();
     let key = queue.replace(None, Some(at(10)), "look");
     queue.schedule(at(20), "there");

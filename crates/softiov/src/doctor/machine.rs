@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn each_machine_finding_of_doctor_has_its_cause() {
+    fn doctor_reports_one_finding_for_each_machine_problem() {
         let (warning, problem) = (DoctorVerdict::Warning, DoctorVerdict::Problem);
         assert_eq!(found(&good()), []);
         assert_eq!(found(&MachineState { release: "5.10.0-3".into(), ..good() }), [("kernel", problem)]);

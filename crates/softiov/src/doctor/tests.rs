@@ -41,7 +41,7 @@ fn only(findings: &[DoctorFinding], verdict: DoctorVerdict, remedy: &str) {
 }
 
 #[test]
-fn each_doctor_finding_has_its_cause_and_its_remedy() {
+fn doctor_reports_each_port_problem_with_its_remedy() {
     assert_eq!(found(|_| ()), []);
     let tap = |state| {
         move |port: &mut PortStatus| {

@@ -130,7 +130,7 @@ fn run_checks(args: &DriveArgs) -> anyhow::Result<ExitCode> {
         if ended || printed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     printed?;
-    anyhow::ensure!(!ended, "interrupted before the last check");
+    anyhow::ensure!(!ended, "a signal interrupted the run before its last check");
     print_report(args, &report)?;
     Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

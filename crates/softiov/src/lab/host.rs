@@ -193,7 +193,7 @@ mod tests {
     };
 
     #[test]
-    fn failed_measurement_names_reason_and_substituted_value() {
+    fn failed_lab_measurement_is_shown_with_its_reason() {
         let why_not =
             Some("KVM does not work on this machine: opening /dev/kvm failed: No such file".to_owned());
         let text = measurements(&[
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn only_measured_cost_constants_are_shown_and_saved() {
+    fn lab_host_shows_and_saves_only_measured_cost_constants() {
         let table = here::table(&[("clock", 2e9), ("copy_warm", 20.0)]);
         let text = constants(&here::parameters(&table));
         assert_eq!(text.lines().count(), 1 + 2 + 1, "{text}");

@@ -26,7 +26,7 @@ fn read_rows(folder: &Path) -> anyhow::Result<Vec<RowRecord>> {
     let (records, broken) = store::read(folder)
         .context("cannot read stored rows; store rows with `softiov lab run all --out DIR`")?;
     for error in broken {
-        super::print_progress(&format!("ignored stored rows: {error}"));
+        super::print_progress(&format!("ignored stored rows that cannot be read: {error}"));
     }
     Ok(records)
 }

@@ -50,7 +50,8 @@ fn run_seed(catalogue: &Catalogue, args: &LabRunArgs, seed: u64) -> anyhow::Resu
 /// Reads the lab's settings from a file; lines that begin with # are comments.
 fn read_settings(file: Option<&Path>) -> anyhow::Result<Vec<SettingAssignment>> {
     let Some(file) = file else { return Ok(Vec::new()) };
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text = fs::read_to_string(file)
+        .with_context(|| format!("cannot read the settings file {}", file.display()))?;
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let parse =
         |line: &str| line.parse().with_context(|| format!("{}: invalid setting {line:?}", file.display()));

@@ -48,7 +48,7 @@ mod tests {
     use super::TextTable;
 
     #[test]
-    fn table_has_names_left_aligned_and_numbers_right_aligned() {
+    fn lab_table_aligns_names_left_and_numbers_right() {
         let mut table = TextTable::new(vec!["policy".into(), "mbps".into()], 1);
         table.row(vec!["20k".into(), "957.1".into()]);
         assert_eq!(table.to_string(), "policy   mbps\n20k     957.1\n");

@@ -64,7 +64,7 @@ pub(super) fn hand_over(host: &RunningHost) -> anyhow::Result<u32> {
     let Some(successor) = host.vault().succeed().context("cannot ask the keeper for a new process")? else {
         bail!("an upgrade needs a keeper, which starts the new process; start the host without --no-keeper");
     };
-    tracing::info!("handing over to the new process");
+    tracing::info!("handing the ports over to the new process");
     let outcome = transfer(host, &successor);
     if let Err(error) = &outcome {
         host.vault().abandon();

@@ -53,7 +53,8 @@ const END_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 const LOG_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs the host. SIGTERM and SIGINT end it cleanly. SIGHUP reloads its configuration file; it never ends the host,
-/// since guests would lose their VFs with the terminal that started it. SIGUSR2 has the keeper start it again.
+/// since guests would lose their VFs with the terminal that started it. SIGUSR2 has the supervisor
+/// process (keeper) start a new host, which takes over the VFs.
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     if !args.no_keeper && !InheritedDescriptors::is_left_by_ours() {
         return run_keeper(args.seccomp.unwrap_or_default());
@@ -62,7 +63,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let prepared = prepare(args);
     // Not earlier: a running thread would keep the privileges that the others give up.
     start_log(&log, prepared.as_ref().ok().map(|prepared| &prepared.config))
-        .context("cannot start the thread of the log")?;
+        .context("cannot start the thread that writes the log")?;
     let outcome = prepared.and_then(|prepared| serve(args, prepared));
     log.finish(LOG_TIMEOUT);
     outcome

@@ -45,7 +45,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn watchdog_timeout_is_in_microseconds() {
+    fn systemd_watchdog_timeout_is_read_in_microseconds() {
         assert_eq!(parse_timeout("30000000"), Some(Duration::from_secs(30)));
         for none in ["0", "", "-1", "soon"] {
             assert_eq!(parse_timeout(none), None, "{none}");

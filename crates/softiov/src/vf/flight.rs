@@ -49,7 +49,8 @@ pub(crate) fn run(args: VfFlightArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn load(file: &Path) -> anyhow::Result<FlightRecording> {
-    let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text =
+        fs::read(file).with_context(|| format!("cannot read the flight recording {}", file.display()))?;
     serde_json::from_slice(&text)
         .with_context(|| format!("{} is not a flight recording of a VF", file.display()))
 }

@@ -175,8 +175,8 @@ fn every_thread_of_a_host_has_a_seccomp_filter() {
 }
 
 #[test]
-fn host_of_another_user_has_no_capability() {
-    let Some(folder) = open_folder("host_of_another_user_has_no_capability") else {
+fn host_run_as_another_user_has_no_linux_capability() {
+    let Some(folder) = open_folder("host_run_as_another_user_has_no_linux_capability") else {
         return;
     };
     let configuration = configured(&folder, &format!("[[port]]\nvfs = 2\naccess = {{ group = {VMM} }}\n"));

@@ -128,7 +128,7 @@ fn apply_can_swap_the_mac_addresses_of_two_vfs() {
 }
 
 #[test]
-fn removed_vf_disconnects_its_own_client_only() {
+fn removal_of_a_vf_disconnects_only_its_own_client() {
     let (_folder, serve, file) = host("[[port]]\nvfs = 2\n");
     let connect = |vf| UnixStream::connect(serve.folder().join(format!("pf0vf{vf}/vf.sock"))).unwrap();
     let (stays, goes) = (connect(0), connect(1));

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use tempfile::tempdir;
 
 #[test]
-fn report_to_a_full_output_is_an_error_not_a_panic() {
+fn demo_report_to_a_full_output_is_an_error_not_a_panic() {
     for options in ["", "--json"] {
         let script = format!("exec {SOFTIOV} demo {options} > /dev/full");
         let said = finish(Command::new("sh").args(["-c", &script]));

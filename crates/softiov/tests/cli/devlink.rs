@@ -11,7 +11,8 @@ use tempfile::tempdir;
 
 const GOLDEN: &str = include_str!("devlink.golden");
 
-/// Returns the output of `softiov devlink` in the golden file's form, without lines of softiov's own.
+/// Runs `softiov devlink` with arguments. Returns its output in the form of `devlink.golden`: standard error behind
+/// `! `, then the exit code. Leaves out usage texts and messages that begin with `softiov: `.
 fn transcript(folder: &Path, words: &str) -> String {
     let arguments: Vec<&str> = ["devlink"].into_iter().chain(words.split(' ')).collect();
     let said = softiov(folder, &arguments);

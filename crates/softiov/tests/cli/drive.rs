@@ -69,7 +69,7 @@ fn drive_refuses_missing_functions_and_wrong_usage() {
 }
 
 #[test]
-fn report_to_a_full_output_is_an_error_not_a_panic() {
+fn drive_report_to_a_full_output_is_an_error_not_a_panic() {
     let folder = tempdir().unwrap();
     let serve = ServeProcess::start(&folder, &[]);
     let socket = serve.folder().join("pf0vf0/vf.sock");

@@ -11,12 +11,14 @@ use tempfile::{TempDir, tempdir};
 
 pub(crate) const GUIDE: &str = include_str!("../../../../docs/user-guide.md");
 
-/// Returns a user's shell with folders of its own in `folder`. On the pages, these are the folders of user 1000.
+/// Creates a shell that runs the commands of a documentation page. Its home, runtime and state folders lie in `folder`;
+/// on the page they are those of user 1000.
 pub(crate) fn reader(folder: &TempDir) -> DocumentationReader {
     reader_with(folder, Path::new("/nonexistent"))
 }
 
-/// Returns a user's shell as [`reader`] does, with more programs from a folder.
+/// Creates a shell that runs the commands of a documentation page, with folders of its own and the programs of folder
+/// `more` in its PATH.
 fn reader_with(folder: &TempDir, more: &Path) -> DocumentationReader {
     let [home, run, state] = ["home", "run", "state"].map(|name| folder.path().join(name));
     for folder in [&home, &run] {

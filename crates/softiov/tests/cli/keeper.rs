@@ -155,7 +155,7 @@ fn host_whose_keeper_lost_its_starter_is_not_replaced() {
 }
 
 #[test]
-fn host_survives_a_killed_keeper_and_its_starter_ends() {
+fn host_survives_a_killed_keeper_and_the_starter_process_ends() {
     let folder = tempdir().unwrap();
     let mut serve = ServeProcess::start(&folder, &[]);
     let (host, starter) = (next_host(&serve, None), serve.starter().unwrap());

@@ -178,7 +178,7 @@ fn lab_run_ends_after_its_output_was_closed() {
 }
 
 #[test]
-fn no_command_panics_without_standard_error() {
+fn commands_with_a_closed_standard_error_do_not_panic() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut command = Command::new(SOFTIOV);

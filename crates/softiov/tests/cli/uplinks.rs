@@ -204,7 +204,7 @@ fn softiov_port_shows_the_uplink_of_each_port() {
 }
 
 #[test]
-fn impairments_recording_and_replay_work_on_a_running_port() {
+fn running_port_starts_impairments_recordings_and_replays() {
     let folder = tempdir().unwrap();
     let recording = folder.path().join("pf0.pcapng");
     let text = |impair: &str| {

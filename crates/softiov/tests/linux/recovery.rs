@@ -1,5 +1,5 @@
-//! Checks restarts of a guest's network, by the guest in every way it has, and by the PF. The host keeps running.
-//! `isolation` tests VMMs that die.
+//! Checks that a Linux guest's network recovers: from a link change or port reset by the PF, and after the guest
+//! restarts its interface, its driver or itself. Module `isolation` tests VMMs that end.
 
 use crate::guest::{BOOT, ScenarioGuest, eventually};
 use crate::report::CheckOutcome;

@@ -72,7 +72,7 @@ impl FrameStore {
         self.free.sort_unstable_by(|a, b| b.cmp(a));
     }
 
-    /// Allocates a frame of the store. Returns `None` if all are in use.
+    /// Allocates a frame from the back end's fixed store of frames. Returns `None` if every frame is in use.
     pub(super) fn take(&mut self) -> Option<FrameHandle> {
         let key = FrameHandle(self.free.pop()?);
         let packet = self.at_mut(&key);

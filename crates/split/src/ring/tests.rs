@@ -29,7 +29,7 @@ extern crate alloc;
 use alloc::vec::Vec;
 
 #[test]
-fn ring_slot_is_free_once_its_response_is_taken() {
+fn ring_slot_is_reusable_only_once_its_response_is_taken() {
     let (mut page, mut front, mut back) = (RingPage::default(), FrontRing::default(), BackRing::default());
     assert_eq!((0..=SLOTS).filter(|_| front.put(&mut page, &slot(0)).is_some()).count(), SLOTS as usize);
     let _ = front.publish(&mut page);
@@ -43,7 +43,7 @@ fn ring_slot_is_free_once_its_response_is_taken() {
 }
 
 #[test]
-fn back_end_cannot_put_more_responses_than_requests() {
+fn ring_accepts_no_more_responses_than_requests() {
     let (mut page, mut back) = (RingPage::default(), BackRing::default());
     assert!(!back.put(&mut page, &slot(1)));
 }

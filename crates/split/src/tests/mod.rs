@@ -73,7 +73,7 @@ fn granted_page_is_released_by_the_worker_that_mapped_it() {
 }
 
 #[test]
-fn granted_page_with_only_headers_is_released_at_once() {
+fn page_of_a_frame_of_headers_is_released_before_delivery() {
     let mut bench = SplitNetworkFixture::new(2, 1);
     bench.send(A, &frame(66, 1), PendingOffloads::default()).unwrap();
     let TransmitPollOutcome::Frame(from, key) = bench.take(0) else { panic!("expected a frame") };
@@ -85,7 +85,7 @@ fn granted_page_with_only_headers_is_released_at_once() {
 }
 
 #[test]
-fn delivered_frame_has_the_headers_that_were_inspected() {
+fn headers_overwritten_after_inspection_reach_no_receiver() {
     let mut bench = SplitNetworkFixture::new(2, 1);
     bench.send(A, &frame(300, 1), PendingOffloads::default()).unwrap();
     let TransmitPollOutcome::Frame(_, key) = bench.take(0) else { panic!("expected a frame") };
@@ -147,7 +147,7 @@ fn guest_gets_one_event_per_frame_batch_and_none_while_polling() {
 /// Lets the back end publish a frame after the front end's last poll and before its event request: the check
 /// after the request finds the frame.
 #[test]
-fn no_frame_is_lost_between_poll_and_event_request() {
+fn frame_sent_before_a_guest_requests_events_is_not_lost() {
     let mut bench = SplitNetworkFixture::new(1, 1);
     assert!(bench.arrive(&frame(60, 1), A));
     bench.turn(0);

@@ -14,7 +14,7 @@ fn numbers(frames: &[(Vec<u8>, PendingOffloads)]) -> Vec<u8> {
 }
 
 #[test]
-fn frames_during_an_interface_move_wait_for_earlier_frames() {
+fn new_frames_wait_for_earlier_ones_during_an_interface_move() {
     let mut bench = SplitNetworkFixture::new(2, 2);
     (0..5).for_each(|n| assert!(bench.arrive(&frame(60, n), A)));
     assert!(

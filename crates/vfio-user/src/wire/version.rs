@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_capabilities_and_wrong_types_are_ignored() {
+    fn unknown_or_mistyped_version_capabilities_are_ignored() {
         let text = br#"{"x":[1],"capabilities":{"max_msg_fds":"many","twin_socket":{},"pgsizes":4096}}"#;
         let expected = VersionCapabilities { pgsizes: Some(4096), ..VersionCapabilities::default() };
         assert_eq!(VersionCapabilities::parse(text), Ok(expected));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn parsed_capabilities_equal_the_rendered_ones() {
+    fn rendered_version_capabilities_parse_to_themselves() {
         let (said, text) = EVERYTHING.render(usize::MAX);
         assert_eq!(said, EVERYTHING);
         assert_eq!(VersionCapabilities::parse(&text), Ok(EVERYTHING));

@@ -62,7 +62,7 @@ fn region_access_reply_has_the_requested_length() {
 }
 
 #[test]
-fn mappable_region_reply_has_a_descriptor() {
+fn reply_about_a_mappable_region_has_a_file_descriptor() {
     let mut script = connect();
     script.device.mapped = true;
     for index in 0..9 {
@@ -74,7 +74,7 @@ fn mappable_region_reply_has_a_descriptor() {
 }
 
 #[test]
-fn interrupt_pin_is_reported_without_vectors() {
+fn interrupt_information_reports_zero_intx_vectors() {
     let mut script = connect();
     assert_eq!(script.ask(7, &words(&[16, 0, 0, 0])), words(&[16, 0, 0, 0]), "INTx 0");
 }

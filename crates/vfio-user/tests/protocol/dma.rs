@@ -151,7 +151,7 @@ fn negotiated_limit_of_dma_windows_is_enforced() {
 }
 
 #[test]
-fn dma_map_without_reply_is_done_or_counted_as_refused() {
+fn dma_map_with_no_reply_flag_is_done_or_counted_as_refused() {
     let mut script = ScriptedSession::agreed();
     script.tell(MAP, &dma_map(RW, 0, 0, 0x1000));
     script.tell(MAP, &dma_map(RW, 0, 0, 0x1000));

@@ -141,7 +141,7 @@ fn owners(pushes: &[(&[u8], &[i32])]) -> Vec<(u16, Vec<i32>)> {
 }
 
 #[test]
-fn descriptors_belong_to_the_last_received_message() {
+fn descriptors_belong_to_the_last_message_of_their_receive() {
     let one = message(1, 10, NO_REPLY, &access(0, 0, 4, &[0; 4]));
     let two = message(2, 2, COMMAND, &dma_map(3, 0, 0, 0x1000));
     let both = [&one[..], &two].concat();
@@ -158,7 +158,7 @@ fn descriptors_belong_to_the_last_received_message() {
 }
 
 #[test]
-fn each_received_descriptor_belongs_to_its_message() {
+fn descriptors_of_two_receives_belong_to_two_messages() {
     let first = message(1, 2, COMMAND, &dma_map(3, 0, 0, 0x1000));
     let second = message(2, 8, COMMAND, &set_irqs(0x24, 2, 0, 2));
     assert_eq!(
@@ -185,7 +185,7 @@ fn excess_received_descriptors_are_closed() {
 }
 
 #[test]
-fn descriptors_without_a_message_are_closed() {
+fn descriptors_received_without_a_message_are_closed() {
     let mut script = ScriptedSession::agreed();
     let lost = fds(&[1]);
     let long = message(5, 16, COMMAND, &[0; 5000]);

@@ -24,7 +24,7 @@ fn device_has_nine_regions_and_five_interrupt_types() {
 }
 
 #[test]
-fn unmappable_region_reply_has_no_capabilities() {
+fn reply_about_an_unmappable_region_has_no_capabilities() {
     let mut script = ScriptedSession::agreed();
     let reply = script.request(REGION, &region_request(32, 0), Vec::new());
     assert_eq!(reply.body, [words(&[32, 3, 0, 0, 0x4000, 0]), vec![0; 8]].concat());
@@ -32,7 +32,7 @@ fn unmappable_region_reply_has_no_capabilities() {
 }
 
 #[test]
-fn region_reply_needs_room_for_capabilities_and_descriptor() {
+fn small_region_reply_omits_capabilities_and_descriptor() {
     let mut script = ScriptedSession::agreed();
     script.device.mapped = true;
     for room in [32, 33, 63] {
@@ -53,7 +53,7 @@ fn region_reply_needs_room_for_capabilities_and_descriptor() {
 }
 
 #[test]
-fn request_for_unknown_region_or_with_little_room_is_refused() {
+fn unknown_region_or_too_small_reply_room_is_refused() {
     let mut script = ScriptedSession::agreed();
     assert_eq!(script.refused(REGION, &region_request(32, 9)), EINVAL);
     assert_eq!(script.refused(REGION, &region_request(32, u32::MAX)), EINVAL);

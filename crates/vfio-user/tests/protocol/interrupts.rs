@@ -14,7 +14,7 @@ const TRIGGER: u32 = 32;
 const MSIX: u32 = 2;
 
 #[test]
-fn eventfds_can_be_assigned_and_replaced() {
+fn client_assigns_and_replaces_eventfds_of_interrupts() {
     let mut script = ScriptedSession::agreed();
     let first = fds(&[10, 11]);
     script.ask_with(SET, &set_irqs(EVENTFD | TRIGGER, MSIX, 1, 2), first.clone());
@@ -69,7 +69,7 @@ fn interrupt_range_beyond_the_types_vectors_is_refused() {
 }
 
 #[test]
-fn descriptor_count_must_match_the_vector_range_or_be_zero() {
+fn eventfd_count_must_match_the_vector_range_or_be_zero() {
     let mut script = ScriptedSession::agreed();
     for given in [&[1][..], &[1, 2, 3]] {
         let eventfds = fds(given);

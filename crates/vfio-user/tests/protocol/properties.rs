@@ -101,7 +101,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
-    fn session_handles_any_bytes_in_pieces_of_any_size(
+    fn session_survives_any_bytes_in_pieces_of_any_size(
         stream in vec(any::<u8>(), 0..3000),
         pieces in vec(1usize..200, 1..8),
         fds in 0usize..40,
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn session_handles_messages_with_any_header(
+    fn session_survives_messages_with_any_header(
         headers in vec((any::<u16>(), 0u16..20, any::<u32>(), 16u32..5000), 1..20),
         pieces in vec(1usize..5000, 1..8),
     ) {

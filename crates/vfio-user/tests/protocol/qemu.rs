@@ -110,7 +110,7 @@ fn posted_writes_that_qemu_queued_reach_the_device() {
 }
 
 #[test]
-fn mappable_bar_reply_has_one_descriptor() {
+fn reply_about_a_mappable_bar_has_one_file_descriptor() {
     let mut script = ScriptedSession::fresh();
     script.device.mapped = true;
     script.ask(1, &version_body(QEMU_CAPABILITIES));
@@ -124,7 +124,7 @@ fn mappable_bar_reply_has_one_descriptor() {
 }
 
 #[test]
-fn request_repeated_after_a_client_pause_gets_a_reply_too() {
+fn request_repeated_under_a_new_id_gets_a_second_reply() {
     // After a pause beyond its timeout, QEMU requests again with other ids; replies carry the ids of their
     // requests.
     let mut script = ScriptedSession::fresh();

@@ -5,7 +5,7 @@ use vfio_user::decoder::ProtocolError;
 use crate::script::{EINVAL, NO_REPLY, QEMU_CAPABILITIES, ScriptedSession, message, u16_at, version_body};
 
 #[test]
-fn version_reply_fits_the_clients_request_buffer() {
+fn version_reply_is_at_most_as_long_as_the_request() {
     let mut script = ScriptedSession::fresh();
     let request = version_body(QEMU_CAPABILITIES);
     let reply = script.ask(1, &request);
@@ -22,7 +22,7 @@ fn version_reply_fits_the_clients_request_buffer() {
 }
 
 #[test]
-fn reply_to_a_version_without_capabilities_fits_its_buffer() {
+fn reply_to_a_version_without_capabilities_is_not_longer() {
     for text in ["", "\0", "{}\0", "{}", "{\"capabilities\":{}}\0", "{\"unknown\":{\"deep\":[1,2]}}\0"] {
         let mut script = ScriptedSession::fresh();
         let request = version_body(text);
@@ -33,14 +33,14 @@ fn reply_to_a_version_without_capabilities_fits_its_buffer() {
 }
 
 #[test]
-fn capability_that_does_not_fit_is_not_negotiated() {
+fn capability_that_lengthens_the_version_reply_is_omitted() {
     let mut script = ScriptedSession::fresh();
     let reply = script.ask(1, &version_body("{\"capabilities\":{\"max_msg_fds\":1}}\0"));
     assert_eq!(&reply[4..], b"{\"capabilities\":{}}\0", "\"16\" is longer than \"1\"");
 }
 
 #[test]
-fn negotiated_minor_version_is_the_lower_of_both() {
+fn negotiated_minor_version_is_the_lower_of_client_and_server() {
     for (theirs, agreed) in [(0, 0), (1, 1), (2, 1), (u16::MAX, 1)] {
         let mut script = ScriptedSession::fresh();
         let reply = script.ask(1, &[&[0, 0][..], &theirs.to_le_bytes()].concat());

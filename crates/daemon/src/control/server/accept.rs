@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn accept_weights_choose_the_metrics_format() {
+    fn accept_header_weights_choose_the_metrics_format() {
         for (accept, expected) in [
             ("", false),
             ("*/*", false),

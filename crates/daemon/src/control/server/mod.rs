@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_wait_while_the_control_server_is_paused() {
+    fn control_clients_wait_while_the_control_server_is_paused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("control.sock");
         let listener = SocketListener::bind(&path, SocketAccess::PRIVATE).unwrap();

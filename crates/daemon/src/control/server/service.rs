@@ -90,7 +90,7 @@ async fn answer(route: &ControlRoute, context: &HandlerContext, request: Request
         let input = input(route, request).await?;
         let answer = context.sender.ask((route.request)(&input)?).await?;
         if route.method != Method::GET {
-            tracing::info!(by = %caller, method = %route.method, path, "carried out a request");
+            tracing::info!(by = %caller, method = %route.method, path, "carried out a control request");
         }
         encode(&answer)
     };

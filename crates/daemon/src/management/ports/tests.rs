@@ -76,7 +76,7 @@ fn port_whose_thread_panicked_is_reopened_with_its_clients() {
 }
 
 #[test]
-fn requests_to_all_ports_skip_a_port_that_was_given_up() {
+fn requests_to_all_ports_skip_a_port_that_crashed_too_often() {
     let folder = tempfile::tempdir().unwrap();
     let file = HostConfig::parse("[[port]]\n[[port]]").unwrap();
     let host = RunningHost::start(HostConfig::check(file, folder.path()).unwrap()).unwrap();
@@ -86,7 +86,7 @@ fn requests_to_all_ports_skip_a_port_that_was_given_up() {
         std::thread::sleep(Duration::from_millis(10));
     }
     // The request of the watchdog, the metrics and `softiov vf list`.
-    let listed = client::ports(host.control_socket()).expect("the other port answers");
+    let listed = client::ports(host.control_socket()).expect("the other port must answer");
     assert_eq!(listed.iter().map(|port| port.name.as_str()).collect::<Vec<_>>(), ["pf1"]);
     let show = ControlRequest::PortShow { port: "pf0".into() };
     let refused = client::ask(host.control_socket(), show).unwrap_err().to_string();

@@ -92,7 +92,7 @@ mod tests {
     use crate::port::engine::family::REASONS;
 
     #[test]
-    fn truncated_filter_list_is_logged_once() {
+    fn vf_with_a_truncated_filter_list_is_logged_once() {
         let whole = VfDriverState { active: true, link: true, cut: false, resets: 1, refused: [0; REASONS] };
         let cut = VfDriverState { cut: true, ..whole };
         assert_eq!(events(&whole, &cut).collect::<Vec<_>>(), [CUT]);

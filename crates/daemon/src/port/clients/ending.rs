@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_connection_ends_after_silence_or_in_bounded_time() {
+    fn closing_connection_ends_after_a_silence_or_a_deadline() {
         let mut silent = PendingDisconnect::new(7, START);
         assert_eq!(silent.next_check(7, true, START), Some(START + SILENCE));
         assert_eq!(
@@ -183,7 +183,7 @@ mod tests {
         hung_up.close();
         let mut theirs = UnixStream::from(OwnedFd::from(theirs));
         let mut received = Vec::new();
-        theirs.read_to_end(&mut received).expect("connection reset");
+        theirs.read_to_end(&mut received).expect("the client must read end of stream");
         assert_eq!(received, b"last");
     }
 

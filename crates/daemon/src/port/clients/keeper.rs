@@ -18,7 +18,7 @@ pub(in crate::port) struct FdSaver {
 }
 
 impl FdSaver {
-    /// Keeps a descriptor in the vault under a number, for the next process.
+    /// Stores a copy of a file descriptor under a number, for the host process that replaces this one.
     pub(super) fn keep(&self, number: u64, fd: BorrowedFd<'_>) {
         self.vault.keep(number, fd);
     }

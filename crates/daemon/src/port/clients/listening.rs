@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Reason why a function's socket cannot be opened.
 #[derive(Debug, thiserror::Error)]
-#[error("{name}: {source}")]
+#[error("cannot open the socket of {name}: {source}")]
 pub struct SocketError {
     /// Name of the function whose socket cannot be opened.
     name: String,

@@ -262,7 +262,7 @@ fn warn_of_refusals(slot: &mut OfferedFunction, now: Time) {
         && let Some(suppressed) = slot.log.allow(now)
     {
         let remedy = error.remedy();
-        tracing::warn!(function = name, %error, remedy, suppressed, "refused an eventfd for an interrupt");
+        tracing::warn!(function = name, %error, remedy, suppressed, "refused a client's eventfd for an interrupt");
     }
     let Some(error) = own.refused.take() else { return };
     let remedy = match &error {
@@ -273,7 +273,7 @@ fn warn_of_refusals(slot: &mut OfferedFunction, now: Time) {
         _ => return,
     };
     if let Some(suppressed) = slot.log.allow(now) {
-        tracing::warn!(function = name, %error, remedy, suppressed, "refused to map guest memory");
+        tracing::warn!(function = name, %error, remedy, suppressed, "refused a client's request to map guest memory");
     }
 }
 

@@ -42,7 +42,7 @@ pub enum CardRefusal {
     #[error("a guest drives this port's PF, and only the guest can set policy or reset the port")]
     Guests,
     /// The PF driver refuses the new number of VFs.
-    #[error("{name}.vfs: {error}")]
+    #[error("cannot change {name}.vfs: {error}")]
     Resize {
         /// Name of the port with the refused number of VFs.
         name: String,

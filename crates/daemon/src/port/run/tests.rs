@@ -159,7 +159,7 @@ fn offences_of_vfs_are_checked_once_a_second() {
 }
 
 #[test]
-fn client_that_pauses_in_a_message_is_disconnected_at_30_s() {
+fn client_that_pauses_in_a_message_is_disconnected_after_30_s() {
     let mut world = PortFixture::open();
     let mut client = world.connect();
     client.write_all(&message(1, 1, &[0; 4])[..9]).unwrap();
@@ -177,7 +177,7 @@ fn client_that_pauses_in_a_message_is_disconnected_at_30_s() {
 }
 
 #[test]
-fn stop_disconnects_silent_clients_in_bounded_time() {
+fn stopped_port_disconnects_silent_clients_in_bounded_time() {
     let mut world = PortFixture::open();
     let mut client = world.connect();
     assert!(world.handle.send(PortThreadCommand::Stop));
@@ -224,7 +224,7 @@ fn idle_port_reads_the_clock_a_few_times_per_round() {
 }
 
 #[test]
-fn driver_on_a_new_card_is_notified_at_growing_intervals() {
+fn vf_driver_on_a_new_card_is_notified_at_growing_intervals() {
     let mut world = PortFixture::open();
     let mut client = world.connect();
     world.succeed();

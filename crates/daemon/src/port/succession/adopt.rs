@@ -29,11 +29,11 @@ pub(super) enum ClientAdoptError {
     Lost(&'static str),
     /// An earlier version of softiov has consumed part of a message without keeping it.
     #[error(
-        "part of a message is lost: the previous process, an earlier version of softiov, did not save it"
+        "part of a client's message is lost: the previous process, an earlier version of softiov, did not save it"
     )]
     Torn,
     /// The saved bytes are not the beginning of a message.
-    #[error("the saved part of a message is invalid: {0}")]
+    #[error("the saved part of a client's message is invalid: {0}")]
     Held(#[from] ProtocolError),
     /// A system call for the client fails.
     #[error(transparent)]

@@ -261,7 +261,7 @@ fn naps_of_a_polling_port_double_to_a_bound_until_work() {
 }
 
 #[test]
-fn port_with_work_skips_most_polls_of_the_kernel() {
+fn port_with_doorbells_to_handle_rarely_polls_the_kernel() {
     const ROUNDS: usize = 900;
     let every = usize::from(UNPOLLED_ROUNDS) + 1;
     for (wait, must_receive, every) in [

@@ -159,7 +159,7 @@ fn throttled_vf_is_released_by_the_administrator() {
 }
 
 #[test]
-fn quarantine_for_a_storm_survives_a_host_hand_over() {
+fn quarantine_for_a_broadcast_storm_survives_a_host_hand_over() {
     let (mut live, mut a, b) = world_with_neighbour("storm", QUARANTINE);
     until(&live, "the VF is quarantined", || a.broadcast(), |status| status.conduct.quarantine.is_some());
     live.hand_over(PORT);

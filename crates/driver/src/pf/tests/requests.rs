@@ -50,7 +50,7 @@ fn receives_every_multicast(hal: &mut StoredRegisters) -> bool {
 }
 
 #[test]
-fn mailbox_message_without_request_is_acknowledged_only() {
+fn mailbox_message_without_a_request_gets_only_an_ack() {
     let (mut hal, mut pf) = pf();
     for (n, first) in [(0, ACK | id::SET_VLAN), (0, NACK | id::VF_RESET), (2, id::VF_RESET)] {
         assert_eq!(ask(&mut hal, &mut pf, n, &[first]), p2v::ACK, "{first:#x} of VF {n}");
@@ -88,7 +88,7 @@ fn pf_takes_a_locked_mailbox_at_the_tenth_visit() {
 }
 
 #[test]
-fn acknowledgement_before_vf_reset_is_answered_by_a_refusal() {
+fn ack_from_an_enabled_vf_before_vf_reset_gets_a_refusal() {
     let (mut hal, mut pf) = pf();
     let answered = [0, 1, 2].map(|n| is_answered(&mut hal, &mut pf, n));
     assert_eq!(answered, [false, true, false], "VF 0 has sent VF_RESET, and VF 2 is not enabled");
@@ -135,7 +135,7 @@ fn pf_notice_waits_at_most_a_second_for_an_unread_reply() {
 }
 
 #[test]
-fn pf_notice_retry_delay_equals_the_time_waited_so_far() {
+fn pf_notice_retry_delay_doubles_waiting_time_up_to_a_second() {
     let (mut hal, mut pf) = pf();
     hal.held = true;
     hal.wait(Duration::from_secs(2));

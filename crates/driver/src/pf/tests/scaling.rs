@@ -65,7 +65,7 @@ fn rss_mode_is_on_while_any_vf_uses_rss() {
 }
 
 #[test]
-fn rss_key_and_table_are_set_once() {
+fn rss_key_and_table_are_set_at_probe_and_kept_by_a_reset() {
     let mut hal = MrqcGuard::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     for word in 0..32 {

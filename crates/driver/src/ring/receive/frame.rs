@@ -24,7 +24,7 @@ pub struct RxFrame<'a, H, L> {
     /// Device address of the frame's first byte.
     address: u64,
     length: usize,
-    /// Pieces of a frame that fills several slots; empty for a frame in one slot.
+    /// Pieces of a frame that fills several receive buffers; empty for a frame in one buffer.
     pieces: &'a [RxFramePart],
     /// True if the card reported more bytes than a buffer holds, or did not end the frame.
     malformed: bool,

@@ -178,7 +178,7 @@ fn burst_receives_no_more_frames_than_asked() {
 }
 
 #[test]
-fn receive_completion_of_an_unposted_slot_is_ignored() {
+fn receive_completion_of_a_slot_not_posted_is_ignored() {
     for layout in LAYOUTS {
         let mut receiver = RxRingFixture::new(layout, SLOTS, BATCH);
         for slot in 0..SLOTS.into() {
@@ -235,7 +235,7 @@ fn malformed_frame_keeps_other_frames_of_its_receive_burst() {
 }
 
 #[test]
-fn received_frame_that_the_card_does_not_end_is_lost() {
+fn received_frame_without_an_end_descriptor_is_malformed() {
     for layout in LAYOUTS {
         let mut receiver = RxRingFixture::new(layout, 32, 32);
         (0..MAX_PIECES).for_each(|_| receiver.complete(1, 2048, false));

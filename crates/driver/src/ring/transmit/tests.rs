@@ -205,7 +205,7 @@ fn check_mixed_burst<Q: TestedTxQueue>() {
 }
 
 #[test]
-fn burst_to_send_keeps_order_and_ends_at_a_refused_frame() {
+fn sending_a_burst_keeps_order_and_stops_at_a_refused_frame() {
     check_mixed_burst::<I82576Ring>();
     check_mixed_burst::<TxRing<adaptive::TxDataDescriptor>>();
 }
@@ -220,7 +220,7 @@ fn check_tagged_frame<Q: TestedTxQueue>() {
 }
 
 #[test]
-fn vlan_tag_does_not_count_as_the_frames_length() {
+fn tx_length_limit_excludes_a_vlan_tag_in_the_frame() {
     check_tagged_frame::<I82576Ring>();
     check_tagged_frame::<TxRing<adaptive::TxDataDescriptor>>();
 }

@@ -112,7 +112,7 @@ fn pf_notice_before_the_mailbox_reply_is_kept() {
 }
 
 #[test]
-fn mailbox_contents_before_the_message_are_no_reply() {
+fn old_mailbox_contents_are_not_taken_as_a_reply() {
     for (deaf, error) in [(true, MailboxError::NotAcknowledged(ASKED)), (false, MailboxError::NoReply(ASKED))]
     {
         let mut peer =

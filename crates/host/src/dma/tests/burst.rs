@@ -54,7 +54,7 @@ fn frames_are_copied_whole_between_two_dma_tables() {
 }
 
 #[test]
-fn burst_ends_before_a_frame_without_dma_permission() {
+fn copying_frames_ends_before_a_frame_without_dma_permission() {
     let mut from = table(&[(1, 2)]);
     from.map(8 * PAGE, PAGE, DmaPermissions::READ_ONLY, Some((memfd(1), 0))).unwrap();
     let to = &from;
@@ -77,7 +77,7 @@ fn burst_ends_before_a_frame_without_dma_permission() {
 }
 
 #[test]
-fn index_hint_of_a_removed_dma_region_is_renewed() {
+fn dma_access_corrects_an_index_hint_that_became_stale() {
     let mut table = table(&[(1, 1), (2, 1), (5, 1)]);
     let (mut hint, mut heads) = (7, [[0; 64]; 1]);
     table.write(5 * PAGE, &[5; 64]).unwrap();
@@ -227,7 +227,7 @@ proptest! {
 }
 
 #[test]
-fn frame_head_is_completed_with_the_sum_of_its_payload() {
+fn head_editor_gets_the_payload_sum_of_each_copied_frame() {
     let (from, to) = (table(&[(1, 1)]), table(&[(1, 1)]));
     let frame: Vec<u8> = (0..100).collect();
     from.write(PAGE, &frame).unwrap();
@@ -255,6 +255,6 @@ fn frame_head_is_completed_with_the_sum_of_its_payload() {
     let mut delivered = vec![0; 100];
     to.read(PAGE, &mut delivered).unwrap();
     assert_eq!((delivered[0], &delivered[1..]), (0xee, &frame[1..]));
-    let [(0, rest)] = seen[..] else { panic!("one head is completed") };
+    let [(0, rest)] = seen[..] else { panic!("exactly one frame head must be completed") };
     assert_eq!(rest % 0xffff, sum_of(&frame[64..]) % 0xffff);
 }

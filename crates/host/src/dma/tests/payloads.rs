@@ -28,7 +28,7 @@ fn copied(
 }
 
 #[test]
-fn copying_payloads_to_guests_stops_at_the_first_fault() {
+fn copying_payloads_to_guests_stops_at_the_first_dma_fault() {
     let mut table = table(&[(1, 2)]);
     table.map(8 * PAGE, PAGE, DmaPermissions::READ_ONLY, Some((memfd(1), 0))).unwrap();
     let (good, last) = ([PAGE, PAGE + 256, 8 * PAGE], 3 * PAGE);
@@ -45,7 +45,7 @@ fn copying_payloads_to_guests_stops_at_the_first_fault() {
 }
 
 #[test]
-fn writing_headers_to_guests_stops_at_the_first_fault() {
+fn writing_headers_to_guests_stops_at_the_first_dma_fault() {
     let table = table(&[(1, 1), (3, 1)]);
     let headers = [[0x11; 128], [0x22; 128], [0x33; 128]];
     let targets = [PAGE + 64, 2 * PAGE - 66, 4 * PAGE - 65];

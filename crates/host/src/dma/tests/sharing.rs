@@ -102,7 +102,7 @@ fn removed_dma_region_is_unreachable_before_it_is_unmapped() {
 }
 
 #[test]
-fn dma_region_is_returned_if_an_overlapping_one_was_added() {
+fn dma_region_is_refused_if_an_overlapping_one_came_first() {
     let mut table = DmaTable::default();
     let pending = table.admit(0, PAGE, DmaPermissions::READ_WRITE, Some(0)).unwrap().unwrap();
     table.map(0, PAGE, DmaPermissions::READ_ONLY, None).unwrap();

@@ -59,7 +59,7 @@ fn peek_all(stream: &StreamSocket, buffer: &mut [u8]) -> Vec<(Vec<u8>, usize)> {
 }
 
 #[test]
-fn descriptors_between_other_bytes_are_received_once() {
+fn descriptors_sent_amid_socket_bytes_are_received_once() {
     for before in 0..80 {
         let (a, b) = StreamSocket::pair().unwrap();
         b.peek_from(0).unwrap();

@@ -66,7 +66,7 @@ fn next_process_reads_the_number_of_sent_reply_bytes() {
 }
 
 #[test]
-fn reply_bytes_without_a_record_are_not_sent() {
+fn reply_bytes_not_recorded_before_a_crash_are_not_sent() {
     let mut world = ReplyLogOwner::new();
     world.append(b"noted");
     world.log.append(b"not noted").unwrap();
@@ -110,7 +110,7 @@ fn crash_before_the_next_reply_log_page_loses_no_reply() {
 }
 
 #[test]
-fn partial_received_message_survives_a_crash_and_is_not_sent() {
+fn part_of_a_received_message_survives_crashes_in_the_log() {
     let mut world = ReplyLogOwner::new();
     let mut sent = Vec::new();
     for round in 1..20_u8 {

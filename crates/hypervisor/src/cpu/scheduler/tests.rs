@@ -235,7 +235,7 @@ fn scheduler_tick_debits_100_credits_from_the_running_vcpu() {
 }
 
 #[test]
-fn vcpu_credits_scale_with_threads_and_zero_is_not_in_debt() {
+fn each_thread_grants_300_credits_and_zero_is_priority_under() {
     let (mut credit, ids) = credit(2, &[share(1), share(1)]);
     ticks(&mut credit, 0, &[[Some(ids[0]), Some(ids[1])]; 3]);
     assert_eq!(priorities(&credit), [VcpuPriority::Under; 2], "300 credits each after debits of 300");

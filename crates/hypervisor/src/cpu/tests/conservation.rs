@@ -92,7 +92,7 @@ proptest! {
     }
 
     #[test]
-    fn equal_cpu_operations_give_equal_trace_hashes(acts in vec(act(), 1..200)) {
+    fn equal_seed_and_operations_give_equal_cpu_traces(acts in vec(act(), 1..200)) {
         let hash = || {
             let mut world = world(config(2, 2), 9, &acts);
             let books = world.run(300_000);

@@ -222,7 +222,7 @@ fn vcpu_runs_until_its_time_slice_ends_or_it_blocks() {
 }
 
 #[test]
-fn cpu_usage_percent_is_of_one_thread_over_the_interval() {
+fn domain_busy_on_one_thread_has_cpu_usage_of_100_percent() {
     let mut world = MachineHarness::new(config(2, 1));
     let guests = [world.guest(0, busy), world.guest(1, once)];
     world.at(0, MachineEvent::Wake(guests[0].1));

@@ -73,7 +73,8 @@ fn clients_chance(seed: u64, port: u8) -> RandomStream {
 }
 
 impl NicPort {
-    /// Creates a port with a VF for each frame recipient, whose drivers are started, and a client for each.
+    /// Creates a port of the card with a VF for each guest or domain that receives frames. Starts the VFs' drivers, and
+    /// gives each VF a client on the network.
     pub(crate) fn new(
         number: u8,
         recipients: &[FrameRecipient],

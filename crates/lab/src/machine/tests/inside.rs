@@ -20,7 +20,7 @@ fn inside(from: InternalSender, load: ProgramWorkload, message_bytes: u32) -> Se
 }
 
 #[test]
-fn service_domain_sends_at_the_loopback_rate() {
+fn service_domain_sends_to_its_guest_at_the_loopback_rate() {
     let mut world =
         ServerSimulation::new(&inside(InternalSender::ServiceDomain, ProgramWorkload::Udp, 1_472)).unwrap();
     let measured = world.measure(VirtualDuration::from_millis(5), VirtualDuration::from_millis(20)).unwrap();

@@ -54,7 +54,7 @@ fn assigned_pci_function_reaches_only_its_guests_memory() {
 }
 
 #[test]
-fn sixty_guests_have_180_unshared_interrupt_vectors() {
+fn vfs_of_sixty_guests_get_180_distinct_host_vectors() {
     let world = ServerSimulation::new(&ServerSetup { guests: 60, ports: 10, ..setup() }).unwrap();
     let mut chipset = world.system.chipset;
     let mut seen = BTreeSet::new();
@@ -83,7 +83,7 @@ fn forged_interrupt_message_of_a_pci_function_is_blocked() {
 }
 
 #[test]
-fn extra_frame_on_the_link_fails_the_conservation_check() {
+fn miscounted_frame_on_the_link_fails_the_conservation_check() {
     let mut world =
         ServerSimulation::new(&ServerSetup { traffic: ClientTraffic::Silent, ..setup() }).unwrap();
     world.system.ports[0].line.taken += 1;
@@ -146,7 +146,7 @@ fn eoi_ends_one_interrupt_and_delivers_the_next() {
 
 /// Checks that a simulation charges each end of interrupt at the cost table's price.
 #[test]
-fn eoi_is_charged_by_its_handling_path() {
+fn eoi_is_charged_8400_2500_or_4300_cycles_by_its_path() {
     for (eoi, price) in
         [(EoiPath::Emulated, 8_400.0), (EoiPath::Fast, 2_500.0), (EoiPath::FastChecked, 4_300.0)]
     {

@@ -35,7 +35,7 @@ fn measured(setup: &ServerSetup, millis: u64) -> ServerResults {
 }
 
 #[test]
-fn stock_network_back_end_matches_its_calibration() {
+fn stock_network_back_end_reaches_2300_mb_s_within_2_percent() {
     let stock = of(1, DispatchPolicy::First);
     let fitted = measured(&stock, 100).throughput_mbps();
     assert!((fitted / 2_300.0 - 1.0).abs() < 0.02, "{fitted}");
@@ -46,7 +46,7 @@ fn stock_network_back_end_matches_its_calibration() {
 }
 
 #[test]
-fn netback_uses_several_tasklets_only_with_spread_events() {
+fn netback_workers_raise_throughput_only_with_spread_events() {
     let rate = |workers, dispatch| measured(&of(workers, dispatch), 50).throughput_mbps();
     let [one, four] = [1, 4].map(|workers| rate(workers, DispatchPolicy::First));
     assert!((four / one - 1.0).abs() < 0.03, "{one} {four}");
@@ -68,7 +68,7 @@ fn interface_move_between_workers_loses_and_reorders_no_frame() {
 }
 
 #[test]
-fn spreading_a_saturated_back_end_keeps_frame_order() {
+fn saturated_back_end_spreads_interfaces_and_keeps_frame_order() {
     let mut full = of(4, DispatchPolicy::Balanced(LoadThresholds::new(600, 1_200).unwrap()));
     full.guests = 8;
     let found = ServerSimulation::new(&full)
@@ -83,7 +83,7 @@ fn spreading_a_saturated_back_end_keeps_frame_order() {
 /// Checks that a request that waits when a saturated virtual CPU hands over its work is continued on another virtual
 /// CPU. Tests of `hypervisor::evtchn` show for all histories that rebinding loses no event.
 #[test]
-fn guest_requests_continue_when_a_saturated_back_end_spreads() {
+fn no_guest_event_is_lost_when_a_saturated_back_end_spreads() {
     for seed in 1..=16 {
         let mut full = of(4, DispatchPolicy::Balanced(LoadThresholds::new(600, 1_200).unwrap()));
         full.first = Some((ClientTraffic::RequestResponse, ProgramWorkload::RequestResponse));

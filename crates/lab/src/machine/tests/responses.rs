@@ -71,7 +71,7 @@ fn unthrottled_round_trip_is_only_processing_time() {
 /// Checks that a transaction of request and response takes a round trip and the client's turnaround, since a client has
 /// one outstanding request.
 #[test]
-fn request_response_takes_a_round_trip_and_a_turnaround() {
+fn request_rate_is_one_per_round_trip_plus_client_turnaround() {
     for interval_us in [0, 50, 1_000] {
         let measured = measured(&responder(interval_us));
         let each = measured.round_trip_us() + WireProperties::GIGABIT.turnaround.as_secs_f64() * 1e6;

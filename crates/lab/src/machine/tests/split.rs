@@ -41,7 +41,7 @@ fn split_driver_delivers_a_gigabit_a_second_of_datagrams() {
 }
 
 #[test]
-fn slow_back_end_drops_frames_for_guests_without_pages() {
+fn costly_back_end_limits_throughput_and_drops_frames() {
     let slow = |workers| {
         let mut table = CostTable::nehalem();
         table.set("backend", 200_000).unwrap();

@@ -36,7 +36,7 @@ fn received_right_checksums_are_reported_as_verified() {
 }
 
 #[test]
-fn received_ipv6_reports_an_l4_and_no_ip_checksum() {
+fn received_ipv6_packet_reports_only_its_l4_checksum() {
     assert_eq!(received(&tcp6(b"odd")), FrameContents { packet_type: IPV6 | TCP, status: L4CS });
     assert_eq!(received(&udp6(b"even")), FrameContents { packet_type: IPV6 | UDP, status: L4CS | UDPCS });
 }
@@ -167,7 +167,7 @@ fn fragment_sum_is_reported_for_udp_over_ipv4_if_enabled() {
 }
 
 #[test]
-fn packet_checksum_is_absent_if_hash_or_fragment_sum_is_on() {
+fn packet_checksum_is_absent_if_pcsd_or_ippcse_is_set() {
     let frame = [0x11; 20];
     assert_eq!(
         [0, 4, 19, 20, 255].map(|pcss| packet_sum(&frame, pcss)),

@@ -39,7 +39,7 @@ fn v6(src: &str, dst: &str, ports: (u16, u16)) -> Vec<u8> {
 }
 
 #[test]
-fn rss_hash_equals_microsofts_ipv4_vectors() {
+fn rss_hash_equals_microsofts_published_ipv4_hashes() {
     for (src, dst, ports, addresses_only, with_ports) in [
         ([66, 9, 149, 187], [161, 142, 100, 80], (2794, 1766), 0x323e_8fc2, 0x51cc_c178),
         ([199, 92, 111, 2], [65, 69, 140, 83], (14230, 4739), 0xd718_262a, 0xc626_b0ea),
@@ -54,7 +54,7 @@ fn rss_hash_equals_microsofts_ipv4_vectors() {
 }
 
 #[test]
-fn rss_hash_equals_microsofts_ipv6_vectors() {
+fn rss_hash_equals_microsofts_published_ipv6_hashes() {
     for (src, dst, ports, addresses_only, with_ports) in [
         ("3ffe:2501:200:1fff::7", "3ffe:2501:200:3::1", (2794, 1766), 0x2cc1_8cd5, 0x4020_7d3d),
         ("3ffe:501:8::260:97ff:fe40:efab", "ff02::1", (14230, 4739), 0x0f0c_461c, 0xdde5_1bbf),

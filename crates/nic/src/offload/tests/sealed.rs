@@ -64,7 +64,7 @@ fn told(frame: &[u8], sealed: Option<TrustedChecksum>) -> (u32, u32) {
 }
 
 #[test]
-fn senders_checksum_is_not_summed_again_on_reception() {
+fn checksum_inserted_by_the_card_is_not_summed_on_reception() {
     for kind in 0..5 {
         let (mut frame, context, seed, field) = packet(kind, b"some payload of an odd length");
         if kind < 4 {
@@ -79,7 +79,7 @@ fn senders_checksum_is_not_summed_again_on_reception() {
 }
 
 #[test]
-fn senders_checksum_over_a_wrong_seed_is_an_error() {
+fn senders_checksum_over_a_wrong_seed_sets_an_rx_error() {
     for kind in 0..4 {
         let (mut frame, context, seed, field) = packet(kind, b"some payload");
         frame[field..field + 2].copy_from_slice(&(seed ^ 0x100).to_be_bytes());
@@ -89,7 +89,7 @@ fn senders_checksum_over_a_wrong_seed_is_an_error() {
 }
 
 #[test]
-fn senders_checksum_offsets_move_with_the_frame_start() {
+fn checksum_offsets_move_when_the_frame_start_moves() {
     let seal = TrustedChecksum { start: 34, end: 60, transport: TransportProtocol::Tcp, seed: 7 };
     assert_eq!(seal.before(4), TrustedChecksum { start: 30, end: 56, ..seal });
     assert_eq!(seal.before(4).behind(4), seal);
@@ -102,7 +102,7 @@ fn around(right: u16) -> impl Strategy<Value = u16> {
 
 proptest! {
     #[test]
-    fn senders_checksum_leaves_the_descriptor_unchanged(
+    fn trusting_the_senders_checksum_changes_no_rx_descriptor(
         kind in 0..5u8,
         payload in proptest::collection::vec(any::<u8>(), 0..200),
         spoil in proptest::option::weighted(0.3, (any::<Index>(), any::<u8>())),
@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn senders_segment_checksum_is_not_summed_again(
+    fn segment_checksum_by_the_card_is_not_summed_on_reception(
         kind in 0..4u8,
         payload in proptest::collection::vec(any::<u8>(), 0..400),
         seed in around(0xabcd),

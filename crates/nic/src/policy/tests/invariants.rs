@@ -71,7 +71,7 @@ pub(super) fn arbitrary_frame() -> impl Strategy<Value = FrameMetadata> {
 
 proptest! {
     #[test]
-    fn switch_keeps_its_invariants_for_any_filters(file in arbitrary_file(), frame in arbitrary_frame()) {
+    fn switch_delivers_only_to_permitted_pools_for_any_filters(file in arbitrary_file(), frame in arbitrary_frame()) {
         let decision = load(&file, VFS).0.decide(&frame);
         let pools = decision.ports.bits() as u8;
         let virtualised = matches!(file.get(r::MRQC) & mrqc::MODE_MASK, mrqc::VMDQ | mrqc::VMDQ_RSS);

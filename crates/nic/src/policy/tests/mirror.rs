@@ -86,7 +86,7 @@ fn four_mirror_rules_apply_at_once() {
 }
 
 #[test]
-fn mirror_returns_a_pools_own_frames_only_with_own_loopback() {
+fn mirror_copies_a_frame_to_its_sender_only_if_lle_is_set() {
     let port = port().set(r::vmrctl(0), vmrctl::DPME);
     assert_eq!(port.a_sends(PEER), out());
     let port = port.set(r::DTXSWC, 1 << dtxswc::LLE_SHIFT);

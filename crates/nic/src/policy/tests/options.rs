@@ -7,7 +7,7 @@ use i82576::bits::{ctrl, mrqc, rplolr, vmolr};
 use i82576::register as r;
 
 #[test]
-fn single_and_copied_frames_have_separate_tag_stripping_bits() {
+fn strvlan_strips_tags_of_single_frames_rplolr_of_copies() {
     let strips = |port: &PortBuilder, pool, replicated| {
         load(&port.file, VFS).0.strips(policy::port(PoolIndex::of_field(pool)), replicated)
     };

@@ -162,7 +162,7 @@ fn sent_broadcast_goes_to_default_pool_without_replication() {
 }
 
 #[test]
-fn vlan_filters_of_one_vlan_add_their_pools() {
+fn frames_of_a_vlan_go_to_the_pools_of_all_its_filters() {
     let port = port().vlan(5, A_BIT, 0).vlan(6, B_BIT, 0).vlan(5, C_BIT, 0);
     let tagged = |dst| FrameMetadata { vlan: Some(5), ..frame(FrameOrigin::Uplink, PEER, dst) };
     assert_eq!(port.decide(tagged(BROADCAST)), copies(A_BIT | C_BIT));
@@ -191,7 +191,7 @@ fn cfien_accepts_only_vlan_tags_with_the_chosen_cfi_bit() {
 }
 
 #[test]
-fn match_by_hash_table_or_promiscuity_is_inexact() {
+fn hash_table_or_promiscuous_match_marks_a_frame_inexact() {
     let port = port().pool(1, vmolr::MPME | vmolr::ROMPE | vmolr::ROPE).mac(2, "01:00:5e:00:00:01");
     assert_eq!([A, BROADCAST, "01:00:5e:00:00:01"].map(|dst| port.is_inexact(dst)), [false; 3]);
     assert_eq!([PEER, GROUP].map(|dst| port.is_inexact(dst)), [true; 2]);

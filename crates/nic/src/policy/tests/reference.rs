@@ -154,7 +154,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4096))]
 
     #[test]
-    fn switch_tables_decide_like_the_datasheets_steps(mut file in arbitrary_file(), mut frame in arbitrary_frame(), opened: bool) {
+    fn switch_decisions_equal_the_datasheets_filter_steps(mut file in arbitrary_file(), mut frame in arbitrary_frame(), opened: bool) {
         file.set(r::MRQC, mrqc::VMDQ);
         if opened {
             open(&mut file);

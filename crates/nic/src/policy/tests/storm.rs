@@ -157,7 +157,7 @@ fn storm_interval_0_counts_as_1_and_block_counter_saturates() {
 }
 
 #[test]
-fn storm_configuration_begins_a_new_window() {
+fn changing_the_storm_configuration_begins_a_new_window() {
     let mut control = control(sccrl::BDICW);
     control.send(15, BROADCAST);
     control.with(|storm| storm.restart(Time::from_micros(700)));

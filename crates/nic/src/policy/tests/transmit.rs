@@ -34,7 +34,7 @@ fn sent_multicast_goes_to_other_pools_and_the_wire() {
 }
 
 #[test]
-fn pool_receives_its_own_frames_only_with_own_loopback() {
+fn pool_receives_its_own_frames_only_if_its_lle_bit_is_set() {
     assert_eq!(port().a_sends(A), dropped(SwitchDropReason::OnlySender));
     let port = port().set(r::DTXSWC, 1 << dtxswc::LLE_SHIFT);
     assert_eq!(port.a_sends(A), to(A_BIT));
@@ -65,7 +65,7 @@ fn frame_of_a_local_vlan_stays_off_the_wire() {
 }
 
 #[test]
-fn sent_frame_to_a_pool_that_refuses_it_is_dropped() {
+fn sent_frame_to_a_disabled_or_too_short_pool_is_dropped() {
     assert_eq!(port().clear(r::VFRE, 2).a_sends(B), dropped(SwitchDropReason::Disabled));
     let long = FrameMetadata { length: 4000, ..frame(sender(0), A, B) };
     assert_eq!(port().decide(long), dropped(SwitchDropReason::TooLong));

@@ -8,7 +8,7 @@ use i82576::bits::vmolr;
 use i82576::register as r;
 
 #[test]
-fn pools_limit_length_and_jumbo_frames_use_several_buffers() {
+fn pool_rlpml_limits_length_and_long_frames_use_more_buffers() {
     let mut bench = CardFixture::new(3);
     let limits = [1522, 4000, 9728];
     for (n, limit) in (0..).zip(limits) {

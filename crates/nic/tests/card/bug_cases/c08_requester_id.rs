@@ -46,7 +46,7 @@ fn every_request_of_a_vfs_queue_carries_the_vfs_id() {
 }
 
 #[test]
-fn second_queue_carries_its_vfs_id_and_later_queues_the_pfs() {
+fn requester_id_of_a_vfs_second_queue_is_the_vfs() {
     let mut bench = CardFixture::new(3);
     bench.vf(2).start();
     bench.pf().write(r::MRQC, mrqc::VMDQ_RSS | 1 << mrqc::HASH_TYPES_SHIFT);

@@ -22,7 +22,7 @@ fn sent(first: bool, last: bool) -> Vec<u8> {
 }
 
 #[test]
-fn first_descriptor_requests_the_vlan_tag_without_ctrl_vme() {
+fn descriptor_inserts_a_vlan_tag_without_ctrl_vme() {
     let frame = plain(mac(9), mac(0), 100);
     assert_eq!(sent(true, false), tagged(7, &frame));
     assert_eq!(sent(true, true), tagged(7, &frame));

@@ -44,7 +44,7 @@ fn short_frame_is_padded_with_zeros_for_vf_and_wire() {
 }
 
 #[test]
-fn received_fragment_of_a_header_is_dropped_and_counted() {
+fn received_frame_below_14_bytes_is_dropped_and_counted() {
     let mut bench = CardFixture::new(1);
     bench.vf(0).start();
     for length in 0..14 {

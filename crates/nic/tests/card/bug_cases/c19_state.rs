@@ -87,7 +87,7 @@ fn copied_card_completes_a_packet_begun_before_the_copy() {
 }
 
 #[test]
-fn copied_card_keeps_the_time_of_a_delayed_interrupt() {
+fn copied_card_sends_a_delayed_interrupt_at_the_same_time() {
     let mut bench = bench();
     bench.now = Time::from_micros(1000);
     bench.vf(0).write(vf::VTEITR, 100 << eitr::INTERVAL_SHIFT);

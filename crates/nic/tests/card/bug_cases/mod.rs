@@ -91,7 +91,7 @@ fn files() -> BTreeSet<String> {
 }
 
 #[test]
-fn bug_case_table_matches_the_files() {
+fn bug_case_table_has_exactly_the_files_of_its_folder() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/card/bug_cases");
     let cases: BTreeSet<String> = CASES.iter().map(|(name, _)| (*name).to_owned()).collect();
     assert_eq!(files(), cases);
@@ -102,7 +102,7 @@ fn bug_case_table_matches_the_files() {
 }
 
 #[test]
-fn bug_case_table_is_sorted_and_names_each_rule() {
+fn bug_case_table_is_sorted_and_states_a_rule_for_each_case() {
     assert!(CASES.is_sorted());
     assert!(CASES.iter().all(|(_, rule)| !rule.is_empty()));
 }

@@ -25,7 +25,7 @@ proptest! {
     #![proptest_config(Config { cases: 200, ..Config::default() })]
 
     #[test]
-    fn frame_stays_in_its_pool_under_any_filters(
+    fn queue_filters_never_move_a_frame_to_another_pool(
         writes in proptest::collection::vec((any::<proptest::sample::Index>(), value()), 0..120),
         frames in proptest::collection::vec(proptest::collection::vec(0u8.., 0..200), 1..6),
         control in 0u32..16,

@@ -37,7 +37,7 @@ fn endless_packet_is_dropped_as_its_descriptors_arrive() {
 }
 
 #[test]
-fn packet_that_fills_its_ring_does_not_hang_the_queue() {
+fn endless_packet_that_fills_its_ring_is_dropped() {
     let mut bench = CardFixture::new(3);
     bench.vf(0).start_sized(8, 8);
     let frame = bench.vf(0).place(&plain(mac(9), mac(0), 50));
@@ -257,7 +257,7 @@ fn work_of_a_broadcast_storm_is_bounded_by_its_frames() {
 }
 
 #[test]
-fn frame_to_the_senders_own_address_does_not_return() {
+fn frame_to_the_senders_own_address_is_not_delivered() {
     let mut bench = bench();
     for length in 14..64 {
         bench.vf(0).send(&plain(mac(0), mac(0), length - 14));

@@ -37,7 +37,7 @@ fn ctrl_vme_strips_no_vlan_tags_with_pools() {
 }
 
 #[test]
-fn stripped_and_split_frame_uses_several_buffers() {
+fn frame_with_stripped_tag_and_split_header_fills_3_buffers() {
     let mut bench = bench();
     bench.vf(0).write(at(rx::SRRCTL), srrctl(1, 128, 2));
     bench.vf(0).write(vf::PSRTYPE, psrtype::IPV4_TCP);

@@ -147,7 +147,7 @@ fn unmapped_header_buffer_sets_receive_error_rxe() {
 }
 
 #[test]
-fn stripped_and_split_frame_uses_several_buffers() {
+fn header_split_of_a_stripped_frame_uses_several_buffers() {
     let mut bench = bench();
     bench.vf(0).write(at(rx::SRRCTL), srrctl(1, 128, 2));
     bench.vf(0).write(vf::PSRTYPE, IP);

@@ -167,34 +167,34 @@ const PF_ANSWERS: &[MailboxStep] = &[
 ];
 
 #[test]
-fn mailbox_keeps_its_rules_in_every_interleaving() {
+fn mailbox_obeys_its_rules_in_any_order_of_pf_and_vf_steps() {
     assert_eq!(play(&[VF_ASKS, PF_ANSWERS]), 126);
 }
 
 #[test]
-fn mailbox_keeps_its_rules_across_a_vf_reset() {
+fn mailbox_obeys_its_rules_with_a_vf_reset_at_any_time() {
     assert_eq!(play(&[VF_ASKS, PF_ANSWERS, &[MailboxStep::VfReset, MailboxStep::VfReads]]), 6_930);
 }
 
 #[test]
-fn mailbox_keeps_its_rules_across_a_pf_reset() {
+fn mailbox_obeys_its_rules_with_a_pf_reset_at_any_time() {
     assert_eq!(play(&[VF_ASKS, PF_ANSWERS, &[MailboxStep::PfReset, MailboxStep::PfDone]]), 6_930);
 }
 
 #[test]
-fn mailbox_keeps_its_rules_across_vf_and_pf_resets() {
+fn mailbox_obeys_its_rules_with_vf_and_pf_resets_at_any_time() {
     let resets: [&[MailboxStep]; 2] = [&[MailboxStep::VfReset], &[MailboxStep::PfReset, MailboxStep::PfDone]];
     assert_eq!(play(&[&VF_ASKS[..4], &PF_ANSWERS[1..], resets[0], resets[1]]), 12_600);
 }
 
 #[test]
-fn mailbox_keeps_its_rules_when_the_pf_revokes_the_lock() {
+fn mailbox_obeys_its_rules_when_the_pf_revokes_the_lock() {
     let takes = [MailboxStep::PfWrites(p2v::RVFU | p2v::PFU), MailboxStep::PfWrites(0)];
     assert_eq!(play(&[VF_ASKS, &takes, &[MailboxStep::VfReset]]), 168);
 }
 
 #[test]
-fn mailbox_keeps_its_rules_for_any_two_register_writes() {
+fn mailbox_obeys_its_rules_after_any_two_register_writes() {
     let values: Vec<MailboxStep> =
         (0..8).map(MailboxStep::VfWrites).chain((0..32).map(MailboxStep::PfWrites)).collect();
     for first in &values {

@@ -41,7 +41,7 @@ impl<'a, S> ScriptPlayer<'a, S> {
 }
 
 #[test]
-fn script_interleavings_are_complete_and_unique() {
+fn each_interleaving_of_test_scripts_is_played_exactly_once() {
     let mut seen = std::collections::HashSet::new();
     orders(&[3, 2, 1], &mut |order| assert!(seen.insert(order.to_vec())));
     assert_eq!(seen.len(), 60, "6! / (3! 2! 1!)");

@@ -113,7 +113,7 @@ fn play(scripts: &[&[ResetScriptStep]], check_neighbour: bool) -> usize {
 }
 
 #[test]
-fn reset_vf_sends_no_frame_in_any_interleaving() {
+fn vf_sends_no_frame_after_its_reset_in_any_order_of_steps() {
     for (way, only_the_vf) in WAYS {
         let work = [ResetScriptStep::Sends, ResetScriptStep::Asks];
         let world = [ResetScriptStep::WireSends, ResetScriptStep::NeighbourSends, ResetScriptStep::Poll];
@@ -124,7 +124,7 @@ fn reset_vf_sends_no_frame_in_any_interleaving() {
 }
 
 #[test]
-fn vf_reset_twice_sends_no_frame_in_any_interleaving() {
+fn vf_sends_no_frame_after_two_resets_in_any_order_of_steps() {
     for (first, _) in WAYS {
         for (second, _) in WAYS {
             let work = [ResetScriptStep::Sends, ResetScriptStep::Poll];

@@ -60,7 +60,7 @@ fn each_queue_has_its_own_offload_contexts() {
 }
 
 #[test]
-fn first_descriptor_requests_the_inserted_vlan_tag() {
+fn only_a_packets_first_descriptor_requests_vlan_insertion() {
     let mut bench = bench();
     bench.vf(0).transmit(&[AdvancedContextDescriptor { vlan_tag: 0x6064, ..context(0, 0) }.emit()]);
     let (frame, whole) = placed(&mut bench, 86);

@@ -56,7 +56,7 @@ fn poll_writes_back_descriptors_below_the_threshold_too() {
 }
 
 #[test]
-fn flush_bit_in_txdctl_reads_zero_and_keeps_the_queue() {
+fn txdctl_flush_bit_reads_zero_and_keeps_the_enable_bit() {
     let mut bench = bench();
     let (frame, descriptor) = placed(&mut bench, 100);
     bench.vf(0).transmit(&[descriptor.emit()]);

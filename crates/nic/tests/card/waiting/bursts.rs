@@ -40,7 +40,7 @@ fn lost(descriptors: u32, packets: usize, drops: bool) -> u32 {
 }
 
 #[test]
-fn burst_of_frames_beyond_ring_and_packet_buffer_is_lost() {
+fn only_burst_frames_beyond_ring_and_packet_buffer_are_lost() {
     println!("descriptors, frames in a burst: lost with DROP_EN, without");
     for (descriptors, packets, expected) in
         [(32, 1, [14, 0]), (32, 2, [59, 38]), (64, 1, [0, 0]), (64, 2, [27, 6]), (128, 3, [8, 0])]

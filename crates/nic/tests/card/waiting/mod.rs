@@ -107,7 +107,7 @@ fn large_frame_waits_for_all_its_descriptors() {
 }
 
 #[test]
-fn frame_that_exceeds_the_ring_does_not_wait() {
+fn frame_longer_than_all_buffers_of_its_ring_is_missed() {
     let mut bench = bench(8);
     bench.vf(0).write(vf::RX_BLOCK + rx::SRRCTL, 1 | srrctl::ONE_BUFFER << srrctl::DESCTYPE_SHIFT);
     burst(&mut bench, 0, 0..1, 7 * 1024 + 1);
@@ -117,7 +117,7 @@ fn frame_that_exceeds_the_ring_does_not_wait() {
 }
 
 #[test]
-fn waiting_frame_too_long_for_new_buffers_is_missed() {
+fn waiting_frame_too_long_for_new_buffers_counts_as_missed() {
     let mut bench = bench(8);
     burst(&mut bench, 0, 0..7, 100);
     burst(&mut bench, 0, 7..8, 9_000);
@@ -131,7 +131,7 @@ fn waiting_frame_too_long_for_new_buffers_is_missed() {
 }
 
 #[test]
-fn frames_beyond_a_queues_half_of_the_buffer_count_as_missed() {
+fn frames_beyond_half_the_packet_buffer_count_as_missed() {
     let mut bench = bench(8);
     burst(&mut bench, 0, 0..107, 1_024);
     // A queue may hold at most half of the buffer, and RXPBS is 64 KB.
@@ -305,7 +305,7 @@ fn poll_delivers_waiting_frames_within_its_budget() {
 }
 
 #[test]
-fn pf_frame_waits_and_rxo_is_raised_only_on_loss() {
+fn frame_to_the_pf_waits_and_raises_rxo_only_if_lost() {
     use i82576::bits::icr;
     let mut bench = bench(8);
     bench.pf().start_sized(8, 8);

@@ -107,7 +107,7 @@ fn faulting_ring_drops_waiting_frames() {
 }
 
 #[test]
-fn saved_state_includes_waiting_frames() {
+fn frames_waiting_for_descriptors_are_kept_in_a_saved_card() {
     let mut bench = three_wait();
     got(&mut bench, 0);
     let bytes = postcard::to_allocvec(&bench.nic.save()).unwrap();

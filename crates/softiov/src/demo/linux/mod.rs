@@ -150,7 +150,8 @@ impl LinuxDemo<'_> {
     /// and its address.
     fn ping(&mut self, guest: &GuestInterface<'_>, from: &str, to: (&str, &str), size: u32) -> Result<()> {
         let measured = self.host.measure(guest.port(), || guest.ping(to.1, size, PINGS));
-        let (round_trips, cost) = measured.with_context(|| format!("ping from {from} to {}", to.0))?;
+        let (round_trips, cost) =
+            measured.with_context(|| format!("the ping from {from} to {} failed", to.0))?;
         self.report.pings.push(PingResult {
             from: from.to_owned(),
             to: to.0.to_owned(),

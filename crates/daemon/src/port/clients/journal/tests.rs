@@ -151,7 +151,7 @@ fn dma_window_beyond_the_journals_limit_is_refused() {
 }
 
 #[test]
-fn next_process_continues_the_journal() {
+fn next_process_adds_and_removes_dma_windows_of_the_journal() {
     let (journal, mut function) = open();
     assert!(function.add_window(&window(0x1000, 5)));
     function.step(progress(0));

@@ -12,16 +12,16 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum UplinkError {
     /// The configured name is invalid for a network interface.
-    #[error("uplink: {0}")]
+    #[error("cannot open the uplink: {0}")]
     Name(#[from] host::tap::InvalidInterfaceName),
     /// The tap cannot be opened or configured.
-    #[error("uplink: {0}")]
+    #[error("cannot open the uplink: {0}")]
     Tap(#[from] TapError),
     /// The packet socket on the interface cannot be opened.
-    #[error("uplink: {0}")]
+    #[error("cannot open the uplink: {0}")]
     Packet(#[from] PacketSocketError),
     /// The interface cannot be used by AF_XDP.
-    #[error("uplink: {0}; xdp = \"best-effort\" falls back to a packet socket")]
+    #[error("cannot open the uplink: {0}; xdp = \"best-effort\" falls back to a packet socket")]
     Xdp(String),
     /// Changes of the uplink's interface cannot be watched.
     #[error(
@@ -30,7 +30,7 @@ pub enum UplinkError {
     )]
     Watch(io::Error),
     /// The socket at which the uplink listens for another process cannot be opened.
-    #[error("uplink: {0}")]
+    #[error("cannot open the uplink: {0}")]
     Listen(#[from] SocketFileError),
     /// The recording to replay cannot be opened.
     #[error("uplink: cannot replay {}: {source}{}", path.display(), readable(source))]
@@ -55,7 +55,7 @@ pub enum UplinkError {
     #[error("uplink: cannot create an epoll instance or an eventfd: {0}; check the limit of open files")]
     System(#[from] io::Error),
     /// Starting or confining the uplink's thread fails.
-    #[error("uplink: {0}")]
+    #[error("cannot open the uplink: {0}")]
     Thread(#[from] SandboxError),
 }
 

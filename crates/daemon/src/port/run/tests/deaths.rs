@@ -247,7 +247,7 @@ fn kill_at_each_moment(command: Command, body: &[u8], prepare: impl Fn(&mut Cras
 }
 
 #[test]
-fn request_is_answered_once_whenever_its_port_crashes() {
+fn client_request_is_answered_once_at_any_crash_of_its_port() {
     let map = window([32, 3], &[0, 0, MEMORY]);
     let requests = [
         (Command::RegionRead, read(4)),
@@ -292,7 +292,7 @@ fn next_process_sends_the_rest_of_a_partly_sent_reply() {
 }
 
 #[test]
-fn next_process_answers_requests_sent_between_processes() {
+fn next_process_answers_requests_sent_before_its_start() {
     let mut scene = CrashFixture::open();
     for id in 7..12 {
         scene.send(id, Command::RegionRead, &read(4));

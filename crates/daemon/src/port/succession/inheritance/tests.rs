@@ -68,7 +68,7 @@ fn pci_configuration_write_saves_state_of_its_function_only() {
 }
 
 #[test]
-fn damaged_saved_configuration_of_a_function_is_ignored() {
+fn damaged_saved_pci_configuration_of_a_function_is_ignored() {
     let (config, mut bus) = port(CardFamily::Avf);
     let mut card = anew(&config, true, &mut bus, NOW).unwrap().card;
     let journal = PortJournal::new(64).unwrap();
@@ -78,7 +78,7 @@ fn damaged_saved_configuration_of_a_function_is_ignored() {
 }
 
 #[test]
-fn mac_addresses_of_vfs_may_be_swapped_before_a_hand_over() {
+fn next_process_accepts_swapped_mac_addresses_of_two_vfs() {
     let swapped = |one: u8, two: u8| {
         let vf =
             |n: usize, mac: u8| format!("[[port.vf]]\nindex = {n}\nmac = \"02:00:00:00:00:{mac:02x}\"\n");

@@ -123,7 +123,7 @@ fn quarantined_vf_is_reset_with_queues_off_and_link_down() {
 }
 
 #[test]
-fn quarantine_of_a_vf_outlasts_its_resets() {
+fn quarantine_of_a_vf_continues_after_a_reset_of_the_vf() {
     let mut world = FourVfPort::active();
     world.quarantine();
     world.card.arrive(0, VirtchnlOpcode::ResetVf.number(), &[]);
@@ -188,7 +188,7 @@ fn throttled_vf_is_reset_at_most_ten_times_a_second() {
 }
 
 #[test]
-fn delayed_reset_voids_earlier_messages_at_once() {
+fn delayed_vf_reset_voids_the_vfs_earlier_messages_at_once() {
     let mut world = FourVfPort::active();
     world.throttle();
     world.card.flr(0);
@@ -216,7 +216,7 @@ fn delayed_reset_voids_earlier_messages_at_once() {
 }
 
 #[test]
-fn only_resets_by_the_guest_count_as_requests() {
+fn only_vf_resets_by_the_guest_count_as_mailbox_offences() {
     let limits: ConductLimits = [OffenceThresholds { warn: 1, ..NEVER }; 6];
     let mut world = FourVfPort::active();
     world.watch([0; 6], &limits);
@@ -248,7 +248,7 @@ fn malformed_requests_are_offences_and_unknown_ones_are_not() {
 }
 
 #[test]
-fn successor_keeps_the_throttle_and_quarantine_of_vfs() {
+fn throttle_and_quarantine_of_vfs_survive_a_hand_over() {
     let mut old = FourVfPort::active();
     old.throttle();
     let mut world = FourVfPort::active();

@@ -36,7 +36,7 @@ fn fixed() -> FourVfPort {
 }
 
 #[test]
-fn linux_vf_adds_its_own_and_multicast_addresses() {
+fn vf_may_add_its_own_and_a_multicast_address() {
     let mut world = FourVfPort::active();
     assert_eq!(
         add(&mut world, &[(mac(1), EtherAddressType::Primary), (GROUP, EtherAddressType::Extra)]),
@@ -57,7 +57,7 @@ fn new_primary_address_is_added_before_the_old_is_removed() {
 }
 
 #[test]
-fn untrusted_vf_keeps_its_administrator_address() {
+fn untrusted_vf_cannot_replace_an_address_set_by_policy() {
     let mut world = fixed();
     assert_eq!(
         add(&mut world, &[(mac(1), EtherAddressType::Primary), (GROUP, EtherAddressType::Extra)]),
@@ -234,7 +234,7 @@ fn vlan_stripping_on_a_port_vlan_succeeds_without_effect() {
 }
 
 #[test]
-fn vlan_v2_filters_are_one_outer_tag_of_type_8100() {
+fn vlan_v2_filter_must_be_one_outer_tag_of_type_8100() {
     let mut world = FourVfPort::active();
     let tag = |tci, tpid| VlanFilterTag { tci, mask: 0, tpid };
     let good = VlanFilter { outer: tag(0x6005, 0x8100), inner: VlanFilterTag::default() };

@@ -56,7 +56,7 @@ fn vlan_offload_v1_and_v2_are_exclusive() {
 }
 
 #[test]
-fn vf_of_version_1_0_has_vlan_offload() {
+fn vf_of_virtchnl_version_1_0_is_offered_vlan_offload() {
     let mut world = FourVfPort::new();
     world.ask(0, VirtchnlRequest::Version(VirtchnlVersion::V1_0));
     let (_, body) = world.ask(0, VirtchnlRequest::Resources(None));
@@ -93,7 +93,7 @@ fn link_event_follows_resource_reply_and_every_queue_enable() {
 }
 
 #[test]
-fn link_event_without_adv_link_speed_has_an_old_speed_bit() {
+fn link_event_to_vf_without_adv_link_speed_has_a_speed_bit() {
     let mut world = FourVfPort::new();
     world.introduce(0, VfCapabilities::L2);
     assert_eq!(world.events(), [VirtchnlEvent::Link { speed: 0x40, up: true }], "25 Gb/s");
@@ -117,7 +117,7 @@ fn link_change_is_sent_to_active_vfs() {
 }
 
 #[test]
-fn link_policy_overrides_the_port_link() {
+fn vfs_link_policy_overrides_the_ports_link_state() {
     let mut world = FourVfPort::active();
     world.events();
     world.set(|policy| policy.state = VfLinkPolicy::Disable);
@@ -145,7 +145,7 @@ fn request_with_a_body_of_wrong_length_is_refused() {
 }
 
 #[test]
-fn requests_before_the_resources_request_are_refused() {
+fn vf_requests_before_its_resources_request_are_refused() {
     let mut world = FourVfPort::new();
     world.refused(VirtchnlRequest::Strip(true), VirtchnlRefusal::NotReady);
     world.refused(VirtchnlRequest::Queues(2), VirtchnlRefusal::NotReady);
@@ -164,7 +164,7 @@ fn request_for_another_vfs_vsi_is_refused() {
 }
 
 #[test]
-fn vlan_v2_offers_one_tag_or_none_on_a_port_vlan() {
+fn vlan_v2_reply_offers_one_tag_and_none_on_a_port_vlan() {
     let mut world = FourVfPort::active();
     let (_, body) = world.ask(0, VirtchnlRequest::VlanCapabilities);
     assert_eq!(decode(&body), Some(VlanCapabilities::one_tag(64)));
@@ -176,7 +176,7 @@ fn vlan_v2_offers_one_tag_or_none_on_a_port_vlan() {
 }
 
 #[test]
-fn flexible_descriptor_formats_need_their_capability() {
+fn rx_format_query_without_its_capability_is_refused() {
     let mut world = FourVfPort::active();
     let (status, body) = world.ask(0, VirtchnlRequest::RxDescriptors);
     assert_eq!((status, body[0] & 2), (VirtchnlStatus::Success, 2), "legacy must be among them");

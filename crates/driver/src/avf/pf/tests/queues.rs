@@ -37,7 +37,7 @@ fn set(rx: u32, tx: u32) -> QueueSet {
 }
 
 #[test]
-fn rings_are_configured_as_requested() {
+fn configure_queues_request_sets_ring_address_and_length() {
     let mut world = FourVfPort::active();
     assert_eq!(configure(&mut world, &[pair(0), pair(3)]), VirtchnlStatus::Success);
     let told = world.told();
@@ -60,7 +60,7 @@ fn ring_configured_with_length_zero_stays_unchanged() {
 }
 
 #[test]
-fn invalid_ring_refuses_the_whole_message() {
+fn one_invalid_ring_makes_the_pf_refuse_the_whole_request() {
     let broken: [fn(&mut QueuePairInfo); 13] = [
         |pair| pair.tx.base += 64,
         |pair| pair.rx.base += 64,
@@ -87,7 +87,7 @@ fn invalid_ring_refuses_the_whole_message() {
 }
 
 #[test]
-fn queue_pair_must_have_one_valid_queue_number() {
+fn queue_pair_with_mixed_or_invalid_queue_numbers_is_refused() {
     let mut world = FourVfPort::active();
     let mut crossed = pair(1);
     crossed.tx.queue = 2;
@@ -104,7 +104,7 @@ fn queue_pair_must_have_one_valid_queue_number() {
 }
 
 #[test]
-fn ring_of_128_byte_alignment_is_accepted() {
+fn vf_ring_aligned_to_128_bytes_is_accepted() {
     let mut world = FourVfPort::active();
     let mut dpdk = pair(0);
     (dpdk.tx.base, dpdk.rx.base) = (0x1080, 0x2180);
@@ -128,7 +128,7 @@ fn descriptor_format_without_capability_means_legacy() {
 }
 
 #[test]
-fn vector_map_may_name_unconfigured_queues() {
+fn vector_map_of_queues_not_yet_configured_is_accepted() {
     let mut world = FourVfPort::active();
     // Like Linux: a vector per pair, and the mailbox's last without queues.
     let pairs =
@@ -148,7 +148,7 @@ fn mailbox_vector_may_also_serve_queues() {
 }
 
 #[test]
-fn invalid_vector_queue_or_interval_is_refused() {
+fn vector_map_of_invalid_vector_queue_or_itr_is_refused() {
     let mut world = FourVfPort::active();
     let good = VectorMap { vsi: VSI, vector: 1, rx: 1, ..VectorMap::default() };
     for (map, why) in [
@@ -181,7 +181,7 @@ fn empty_or_invalid_queue_set_is_refused() {
 }
 
 #[test]
-fn queue_ranges_are_enabled_like_sets() {
+fn queues_are_enabled_by_ranges_and_invalid_ranges_refused() {
     let mut world = FourVfPort::active();
     let chunk = |direction, start, count| QueueChunk { direction, start, count };
     let chunks = EncodedList::new(&[chunk(QueueType::Receive, 0, 4), chunk(QueueType::Transmit, 2, 2)]);

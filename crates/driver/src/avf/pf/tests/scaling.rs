@@ -9,7 +9,7 @@ use proptest::prelude::{any, prop, proptest};
 use std::vec::Vec;
 
 #[test]
-fn rss_by_default_hashes_every_type_over_all_queues() {
+fn vf_rss_hashes_every_packet_type_to_all_queues_by_default() {
     let world = FourVfPort::active();
     assert_eq!(world.told().types, HASH_TYPES);
     assert!(world.told().table.iter().enumerate().all(|(at, queue)| usize::from(*queue) == at % 4));
@@ -30,7 +30,7 @@ fn rss_key_or_table_of_wrong_size_or_queue_is_refused() {
 }
 
 #[test]
-fn unsupported_rss_types_are_left_out() {
+fn unsupported_rss_types_in_a_vfs_request_are_ignored() {
     let mut world = FourVfPort::active();
     assert_eq!(
         world.ask(0, VirtchnlRequest::GetHashTypes),
@@ -43,7 +43,7 @@ fn unsupported_rss_types_are_left_out() {
 }
 
 #[test]
-fn rss_function_is_toeplitz_or_symmetric() {
+fn rss_function_other_than_toeplitz_or_symmetric_is_refused() {
     let mut world = FourVfPort::active();
     world.granted(VirtchnlRequest::HashFunction(VSI, 2));
     assert_eq!(world.told().function, RssHashFunction::Symmetric);
@@ -53,7 +53,7 @@ fn rss_function_is_toeplitz_or_symmetric() {
 }
 
 #[test]
-fn rss_requests_need_the_capability() {
+fn rss_request_without_the_rss_capability_is_refused() {
     let mut world = FourVfPort::new();
     world.introduce(0, VfCapabilities::L2);
     world.refused(VirtchnlRequest::HashKey(VSI, &[7; 52]), VirtchnlRefusal::NotAgreed);
@@ -82,7 +82,7 @@ fn assert_answered(messages: Vec<(u32, Vec<u8>)>) {
 }
 
 #[test]
-fn consecutive_invalid_vf_messages_get_replies() {
+fn each_of_several_invalid_vf_messages_gets_a_reply() {
     let unknown = [(0, 0); 8].into_iter().chain([(0, 146), (84, 124), (92, 113)]);
     let then = [(26, 138), (74, 103), (95, 196), (0, 198), (71, 195), (60, 126), (114, 182), (67, 38)];
     let rest = [(60, 25), (20, 133), (87, 149), (50, 43), (100, 101), (116, 93)];
@@ -92,7 +92,7 @@ fn consecutive_invalid_vf_messages_get_replies() {
 
 proptest! {
     #[test]
-    fn vf_message_gets_a_reply_and_affects_no_other_vf(
+    fn arbitrary_vf_message_gets_a_reply_and_harms_no_other_vf(
         messages in prop::collection::vec((0..120_u32, prop::collection::vec(any::<u8>(), 0..200)), 1..40),
     ) {
         assert_answered(messages);

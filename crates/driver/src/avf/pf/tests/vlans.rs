@@ -35,7 +35,7 @@ fn partly_allowed_vlan_list_is_applied_in_part() {
 }
 
 #[test]
-fn allowed_vlans_change_membership_without_reset() {
+fn allowed_vlan_list_change_applies_without_a_vf_reset() {
     let mut world = FourVfPort::active();
     ask(&mut world, true, &[10, 20]);
     let resets = world.told().resets;
@@ -53,7 +53,7 @@ fn allowed_vlans_change_membership_without_reset() {
 }
 
 #[test]
-fn withheld_vlan_can_be_requested_again_after_a_vf_reset() {
+fn vlan_withheld_by_policy_may_be_requested_after_a_reset() {
     let mut world = FourVfPort::active();
     ask(&mut world, true, &[10, 20]);
     allow(&mut world, Some(&[20]));
@@ -68,7 +68,7 @@ fn withheld_vlan_can_be_requested_again_after_a_vf_reset() {
 }
 
 #[test]
-fn withheld_vlan_is_forgotten_when_the_vf_leaves_it_or_resets() {
+fn vlan_withheld_by_policy_is_forgotten_on_leave_or_vf_reset() {
     for leaves in [true, false] {
         let mut world = FourVfPort::active();
         allow(&mut world, Some(&[20]));
@@ -85,7 +85,7 @@ fn withheld_vlan_is_forgotten_when_the_vf_leaves_it_or_resets() {
 }
 
 #[test]
-fn withheld_vlans_count_against_the_vlan_quota_of_a_vf() {
+fn vlans_withheld_by_policy_count_against_a_vfs_vlan_quota() {
     let mut world = FourVfPort::active();
     allow(&mut world, Some(&[99]));
     assert_eq!(ask(&mut world, true, &(1..=17).collect::<Vec<_>>()), VirtchnlStatus::Success);

@@ -17,7 +17,7 @@ pub(crate) enum EnqueueError {
     #[error("buffer {0} of the batch has a page of another domain")]
     Page(usize),
     /// The context's ring has too few free slots.
-    #[error("the context's ring has no room for the batch of buffers")]
+    #[error("the descriptor ring of the CDNA context has too few free slots for the batch of buffers")]
     Full,
 }
 

@@ -40,7 +40,7 @@ fn accepted(request: &ChannelRequest, pages: &mut PageOwners) -> ChannelPacket {
 }
 
 #[test]
-fn packet_offload_flags_survive_the_channel_between_domains() {
+fn channel_between_domains_keeps_a_packets_offload_requests() {
     for offload in [
         PendingOffloads { csum_blank: false, segment: None },
         PendingOffloads { csum_blank: true, segment: None },
@@ -137,7 +137,7 @@ fn inconsistent_channel_request_is_rejected_without_effect() {
 /// Checks the maximum length with packets that are not segmented, as the channel ignores the lengths in their
 /// headers.
 #[test]
-fn channel_limits_the_packet_length() {
+fn packet_channel_refuses_packets_of_invalid_length() {
     let found = |change: &dyn Fn(&mut ChannelRequest)| {
         let mut asked = request(1, None);
         change(&mut asked);

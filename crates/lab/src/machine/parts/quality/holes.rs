@@ -102,7 +102,7 @@ mod tests {
     use super::{AuditedDevice, LOCATIONS, SPACE, audit, found_and_closed, pages, read};
 
     #[test]
-    fn audit_finds_registers_that_reveal_the_bar_address() {
+    fn register_audit_finds_registers_that_hold_a_bar_address() {
         assert_eq!(audit(AuditedDevice::RadeonLike, &LOCATIONS), [0x148]);
         assert_eq!(audit(AuditedDevice::E1000eLike, &LOCATIONS), [0x8, 0x5404]);
         assert!(audit(AuditedDevice::Clean, &LOCATIONS).is_empty());
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn trapped_register_page_hides_only_the_bar_address() {
+    fn trapping_audited_pages_gives_the_guest_its_own_bar_address() {
         let [guest, host, _] = LOCATIONS;
         for device in [AuditedDevice::RadeonLike, AuditedDevice::E1000eLike, AuditedDevice::Clean] {
             let traps = pages(&audit(device, &LOCATIONS));
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn only_trapping_hides_registers_that_reveal_the_bar_address() {
+    fn guest_sees_the_hosts_bar_address_unless_pages_are_trapped() {
         for (device, holes) in
             [(AuditedDevice::RadeonLike, 1), (AuditedDevice::E1000eLike, 2), (AuditedDevice::Clean, 0)]
         {

@@ -149,7 +149,7 @@ mod tests {
     use sim::VirtualDuration;
 
     #[test]
-    fn intx_message_during_service_reasserts_the_line() {
+    fn intx_messages_during_service_reassert_the_line_once() {
         let mut line = IntxLine::new(1);
         assert!(line.message(0) && !line.message(0) && !line.message(0));
         assert!(line.end_of_interrupt(), "latched messages are one interrupt");

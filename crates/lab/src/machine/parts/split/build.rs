@@ -1,5 +1,5 @@
-//! Creates the service domain's part of the split driver, with every front end started. Nothing is charged, as the
-//! clock does not run yet.
+//! Creates the service domain's part of the split driver, with every front end started. No CPU cycles are charged, as
+//! simulated time has not begun.
 
 use super::dispatch::BackEndPlacement;
 use super::{

@@ -162,7 +162,7 @@ impl AvfCardFixture {
 /// Compares messages and ring slots of the modelled queue and the `nic` crate's queue. They differ only without a free
 /// buffer: the real card leaves a message in its VF's ring, the modelled card refuses it.
 #[test]
-fn modelled_admin_queue_matches_the_avf_card() {
+fn modelled_admin_queue_delivers_messages_like_the_avf_card() {
     let mut real = AvfCardFixture::new();
     let mut ring = vec![0; usize::from(SLOTS) * SIZE];
     let mut queue = AdminReceiveQueue::new(SLOTS, 4_096, BUFFERS, VFS, ring.as_mut_slice());

@@ -55,7 +55,7 @@ fn sum(frame: &[u8], tcp: usize, six: bool) -> u16 {
 }
 
 #[test]
-fn large_packet_arrives_as_its_segments() {
+fn large_uplink_packet_arrives_as_its_segments() {
     for (six, tags) in [(false, 0), (true, 0), (false, 1), (true, 2)] {
         let (packet, tcp) = packet(six, tags);
         let header = tcp_of(if six { GsoType::TcpV6 } else { GsoType::TcpV4 });
@@ -73,7 +73,7 @@ fn large_packet_arrives_as_its_segments() {
 }
 
 #[test]
-fn missing_checksum_is_completed_at_the_given_offset() {
+fn missing_checksum_of_an_uplink_frame_is_completed() {
     let (mut bytes, tcp) = packet(false, 0);
     let pseudo = PartialChecksum::of(&bytes[26..34]).number(6).number((bytes.len() - tcp) as u32).value();
     bytes[tcp + 16..tcp + 18].copy_from_slice(&pseudo.to_be_bytes());
@@ -122,7 +122,7 @@ fn virtio_net_header_contradicting_the_packet_is_refused() {
 }
 
 #[test]
-fn forget_drops_remaining_segments_of_a_packet() {
+fn forgotten_large_packet_yields_no_further_segments() {
     let (bytes, _) = packet(false, 0);
     let mut arrival = arrive(&bytes, &tcp_of(GsoType::TcpV4)).unwrap();
     assert!(arrival.take(&mut [0; 9728]).is_some());

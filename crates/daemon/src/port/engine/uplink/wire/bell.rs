@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn sleeping_wire_receiver_is_woken_in_any_order_of_steps() {
+    fn sleeping_wire_receiver_misses_no_frame_in_any_thread_order() {
         for burst in [false, true] {
             for order in 0..1 << STEPS {
                 let play = BellInterleaving { order, state: Mutex::default(), changed: Condvar::new() };

@@ -128,7 +128,7 @@ fn obsolete_pcapng_packet_blocks_are_read_as_frames() {
 }
 
 #[test]
-fn pcap_link_type_word_may_have_the_fcs_length() {
+fn fcs_length_in_a_pcap_link_type_shortens_its_frames() {
     for writer in BOTH {
         let pcap = |word, data: &[u8]| read(&pcap(writer, 0xa1b2_c3d4, word, data, data.len() as u32));
         let frame = |length| (vec![(vec![7; length], Some(2_000_005_000))], 0);
