@@ -27,6 +27,10 @@ pub(crate) fn relative(root: &Path, path: &Path) -> PathBuf {
     path.strip_prefix(root).unwrap_or(path).to_owned()
 }
 
+/// Prefix of the package names of [`DOORS`](crate::tidy::doors::DOORS). Folders, libraries and the rules' tables have
+/// the name without it.
+pub(crate) const PREFIX: &str = "softiov-";
+
 /// Cargo package, with the fields that the tidy rules read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CargoPackage {
@@ -39,12 +43,26 @@ pub(crate) struct CargoPackage {
     pub(crate) targets: Vec<CargoTarget>,
 }
 
+impl CargoPackage {
+    /// Returns the package's name without [`PREFIX`], which is the name of its folder.
+    pub(crate) fn crate_name(&self) -> &str {
+        without_prefix(&self.name)
+    }
+}
+
 /// Dependency of a cargo package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
     /// True for a dependency of tests, examples and benchmarks only.
     pub(crate) dev: bool,
+}
+
+impl Dependency {
+    /// Returns the name of the dependency's package without [`PREFIX`].
+    pub(crate) fn crate_name(&self) -> &str {
+        without_prefix(&self.name)
+    }
 }
 
 /// Library, program or test that a package is built into.
@@ -104,6 +122,10 @@ fn package(json: &Value) -> Result<CargoPackage> {
         dependencies: list(&json["dependencies"]).map(dependency).collect::<Result<_>>()?,
         targets: list(&json["targets"]).map(target).collect::<Result<_>>()?,
     })
+}
+
+fn without_prefix(name: &str) -> &str {
+    name.strip_prefix(PREFIX).unwrap_or(name)
 }
 
 fn dependency(json: &Value) -> Result<Dependency> {

@@ -14,6 +14,7 @@ use super::process::{self, OutputVisibility};
 use super::tally::TestTally;
 use super::{demo, results, setup};
 use crate::explore::seed::SEED;
+use crate::tidy::doors::package_name;
 use crate::tidy::pure::PURE;
 use crate::{explore, instructions, metadata, tidy};
 
@@ -203,7 +204,7 @@ fn test(command: &mut Command, show: OutputVisibility) -> Result<TestTally> {
 /// dependencies.
 fn unit_tests(context: &TestContext) -> Result<TestTally> {
     let mut command = cargo(context, "test --lib --no-fail-fast");
-    command.args(PURE.iter().flat_map(|package| ["--package", package])).envs(MALLOC);
+    command.args(PURE.iter().flat_map(|name| ["--package".to_owned(), package_name(name)])).envs(MALLOC);
     test(command.args(["--", "--show-output"]), OutputVisibility::FailedTests)
 }
 

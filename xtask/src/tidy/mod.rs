@@ -3,6 +3,7 @@
 mod architecture;
 mod conformance;
 mod counted;
+pub(crate) mod doors;
 mod finding;
 mod layering;
 mod lengths;
