@@ -1,10 +1,6 @@
-//! The Adaptive Virtual Function card, the second family beside the 82576 (`nic`): a pure state machine of registers, the mailbox
-//! between VF and PF, interrupts, resets and rings.
+#![doc = include_str!("../README.md")]
 //!
-//! Time is an argument, memory and interrupts go through [`pcie::Bus`]. Register accesses only change state.
-//! [`Nic::forward`] and [`Nic::arrive`] move frames, [`Nic::poll`] messages and interrupts. A guest is hostile: rings
-//! are checked at every visit, a descriptor is read once, a poll takes at most one message of each VF, pending messages
-//! are bounded, and every drop is counted.
+//! # Modules
 //!
 //! | module | content |
 //! |---|---|
@@ -28,8 +24,6 @@
 //! | `bursts`, `plain` | rings and descriptors of plain frames, which pass in bursts (crate `rings`) |
 //! | [`rx_ring`], `receive` | receive rings; their VFs as sinks of frames |
 //! | [`saved`] | saved state of the card and its plane, and its check |
-//!
-//! The crate `plane` forwards frames; `avf::config` has the configuration space.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,12 +1,11 @@
-//! The 82576: a pure state machine.
+#![doc = include_str!("../README.md")]
+//!
+//! # Modules
 //!
 //! A frame comes from the wire (`uplink`) or, when [`plane::pacing`] permits, from a transmit [`queue`]. [`offload`]
 //! prepares it, [`plane::switch`] chooses its receivers, and it ends on the wire or in the receive queues that
 //! `steering` chooses. Crate `rings` calls these modules in this order. [`interrupt`] and [`moderation`] decide which
 //! function is notified and when. Drivers reach the card through [`mailbox`] and [`function`].
-//!
-//! Time is an argument, memory and messages go through [`pcie::Bus`], frames through [`UplinkWire`]. The card does
-//! nothing between calls: register accesses only change state, and [`Nic::poll`] does the work.
 //!
 //! | module | content |
 //! |---|---|

@@ -1,5 +1,6 @@
-//! PCI Express concepts that are independent of any device: functions and routing ids, the bus that a device
-//! uses, configuration space with its capabilities, MSI-X and SR-IOV.
+#![doc = include_str!("../README.md")]
+//!
+//! # Modules
 //!
 //! - [`bus`]: functions, and a device's interface to the bus;
 //! - [`burst`]: bursts of frames on the bus;
@@ -11,8 +12,6 @@
 //! - [`pages`]: registers that a guest accesses as memory;
 //! - [`ladder`]: the reset of a device before its next owner;
 //! - [`access`], [`walk`]: configuration space from the software's side.
-//!
-//! Link training, flow control and everything else below the transaction layer are not modelled.
 #![no_std]
 #![forbid(unsafe_code)]
 
