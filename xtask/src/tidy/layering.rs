@@ -134,14 +134,16 @@ mod tests {
     use super::*;
 
     fn package(name: &str, dependencies: &[(&str, bool)]) -> CargoPackage {
-        let dependency = |&(name, dev): &(&str, bool)| Dependency { name: name.to_owned(), dev };
+        let dependency = |&(name, dev): &(&str, bool)| Dependency {
+            name: name.to_owned(),
+            dev,
+            local: true,
+            versioned: false,
+        };
         CargoPackage {
             name: name.to_owned(),
-            version: String::new(),
-            licence: None,
-            manifest: PathBuf::new(),
             dependencies: dependencies.iter().map(dependency).collect(),
-            targets: Vec::new(),
+            ..CargoPackage::default()
         }
     }
 

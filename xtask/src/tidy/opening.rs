@@ -4,7 +4,8 @@ use super::finding::TidyFinding;
 use super::source::RustSource;
 
 const MODULE_COMMENT: &str = "//! ";
-const README: &str = "#![doc = include_str!(\"../README.md\")]\n";
+/// First line of a library whose documentation is its README.
+pub(super) const README: &str = "#![doc = include_str!(\"../README.md\")]\n";
 
 pub(super) fn check(rust: &RustSource) -> Vec<TidyFinding> {
     if [MODULE_COMMENT, README].iter().any(|opening| rust.text.starts_with(opening)) {
