@@ -5,15 +5,15 @@
 extern crate alloc;
 
 pub mod bytes;
-pub mod families;
+mod families;
 mod forward;
 pub mod frame;
 pub mod ledger;
 pub mod pacing;
 mod policy;
-pub mod ports;
+mod ports;
 mod sink;
-pub mod source;
+mod source;
 pub mod switch;
 pub mod tag;
 mod uncut;
