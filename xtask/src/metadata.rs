@@ -27,16 +27,33 @@ pub(crate) fn relative(root: &Path, path: &Path) -> PathBuf {
     path.strip_prefix(root).unwrap_or(path).to_owned()
 }
 
+/// Prefix of the package names of [`DOORS`](crate::tidy::doors::DOORS). Folders, libraries and the rules' tables have
+/// the name without it.
+pub(crate) const PREFIX: &str = "softiov-";
+
 /// Cargo package, with those of its fields that the tidy rules read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CargoPackage {
     pub(crate) name: String,
     pub(crate) version: String,
     /// License of the package as an SPDX expression.
     pub(crate) licence: Option<String>,
+    pub(crate) description: Option<String>,
+    /// Oldest version of Rust that builds the package.
+    pub(crate) rust_version: Option<String>,
+    pub(crate) has_keywords: bool,
+    /// True if a registry may have the package.
+    pub(crate) published: bool,
     pub(crate) manifest: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
     pub(crate) targets: Vec<CargoTarget>,
+}
+
+impl CargoPackage {
+    /// Returns the package's name without [`PREFIX`], which is the name of its folder.
+    pub(crate) fn crate_name(&self) -> &str {
+        without_prefix(&self.name)
+    }
 }
 
 /// Dependency of a cargo package.
@@ -45,6 +62,17 @@ pub(crate) struct Dependency {
     pub(crate) name: String,
     /// True for a dependency of tests, examples and benchmarks only.
     pub(crate) dev: bool,
+    /// True if the dependency has a path.
+    pub(crate) local: bool,
+    /// True if the dependency requires a version.
+    pub(crate) versioned: bool,
+}
+
+impl Dependency {
+    /// Returns the name of the dependency's package without [`PREFIX`].
+    pub(crate) fn crate_name(&self) -> &str {
+        without_prefix(&self.name)
+    }
 }
 
 /// Library, program or test that a package is built into.
@@ -100,14 +128,28 @@ fn package(json: &Value) -> Result<CargoPackage> {
         name: text(&json["name"])?,
         version: text(&json["version"])?,
         licence: json["license"].as_str().map(str::to_owned),
+        description: json["description"].as_str().map(str::to_owned),
+        rust_version: json["rust_version"].as_str().map(str::to_owned),
+        has_keywords: list(&json["keywords"]).next().is_some(),
+        // Cargo writes a list of registries: null is all of them, an empty list none.
+        published: json["publish"].is_null(),
         manifest: text(&json["manifest_path"])?.into(),
         dependencies: list(&json["dependencies"]).map(dependency).collect::<Result<_>>()?,
         targets: list(&json["targets"]).map(target).collect::<Result<_>>()?,
     })
 }
 
+fn without_prefix(name: &str) -> &str {
+    name.strip_prefix(PREFIX).unwrap_or(name)
+}
+
 fn dependency(json: &Value) -> Result<Dependency> {
-    Ok(Dependency { name: text(&json["name"])?, dev: json["kind"] == "dev" })
+    Ok(Dependency {
+        name: text(&json["name"])?,
+        dev: json["kind"] == "dev",
+        local: json["path"].is_string(),
+        versioned: json["req"] != "*",
+    })
 }
 
 fn target(json: &Value) -> Result<CargoTarget> {

@@ -20,7 +20,7 @@ const PORTS: usize = 4;
 
 /// Properties of a frame's contents, as receive descriptors name them.
 #[derive(Debug, Clone, Copy)]
-pub struct FrameContents {
+pub(crate) struct FrameContents {
     packet_type: u8,
     checksums: Option<RxChecksumResult>,
     ip: Option<(IpVersion, IpPayload)>,
@@ -33,7 +33,7 @@ impl FrameContents {
     /// Parses a frame without its VLAN tag. A transport checksum that the sending card has inserted (`sealed`) is not
     /// computed again.
     #[must_use]
-    pub fn of(frame: &[u8], sealed: Option<TrustedChecksum>) -> Self {
+    pub(crate) fn of(frame: &[u8], sealed: Option<TrustedChecksum>) -> Self {
         let headers = FrameHeaders::parse(frame);
         let version = match headers.l3 {
             NetworkHeader::None => None,
@@ -54,13 +54,13 @@ impl FrameContents {
 
     /// Returns the frame's packet type, see [`avf::packet_type`].
     #[must_use]
-    pub fn packet_type(&self) -> u8 {
+    pub(crate) fn packet_type(&self) -> u8 {
         self.packet_type
     }
 
     /// Returns the checksum status of the descriptor; `None` if it makes no statement.
     #[must_use]
-    pub fn checksums(&self) -> Option<RxChecksumResult> {
+    pub(crate) fn checksums(&self) -> Option<RxChecksumResult> {
         self.checksums
     }
 

@@ -1,15 +1,11 @@
-//! The Adaptive Virtual Function card, the second family beside the 82576 (`nic`): a pure state machine of registers, the mailbox
-//! between VF and PF, interrupts, resets and rings.
+#![doc = include_str!("../README.md")]
 //!
-//! Time is an argument, memory and interrupts go through [`pcie::Bus`]. Register accesses only change state.
-//! [`Nic::forward`] and [`Nic::arrive`] move frames, [`Nic::poll`] messages and interrupts. A guest is hostile: rings
-//! are checked at every visit, a descriptor is read once, a poll takes at most one message of each VF, pending messages
-//! are bounded, and every drop is counted.
+//! # Modules
 //!
 //! | module | content |
 //! |---|---|
-//! | [`card`] | all functions |
-//! | [`poll`] | messages and interrupts |
+//! | `card` | all functions |
+//! | `poll` | messages and interrupts |
 //! | `function` | one VF's registers |
 //! | `mailbox`, `admin` | message queues of VFs and of the PF |
 //! | `messages` | passes messages between VFs and the PF |
@@ -19,17 +15,15 @@
 //! | `brake` | the PF's restraint of a VF |
 //! | `reset` | resets, and the state that each keeps |
 //! | `control` | orders of the PF driver |
-//! | [`tx_ring`], `transmit` | transmit rings; their VFs as sources of frames |
-//! | [`packet`], `held` | a packet's offload requests; the saved form of a pending packet |
+//! | `tx_ring`, `transmit` | transmit rings; their VFs as sources of frames |
+//! | `packet`, `held` | a packet's offload requests; the saved form of a pending packet |
 //! | `rounds` | visits to the transmit queues, frames from the uplink |
 //! | `work`, `scratch` | parts of the card that the frame path uses; its private memory |
 //! | `ports` | VFs as ports of the plane: tables, rates |
-//! | [`contents`], `scaling` | packet type and checksums of a received frame; its hash and queue |
+//! | `contents`, `scaling` | packet type and checksums of a received frame; its hash and queue |
 //! | `bursts`, `plain` | rings and descriptors of plain frames, which pass in bursts (crate `rings`) |
-//! | [`rx_ring`], `receive` | receive rings; their VFs as sinks of frames |
-//! | [`saved`] | saved state of the card and its plane, and its check |
-//!
-//! The crate `plane` forwards frames; `avf::config` has the configuration space.
+//! | `rx_ring`, `receive` | receive rings; their VFs as sinks of frames |
+//! | `saved` | saved state of the card and its plane, and its check |
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -38,8 +32,8 @@ extern crate alloc;
 mod admin;
 mod brake;
 mod bursts;
-pub mod card;
-pub mod contents;
+mod card;
+mod contents;
 mod control;
 mod counters;
 pub mod doorbell;
@@ -48,21 +42,21 @@ mod held;
 mod interrupt;
 mod mailbox;
 mod messages;
-pub mod packet;
+mod packet;
 mod pf;
 mod plain;
-pub mod poll;
+mod poll;
 mod ports;
 mod receive;
 mod reset;
 mod ring;
 mod rounds;
-pub mod rx_ring;
-pub mod saved;
+mod rx_ring;
+mod saved;
 mod scaling;
 mod scratch;
 mod transmit;
-pub mod tx_ring;
+mod tx_ring;
 mod work;
 
 pub use card::Nic;

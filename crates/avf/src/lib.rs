@@ -1,6 +1,6 @@
-//! Definition of Intel's Adaptive Virtual Function (AVF, the device of Linux's `iavf`): the register table, the
-//! admin queue's descriptors, the messages of the virtual channel (virtchnl), receive and transmit descriptors,
-//! packet types. The card (`avf-nic`) and the drivers (`driver`) both build on this crate and not on each other.
+#![doc = include_str!("../README.md")]
+//!
+//! # Modules
 //!
 //! | module | contents |
 //! |---|---|
@@ -12,10 +12,6 @@
 //! | [`control`] | the orders of a PF driver to the card, for a VF |
 //! | [`descriptor`] | the records that pass buffers: transmit data and context, receive in three formats |
 //! | [`packet_type`] | the card's classification of a frame's headers |
-//!
-//! Sources: `virtchnl.h` and the drivers `iavf` and `i40e` of Linux, those of DPDK, FreeBSD and iPXE. Comments name
-//! their differences. The crate has no behaviour, and omits the parts that no driver in use asks for (iWARP,
-//! traffic classes, IPsec, flow rules, large VFs beyond 16 queue pairs).
 #![no_std]
 #![forbid(unsafe_code)]
 

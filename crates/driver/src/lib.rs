@@ -1,9 +1,4 @@
-//! PF and VF drivers, portable over any bus: every implementation of [`Hal`] can carry them, be it the card in the
-//! same process, a vfio-user socket, or silicon.
-//!
-//! A driver is state without a bus: every call receives the Hal, so that several drivers can share one.
-//!
-//! The owner delivers interrupts as calls, and the Hal returns the time.
+#![doc = include_str!("../README.md")]
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,4 @@
-//! Registers, bit fields, descriptors, mailbox words and ids of the Intel 82576 (its datasheet in code). The card
-//! (`nic`) and its drivers (`driver`) are both written against this crate and share no other code.
-//!
-//! The crate has no behaviour: the card implements the registers' side effects.
+#![doc = include_str!("../README.md")]
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -69,14 +69,14 @@ const RINGS_END: u32 = 0xe400;
 
 /// Register table indexed by the dword offset in the PF's BAR0, aliases included.
 #[derive(Debug, Clone)]
-pub struct RegisterMap {
+pub(crate) struct RegisterMap {
     places: Box<[Option<RegisterEntry>; WORDS]>,
 }
 
 /// Register at an offset of the PF's BAR0: the canonical offset of its value, its access rule, and the effects of
 /// accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RegisterEntry {
+pub(crate) struct RegisterEntry {
     /// Canonical offset of the register.
     pub offset: u32,
     /// Rule for reads and writes of the register.
@@ -90,7 +90,7 @@ pub struct RegisterEntry {
 impl RegisterEntry {
     /// Returns all bits of the register as a [`ResolvedVfRegister`].
     #[must_use]
-    pub const fn slot(self) -> ResolvedVfRegister {
+    pub(crate) const fn slot(self) -> ResolvedVfRegister {
         ResolvedVfRegister { offset: self.offset, shift: 0, mask: u32::MAX, access: self.access }
     }
 }
@@ -111,7 +111,7 @@ impl RegisterFile {
     }
 
     /// Sets the registers with canonical offsets in `range` to their reset values.
-    pub fn reset_range(&mut self, range: core::ops::Range<u32>) {
+    pub(crate) fn reset_range(&mut self, range: core::ops::Range<u32>) {
         let range = range.start as usize / 4..range.end as usize / 4;
         if let (Some(words), Some(resets)) = (self.words.get_mut(range.clone()), self.resets.get(range)) {
             words.copy_from_slice(resets);
@@ -142,12 +142,12 @@ impl RegisterFile {
     }
 
     /// Adds to a counter of a VF, which wraps: reading does not clear a VF's counters, and drivers take differences.
-    pub fn count_around(&mut self, offset: u32, amount: u32) {
+    pub(crate) fn count_around(&mut self, offset: u32, amount: u32) {
         self.set(offset, self.get(offset).wrapping_add(amount));
     }
 
     /// Adds to a counter of the port that has a low and a high dword, and stops at its largest value.
-    pub fn count_wide(&mut self, low: u32, amount: u32) {
+    pub(crate) fn count_wide(&mut self, low: u32, amount: u32) {
         let before = u64::from(self.get(low)) | u64::from(self.get(low + 4)) << 32;
         let after = before.saturating_add(amount.into());
         self.set(low, after as u32);
@@ -182,7 +182,7 @@ impl RegisterFile {
 impl RegisterMap {
     /// Creates the map of registers from the register table.
     #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut map = Self { places: filled(None) };
         table::rows().for_each(|row| map.place(row));
         map
@@ -198,7 +198,7 @@ impl RegisterMap {
 
     /// Returns the register at an offset of the PF's BAR0, or `None` at a reserved offset.
     #[must_use]
-    pub fn find(&self, offset: u32) -> Option<RegisterEntry> {
+    pub(crate) fn find(&self, offset: u32) -> Option<RegisterEntry> {
         *self.places.get(offset as usize / 4)?
     }
 }

@@ -1,28 +1,27 @@
-//! The 82576: a pure state machine.
+#![doc = include_str!("../README.md")]
 //!
-//! A frame comes from the wire (`uplink`) or, when [`plane::pacing`] permits, from a transmit [`queue`]. [`offload`]
+//! # Modules
+//!
+//! A frame comes from the wire (`uplink`) or, when [`plane::pacing`] permits, from a transmit `queue`. `offload`
 //! prepares it, [`plane::switch`] chooses its receivers, and it ends on the wire or in the receive queues that
-//! `steering` chooses. Crate `rings` calls these modules in this order. [`interrupt`] and [`moderation`] decide which
-//! function is notified and when. Drivers reach the card through [`mailbox`] and [`function`].
-//!
-//! Time is an argument, memory and messages go through [`pcie::Bus`], frames through [`UplinkWire`]. The card does
-//! nothing between calls: register accesses only change state, and [`Nic::poll`] does the work.
+//! `steering` chooses. Crate `rings` calls these modules in this order. `interrupt` and `moderation` decide which
+//! function is notified and when. Drivers reach the card through `mailbox` and `function`.
 //!
 //! | module | content |
 //! |---|---|
 //! | `port` | [`Nic`]: the card, and a poll of it |
-//! | [`function`] | registers of the PF and of VFs, by slot; doorbells that a guest maps; configuration space and resets |
-//! | [`file`](mod@file), `decoded` | the register file, and values that follow from it |
+//! | `function` | registers of the PF and of VFs, by slot; doorbells that a guest maps; configuration space and resets |
+//! | `file`, `decoded` | the register file, and values that follow from it |
 //! | `policy`, `police` | registers as the plane's tables and rates; VFs that misbehave |
 //! | `rounds`, `transmit` | visits to the transmit queues; the queues as sources of the plane |
 //! | `work`, `bursts` | the parts of the card that a frame touches; its rings as crate `rings` uses them |
-//! | [`queue`], `queues` | a transmit ring, a receive ring, and their registers; all queues |
-//! | [`offload`] | headers, checksums and hashes in the form of descriptors |
+//! | `queue`, `queues` | a transmit ring, a receive ring, and their registers; all queues |
+//! | `offload` | headers, checksums and hashes in the form of descriptors |
 //! | `receive`, `steering`, `buffer` | a frame for a receive queue: its queue, its contents; frames that wait for descriptors |
 //! | `uplink`, `stamps` | the MAC; time stamps |
-//! | [`interrupt`], [`moderation`] | causes and vectors; throttles |
-//! | [`mailbox`] | messages between VFs and the PF |
-//! | [`counters`], `statistics` | counters, and the registers that show them |
+//! | `interrupt`, `moderation` | causes and vectors; throttles |
+//! | `mailbox` | messages between VFs and the PF |
+//! | `counters`, `statistics` | counters, and the registers that show them |
 //! | `board` | NVM, PHY, clock and timer |
 //! | `spaces`, `config` | configuration spaces of the functions; settings of a card |
 //! | `state`, `saved`, `damaged` | the card's state, its saved form, and states that no card can have |
@@ -37,19 +36,19 @@ mod buffer;
 mod bursts;
 mod conditions;
 mod config;
-pub mod counters;
+mod counters;
 mod damaged;
 mod decoded;
-pub mod file;
-pub mod function;
-pub mod interrupt;
-pub mod mailbox;
-pub mod moderation;
-pub mod offload;
+mod file;
+mod function;
+mod interrupt;
+mod mailbox;
+mod moderation;
+mod offload;
 mod police;
 mod policy;
 mod port;
-pub mod queue;
+mod queue;
 mod queues;
 mod receive;
 mod rounds;

@@ -1,5 +1,6 @@
-//! Computations that a card does for its guest, independent of the card's registers and descriptors. Pure functions
-//! over untrusted bytes: no panic, no allocation, work bounded by the length of the input.
+#![doc = include_str!("../README.md")]
+//!
+//! # Modules
 //!
 //! | module | task |
 //! |---|---|
@@ -12,9 +13,6 @@
 //! | [`verify`] | checks checksums |
 //! | [`toeplitz`] | the hash that spreads frames over queues |
 //! | [`checksum`], [`crc`] | the sums themselves |
-//!
-//! Descriptors and registers, which differ between families of cards, are in the cards' crates; VLAN tags are
-//! handled by the forwarding plane.
 #![no_std]
 #![forbid(unsafe_code)]
 

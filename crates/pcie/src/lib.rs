@@ -1,18 +1,17 @@
-//! PCI Express concepts that are independent of any device: functions and routing ids, the bus that a device
-//! uses, configuration space with its capabilities, MSI-X and SR-IOV.
+#![doc = include_str!("../README.md")]
 //!
-//! - [`bus`]: functions, and a device's interface to the bus;
+//! # Modules
+//!
+//! - `bus`: functions, and a device's interface to the bus;
 //! - [`burst`]: bursts of frames on the bus;
 //! - [`config`]: a configuration space as bytes and masks, and its builder;
 //! - [`capability`]: the capabilities as data;
-//! - [`endpoint`]: a configuration space with side effects;
+//! - `endpoint`: a configuration space with side effects;
 //! - [`msix`], [`sriov`]: the state machines of these capabilities;
 //! - [`VfIndex`], [`VfSet`]: indices and sets of VFs, of any device;
 //! - [`pages`]: registers that a guest accesses as memory;
 //! - [`ladder`]: the reset of a device before its next owner;
-//! - [`access`], [`walk`]: configuration space from the software's side.
-//!
-//! Link training, flow control and everything else below the transaction layer are not modelled.
+//! - `access`, [`walk`]: configuration space from the software's side.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -20,12 +19,12 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-pub mod access;
+mod access;
 pub mod burst;
-pub mod bus;
+mod bus;
 pub mod capability;
 pub mod config;
-pub mod endpoint;
+mod endpoint;
 pub mod ladder;
 pub mod msix;
 pub mod pages;

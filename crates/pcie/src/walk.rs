@@ -6,7 +6,7 @@
 use crate::config::offset;
 
 /// Offset of the first extended capability (PCIe base specification, 7.6.3).
-pub const EXTENDED_START: u16 = 0x100;
+pub(crate) const EXTENDED_START: u16 = 0x100;
 /// Maximum number of capabilities that fit the 192 bytes after the header.
 const MOST: usize = 48;
 /// Maximum number of extended capabilities that fit 3,840 bytes.

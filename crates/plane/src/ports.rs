@@ -3,7 +3,7 @@
 use core::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, Not};
 
 /// Largest number of ports of a plane: a set of ports has 64 bits.
-pub const MAX_PORTS: usize = 64;
+pub(crate) const MAX_PORTS: usize = 64;
 
 /// Number of a port, 0 to 63. A plane with fewer ports takes it modulo its own number of ports, so an index needs no check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -97,7 +97,7 @@ impl PortSet {
     /// Returns `true` if the sets have a port in common.
     #[must_use]
     #[inline]
-    pub const fn meets(self, other: Self) -> bool {
+    pub(crate) const fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 

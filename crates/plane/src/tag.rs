@@ -22,13 +22,13 @@ pub const ID_MASK: u16 = 0xfff;
 /// Number of bytes in both Ethernet addresses.
 const ADDRESSES: usize = 12;
 /// Offset of a tag behind an outer tag.
-pub const BEHIND_OUTER: usize = ADDRESSES + TAG;
+pub(crate) const BEHIND_OUTER: usize = ADDRESSES + TAG;
 /// Offset of a tag in a frame without an outer tag.
 pub const OUTERMOST: usize = ADDRESSES;
 
 /// Returns `true` if a frame has an outer tag of type `kind`.
 #[must_use]
-pub fn has_outer(frame: &[u8], kind: u16) -> bool {
+pub(crate) fn has_outer(frame: &[u8], kind: u16) -> bool {
     be16(frame, ADDRESSES) == Some(kind)
 }
 

@@ -16,7 +16,7 @@ impl<const N: usize> Plane<N> {
     /// Sends an unsegmented packet of a port, without a tag in its bytes, once `complete` has finished its headers. No segment
     /// counts as shorter than `shortest` bytes. Returns `true` if the uplink took it, and `None`, with the packet unchanged, if
     /// the family has to segment it.
-    pub fn forward_uncut<W: UplinkWire>(
+    pub(crate) fn forward_uncut<W: UplinkWire>(
         &mut self,
         port: PortIndex,
         packet: &mut Frame<'_>,

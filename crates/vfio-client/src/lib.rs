@@ -1,7 +1,6 @@
-//! The blocking vfio-user client: a VF behind a server's socket as the bus of a driver. Registers are accessed by
-//! message, or in shared memory where the server offers that; DMA memory is a shared file; interrupts are eventfds.
+#![doc = include_str!("../README.md")]
 //!
-//! [`VfioUserHal::attach`] does to a VF what a VMM and a guest's kernel do before a driver probes it.
+//! # Modules
 //!
 //! | module | contents |
 //! |---|---|
@@ -9,8 +8,6 @@
 //! | `connection` | requests that wait for their reply, and posted writes |
 //! | `ram` | memory that a driver shares with its card, over any bus |
 //! | `error` | errors of attaching and of the connection |
-//!
-//! The card sees the memory at one address, [`RAM_BASE`], without address translation.
 #![forbid(unsafe_code)]
 
 mod attach;

@@ -188,7 +188,7 @@ impl<F> Decoder<F> {
     }
 
     /// Returns the incomplete message, once [`next_message`](Self::next_message) has returned `None`.
-    pub fn partial(&self) -> UnfinishedMessage<'_> {
+    pub(crate) fn partial(&self) -> UnfinishedMessage<'_> {
         match &self.discarding {
             Some(discarding) => {
                 UnfinishedMessage { kept: discarding.header.as_bytes(), skipped: discarding.skipped() }
@@ -201,7 +201,7 @@ impl<F> Decoder<F> {
     ///
     /// # Errors
     /// The partial message is invalid: no decoder can have left it.
-    pub fn resume(
+    pub(crate) fn resume(
         &mut self,
         partial: UnfinishedMessage<'_>,
         fds: impl IntoIterator<Item = F>,

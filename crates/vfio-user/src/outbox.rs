@@ -4,7 +4,7 @@
 //! connection if fewer than 16 bytes come back, and the `vfio_user` crate reads a whole region info that way: no
 //! send may end inside a message unless the message itself is too long for one. And descriptors travel with the
 //! first byte of a send: a message that carries them is sent alone. Small messages without descriptors are joined
-//! up to [`MAX_CHUNK`], which the kernel queues whole or not at all.
+//! up to 4,096 bytes (`MAX_CHUNK`), which the kernel queues whole or not at all.
 
 use alloc::{collections::VecDeque, vec::Vec};
 
@@ -13,7 +13,7 @@ use zerocopy::FromBytes;
 use crate::wire::MessageHeader;
 
 /// Maximum bytes of small messages that one `sendmsg` joins.
-pub const MAX_CHUNK: usize = 4096;
+pub(crate) const MAX_CHUNK: usize = 4096;
 
 /// Bytes and descriptors for one `sendmsg` call.
 #[derive(Debug, PartialEq, Eq)]

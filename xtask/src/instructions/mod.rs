@@ -15,6 +15,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::metadata;
+use crate::tidy::doors::package_name;
 pub(crate) use callgrind::InstructionCounts;
 
 /// Paths of a frame whose instructions are counted: the package with the benchmark `frame_path`, the benchmark's name
@@ -95,7 +96,7 @@ fn build(package: &str) -> Result<PathBuf> {
     command.args([
         "bench",
         "--package",
-        package,
+        &package_name(package),
         "--bench",
         "frame_path",
         "--no-run",

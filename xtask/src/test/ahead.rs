@@ -13,9 +13,9 @@ use crate::metadata;
 const BUILDS: [&str; 5] = [
     "build --quiet --locked --package softiov --profile quick --target x86_64-unknown-linux-musl",
     "build --quiet --release --package softiov",
-    "bench --quiet --profile release --package nic --bench frame_path --no-run",
-    "bench --quiet --profile release --package avf-nic --bench frame_path --no-run",
-    "bench --quiet --profile release --package driver --bench frame_path --no-run",
+    "bench --quiet --profile release --package softiov-nic --bench frame_path --no-run",
+    "bench --quiet --profile release --package softiov-avf-nic --bench frame_path --no-run",
+    "bench --quiet --profile release --package softiov-driver --bench frame_path --no-run",
 ];
 
 /// Thread that builds programs beside the guests' tests, one after the other.

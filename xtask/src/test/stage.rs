@@ -14,6 +14,7 @@ use super::process::{self, OutputVisibility};
 use super::tally::TestTally;
 use super::{demo, results, setup};
 use crate::explore::seed::SEED;
+use crate::tidy::doors::{DOORS, package_name};
 use crate::tidy::pure::PURE;
 use crate::{explore, instructions, metadata, tidy};
 
@@ -92,7 +93,7 @@ impl TestStage {
             Self::Tidy => "checks of layering, lengths, unsafe code, licences and words",
             Self::Clippy => "lints",
             Self::Unit => "unit tests of the pure crates",
-            Self::Doc => "documentation builds without warnings",
+            Self::Doc => "documentation builds without warnings, packages can be made",
             Self::Build => "the workspace and its tests build",
             Self::Test => "unit, protocol, property, driver-against-card and vfio-user tests",
             Self::Instructions => "instructions that the card spends on a frame, by stop of the frame's path",
@@ -143,7 +144,9 @@ impl TestStage {
             Self::Doc => {
                 let mut doc = cargo(context, "doc --workspace --no-deps");
                 doc.env("RUSTDOCFLAGS", "--deny warnings");
-                check(&mut [doc])
+                let mut package = cargo(context, "package --no-verify --allow-dirty --offline");
+                package.args(DOORS.iter().flat_map(|name| ["--package".to_owned(), package_name(name)]));
+                check(&mut [doc, package])
             }
             Self::Build => check(&mut [
                 cargo(context, "test --workspace --no-run"),
@@ -203,7 +206,7 @@ fn test(command: &mut Command, show: OutputVisibility) -> Result<TestTally> {
 /// dependencies.
 fn unit_tests(context: &TestContext) -> Result<TestTally> {
     let mut command = cargo(context, "test --lib --no-fail-fast");
-    command.args(PURE.iter().flat_map(|package| ["--package", package])).envs(MALLOC);
+    command.args(PURE.iter().flat_map(|name| ["--package".to_owned(), package_name(name)])).envs(MALLOC);
     test(command.args(["--", "--show-output"]), OutputVisibility::FailedTests)
 }
 

@@ -106,7 +106,7 @@ mod tests {
         assert!(text.contains("test     FAILED        40       1        5     1.5 s\n"), "{text}");
         assert!(text.contains("linux    skipped        0       0        1     1.5 s\n"), "{text}");
         assert!(text.contains("FAILED: test: rings::wrap: left: 1\n"), "{text}");
-        assert!(text.contains("FAILED: doc: documentation builds without warnings\n"), "{text}");
+        assert!(text.contains("FAILED: doc: documentation builds without warnings"), "{text}");
         assert!(text.contains("SKIPPED: taps: no tun (2 times)\n"), "{text}");
         assert!(text.contains("SKIPPED: 2 tests that are marked as ignored\n"), "{text}");
         assert_eq!(text.lines().last(), Some("41 passed, 2 failed, 6 skipped"));

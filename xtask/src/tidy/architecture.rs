@@ -11,8 +11,8 @@ const PAGES: [&str; 2] = ["ARCHITECTURE.md", "CONTRIBUTING.md"];
 pub(super) fn check(members: &[CargoPackage], tracked: &[TrackedFile]) -> Vec<TidyFinding> {
     let mut findings = missing_files(tracked);
     if let Some(map) = tracked.iter().find(|file| file.path.ends_with(PAGES[0])) {
-        let missing = members.iter().filter(|member| !shows(&map.text, &member.name));
-        findings.extend(missing.map(|member| finding(map, &member.name)));
+        let missing = members.iter().filter(|member| !shows(&map.text, member.crate_name()));
+        findings.extend(missing.map(|member| finding(map, member.crate_name())));
     }
     findings
 }

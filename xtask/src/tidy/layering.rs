@@ -94,24 +94,25 @@ pub(super) fn check(
     members: &[CargoPackage],
     manifest_of: impl Fn(&CargoPackage) -> PathBuf,
 ) -> Vec<TidyFinding> {
-    let is_member = |name: &str| members.iter().any(|member| member.name == name);
+    let is_member = |dependency: &&Dependency| members.iter().any(|member| member.name == dependency.name);
     let mut findings = Vec::new();
     for member in members {
         let mut found = |what: String, remedy| {
             let file = manifest_of(member);
             findings.push(TidyFinding { file, line: 1, rule: "layering", what, remedy });
         };
-        let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| *name == member.name) else {
+        let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| *name == member.crate_name()) else {
             found(
-                format!("the crate `{}` has no layer", member.name),
+                format!("the crate `{}` has no layer", member.crate_name()),
                 "add the crate to the table in xtask/src/tidy/layering.rs",
             );
             continue;
         };
-        for dependency in member.dependencies.iter().filter(|dependency| is_member(&dependency.name)) {
-            if !may(&member.name, allowed, dependency) {
+        for dependency in member.dependencies.iter().filter(is_member) {
+            if !may(member.crate_name(), allowed, dependency) {
                 let way = if dependency.dev { "test with" } else { "build on" };
-                let what = format!("the crate `{}` may not {way} `{}`", member.name, dependency.name);
+                let (name, wanted) = (member.crate_name(), dependency.crate_name());
+                let what = format!("the crate `{name}` may not {way} `{wanted}`");
                 found(what, "let a higher crate connect the two, or move the shared part to a lower crate");
             }
         }
@@ -120,7 +121,7 @@ pub(super) fn check(
 }
 
 fn may(name: &str, allowed: &[&str], dependency: &Dependency) -> bool {
-    let wanted = dependency.name.as_str();
+    let wanted = dependency.crate_name();
     if dependency.dev {
         !(PURE.contains(&name) && ABOVE.contains(&wanted))
     } else {
@@ -133,14 +134,16 @@ mod tests {
     use super::*;
 
     fn package(name: &str, dependencies: &[(&str, bool)]) -> CargoPackage {
-        let dependency = |&(name, dev): &(&str, bool)| Dependency { name: name.to_owned(), dev };
+        let dependency = |&(name, dev): &(&str, bool)| Dependency {
+            name: name.to_owned(),
+            dev,
+            local: true,
+            versioned: false,
+        };
         CargoPackage {
             name: name.to_owned(),
-            version: String::new(),
-            licence: None,
-            manifest: PathBuf::new(),
             dependencies: dependencies.iter().map(dependency).collect(),
-            targets: Vec::new(),
+            ..CargoPackage::default()
         }
     }
 

@@ -3,6 +3,7 @@
 mod architecture;
 mod conformance;
 mod counted;
+pub(crate) mod doors;
 mod finding;
 mod layering;
 mod lengths;
@@ -91,6 +92,7 @@ pub(crate) fn check() -> Result<TidyReport> {
     findings.extend(licences::check(&closure));
     findings.extend(unrun::check(&members, manifest_of));
     findings.extend(architecture::check(&members, &tracked));
+    findings.extend(doors::check(&members, &tracked));
     findings.extend(printed::check(&tracked));
     findings.extend(conformance::check(&tracked));
     findings.extend(tracked.iter().flat_map(words::machine_paths));

@@ -3,8 +3,12 @@
 use super::finding::TidyFinding;
 use super::source::RustSource;
 
+const MODULE_COMMENT: &str = "//! ";
+/// First line of a library whose documentation is its README.
+pub(super) const README: &str = "#![doc = include_str!(\"../README.md\")]\n";
+
 pub(super) fn check(rust: &RustSource) -> Vec<TidyFinding> {
-    if rust.text.starts_with("//! ") {
+    if [MODULE_COMMENT, README].iter().any(|opening| rust.text.starts_with(opening)) {
         return Vec::new();
     }
     let remedy = "begin the file with a `//!` line that names the file's purpose";
@@ -18,6 +22,9 @@ mod tests {
     #[test]
     fn source_file_must_open_with_a_module_comment() {
         assert!(check(&RustSource::sample("//! A sample.\n")).is_empty());
+        assert!(
+            check(&RustSource::sample("#![doc = include_str!(\"../README.md\")]\n#![no_std]\n")).is_empty()
+        );
         assert_eq!(check(&RustSource::sample("use std::io;\n//! Late.\n")).len(), 1);
         assert_eq!(check(&RustSource::sample("//!\n//! An empty first line.\n")).len(), 1);
     }

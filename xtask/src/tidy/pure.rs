@@ -34,7 +34,7 @@ pub(crate) const PURE: [&str; 18] = [
 pub(super) fn check(members: &[CargoPackage], root: &Path, sources: &[RustSource]) -> Vec<TidyFinding> {
     let libraries = members
         .iter()
-        .filter(|member| PURE.contains(&member.name.as_str()))
+        .filter(|member| PURE.contains(&member.crate_name()))
         .flat_map(|member| member.targets.iter().filter(|target| target.kind == "lib"));
     let files = libraries.map(|library| metadata::relative(root, &library.root));
     files.filter_map(|file| sources.iter().find(|source| source.path == file)).flat_map(attributes).collect()

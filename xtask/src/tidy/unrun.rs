@@ -44,11 +44,8 @@ mod tests {
         };
         let package = CargoPackage {
             name: "a".to_owned(),
-            version: String::new(),
-            licence: None,
-            manifest: PathBuf::new(),
-            dependencies: Vec::new(),
             targets: vec![target("seen", true), target(GUEST_TESTS[0], false), target("forgotten", false)],
+            ..CargoPackage::default()
         };
         let found = check(&[package], |_| PathBuf::new());
         assert_eq!(found.len(), 1);

@@ -3,7 +3,7 @@
 //! distribution:
 //!
 //! ```sh
-//! cargo test -p avf-nic --test driver_against_card answers -- --nocapture
+//! cargo test -p softiov-avf-nic --test driver_against_card answers -- --nocapture
 //! ```
 
 use crate::world::{CardFixture, mac};

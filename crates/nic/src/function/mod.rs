@@ -1,19 +1,19 @@
 //! Register accesses of each function's BAR0. The register file handles plain registers. This module handles registers
 //! with side effects, and calls the module that owns the effect.
 
-pub mod access;
+pub(crate) mod access;
 mod board;
 mod config;
 pub mod doorbell;
 mod interrupts;
-pub mod io;
+pub(crate) mod io;
 mod link;
-pub mod pf;
+pub(crate) mod pf;
 mod police;
 mod queues;
-pub mod reset;
+pub(crate) mod reset;
 mod slot;
-pub mod vf;
+pub(crate) mod vf;
 
 use crate::Nic;
 use i82576::{Time, VfIndex};

@@ -5,9 +5,9 @@
 //! receiver of a message has the MSI-X table and its mask bits.
 
 mod owners;
-pub mod single;
+pub(crate) mod single;
 
-pub use owners::{ALL_VECTORS, ResourceOwners, master_bit};
+pub(crate) use owners::{ALL_VECTORS, ResourceOwners, master_bit};
 
 use crate::file::RegisterFile;
 use crate::moderation::InterruptThrottle;
@@ -20,7 +20,7 @@ use single::{InterruptMode, unmasked_others};
 
 /// Direction of a queue, which selects its byte in IVAR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CauseDirection {
+pub(crate) enum CauseDirection {
     /// Interrupt cause: a receive queue.
     Rx,
     /// Interrupt cause: a transmit queue.
@@ -29,7 +29,7 @@ pub enum CauseDirection {
 
 /// State of the card's interrupts: vectors with a pending message, and the PF's single interrupt.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Interrupts {
+pub(crate) struct Interrupts {
     /// Vectors whose EICR bits were set, or unmasked, since their last message.
     unsent: u32,
     /// Kind of interrupt that the PF used at the last call of [`Interrupts::send`].
@@ -44,14 +44,14 @@ impl Interrupts {
     }
 
     /// Raises interrupt vectors: sets their cause bits in EICR, and marks their messages as pending.
-    pub fn raise(&mut self, file: &mut RegisterFile, bits: u32) {
+    pub(crate) fn raise(&mut self, file: &mut RegisterFile, bits: u32) {
         let bits = bits & ALL_VECTORS;
         file.update(r::EICR, 0, bits);
         self.unsent |= bits;
     }
 
     /// Applies a write of EICS: sets causes of vectors, and that of the TCP timer while the PF has a single interrupt.
-    pub fn set(&mut self, file: &mut RegisterFile, bits: u32) {
+    pub(crate) fn set(&mut self, file: &mut RegisterFile, bits: u32) {
         self.raise(file, bits);
         if bits & eicr::TIMER != 0 && file.get(r::GPIE) & gpie::MULTIPLE_MSIX == 0 {
             self.raise_other(file, icr::TIMER);
@@ -59,7 +59,7 @@ impl Interrupts {
     }
 
     /// Raises the end of the TCP timer: at the vector in IVAR_MISC, or in ICR while the PF has a single interrupt.
-    pub fn raise_timer(&mut self, file: &mut RegisterFile) {
+    pub(crate) fn raise_timer(&mut self, file: &mut RegisterFile) {
         if file.get(r::GPIE) & gpie::MULTIPLE_MSIX == 0 {
             self.raise_other(file, icr::TIMER);
         } else if let Some(vector) = pf_entry(file.get(r::IVAR_MISC).to_le_bytes()[0]) {
@@ -69,7 +69,7 @@ impl Interrupts {
 
     /// Raises the interrupt of a queue whose descriptors were written back. For a queue of the PF it also sets `causes` in
     /// ICR, which drivers with a single interrupt read.
-    pub fn raise_queue(
+    pub(crate) fn raise_queue(
         &mut self,
         file: &mut RegisterFile,
         queue: QueueIndex,
@@ -86,7 +86,7 @@ impl Interrupts {
     }
 
     /// Raises the mailbox interrupt of a VF, at the vector in VTIVAR_MISC.
-    pub fn raise_mailbox(&mut self, file: &mut RegisterFile, vf: VfIndex) {
+    pub(crate) fn raise_mailbox(&mut self, file: &mut RegisterFile, vf: VfIndex) {
         let entry = file.get(r::vtivar_misc(vf)).to_le_bytes()[0];
         if let Some(vector) = vf_entry(vf, entry) {
             self.raise(file, vector.bit());
@@ -94,14 +94,14 @@ impl Interrupts {
     }
 
     /// Raises causes of the PF in ICR. Causes that are new and unmasked interrupt.
-    pub fn raise_other(&mut self, file: &mut RegisterFile, causes: u32) {
+    pub(crate) fn raise_other(&mut self, file: &mut RegisterFile, causes: u32) {
         let before = unmasked_others(file);
         file.update(r::ICR, 0, causes);
         self.notify_others(file, before);
     }
 
     /// Applies a write of IMS: pending causes that become unmasked interrupt.
-    pub fn unmask_others(&mut self, file: &mut RegisterFile, bits: u32) {
+    pub(crate) fn unmask_others(&mut self, file: &mut RegisterFile, bits: u32) {
         let before = unmasked_others(file);
         file.update(r::IMS, 0, bits & icr::SETTABLE);
         self.notify_others(file, before);
@@ -128,13 +128,13 @@ impl Interrupts {
 
     /// Returns the PF's causes in ICR without the effects of a read. INTA is set if an unmasked cause is.
     #[must_use]
-    pub fn others(file: &RegisterFile) -> u32 {
+    pub(crate) fn others(file: &RegisterFile) -> u32 {
         file.get(r::ICR) | if unmasked_others(file) != 0 { icr::INTA } else { 0 }
     }
 
     /// Reads the PF's causes in ICR. The read clears them if INTA is set, if GPIE.NSICR is set, or if IMS is zero, as
     /// for drivers that poll ICR.
-    pub fn others_read(file: &mut RegisterFile) -> u32 {
+    pub(crate) fn others_read(file: &mut RegisterFile) -> u32 {
         let value = Self::others(file);
         let counts = value & icr::INTA != 0 || file.get(r::GPIE) & gpie::NSICR != 0;
         if counts || file.get(r::IMS) == 0 {
@@ -145,7 +145,7 @@ impl Interrupts {
     }
 
     /// Applies a write of the PF's causes in ICR: ones clear causes.
-    pub fn others_written(file: &mut RegisterFile, bits: u32) {
+    pub(crate) fn others_written(file: &mut RegisterFile, bits: u32) {
         let counts = Self::others(file) & icr::INTA != 0 || file.get(r::GPIE) & gpie::NSICR != 0;
         file.update(r::ICR, bits, 0);
         others_automask(file, counts);
@@ -153,7 +153,7 @@ impl Interrupts {
 
     /// Returns the bits of EICR that stand for causes in ICR while the PF has a single interrupt: OTHER and TIMER.
     #[must_use]
-    pub fn others_in_eicr(file: &RegisterFile) -> u32 {
+    pub(crate) fn others_in_eicr(file: &RegisterFile) -> u32 {
         match unmasked_others(file) {
             _ if file.get(r::GPIE) & gpie::MULTIPLE_MSIX != 0 => 0,
             0 => 0,
@@ -163,12 +163,12 @@ impl Interrupts {
 
     /// Marks the messages of vectors that were just unmasked (`bits` of EIMS) as pending if the vectors' causes are
     /// set.
-    pub fn unmasked(&mut self, file: &RegisterFile, bits: u32) {
+    pub(crate) fn unmasked(&mut self, file: &RegisterFile, bits: u32) {
         self.unsent |= file.get(r::EICR) & bits & ALL_VECTORS;
     }
 
     /// Applies a read of EICR, or a write of ones: clears the causes, and masks the vectors that EIAM names.
-    pub fn acknowledge(&mut self, file: &mut RegisterFile, bits: u32) {
+    pub(crate) fn acknowledge(&mut self, file: &mut RegisterFile, bits: u32) {
         let automask = bits & file.get(r::EICR) & file.get(r::EIAM);
         file.update(r::EICR, bits, 0);
         file.update(r::EIMS, automask, 0);
@@ -176,7 +176,7 @@ impl Interrupts {
     }
 
     /// Clears causes and masks of vectors whose function was reset.
-    pub fn reset(&mut self, file: &mut RegisterFile, bits: u32) {
+    pub(crate) fn reset(&mut self, file: &mut RegisterFile, bits: u32) {
         for register in [r::EICR, r::EIMS, r::EIAC, r::EIAM] {
             file.update(register, bits, 0);
         }
@@ -185,7 +185,7 @@ impl Interrupts {
 
     /// Sends every message that is due, and returns the time of the next throttled message. `form` is the PF's kind of
     /// interrupt.
-    pub fn send<B: Bus>(
+    pub(crate) fn send<B: Bus>(
         &mut self,
         file: &mut RegisterFile,
         throttle: &mut InterruptThrottle,

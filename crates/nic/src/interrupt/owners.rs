@@ -6,12 +6,12 @@ use pcie::Function;
 use serde::{Deserialize, Serialize};
 
 /// Bits of all vectors in EICR and its masks.
-pub const ALL_VECTORS: u32 = (1 << i82576::ids::VECTORS) - 1;
+pub(crate) const ALL_VECTORS: u32 = (1 << i82576::ids::VECTORS) - 1;
 
 /// Owners of vectors and queues, and the functions that may master the bus.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "Owners")]
-pub struct ResourceOwners {
+pub(crate) struct ResourceOwners {
     /// Number of enabled VFs. Queues and vectors beyond the last VF's are the PF's.
     pub vfs: u8,
     /// Functions that may master the bus, a bit each: bit 0 of the PF, bit n + 1 of VF n.
@@ -22,7 +22,7 @@ impl ResourceOwners {
     /// Returns the function that owns a vector, and the vector's number in that function. VF n has vectors 22-3n to
     /// 24-3n.
     #[must_use]
-    pub fn of(&self, vector: VectorIndex) -> (Function, u16) {
+    pub(crate) fn of(&self, vector: VectorIndex) -> (Function, u16) {
         let from_top = 24 - vector.get();
         let vf = from_top / 3;
         if vf < self.vfs {
@@ -34,32 +34,32 @@ impl ResourceOwners {
 
     /// Returns the PF's interrupt vectors, a bit each.
     #[must_use]
-    pub fn pf_vectors(&self) -> u32 {
+    pub(crate) fn pf_vectors(&self) -> u32 {
         ALL_VECTORS >> (3 * u32::from(self.vfs.min(8)))
     }
 
     /// Returns the function whose requester id the queue's memory requests carry.
     #[must_use]
-    pub fn of_queue(&self, queue: QueueIndex) -> Function {
+    pub(crate) fn of_queue(&self, queue: QueueIndex) -> Function {
         self.vf_of(queue.pool()).map_or(Function::Pf, |vf| Function::Vf(vf.get()))
     }
 
     /// Returns the VF that owns a pool, or `None` if the PF does.
     #[must_use]
-    pub fn vf_of(&self, pool: PoolIndex) -> Option<VfIndex> {
+    pub(crate) fn vf_of(&self, pool: PoolIndex) -> Option<VfIndex> {
         VfIndex::new(pool.get()).filter(|vf| vf.get() < self.vfs)
     }
 
     /// Returns true if the function may master the bus.
     #[must_use]
-    pub fn may_master(&self, function: Function) -> bool {
+    pub(crate) fn may_master(&self, function: Function) -> bool {
         self.masters & master_bit(function) != 0
     }
 }
 
 /// Returns a function's bit in [`ResourceOwners::masters`].
 #[must_use]
-pub fn master_bit(function: Function) -> u16 {
+pub(crate) fn master_bit(function: Function) -> u16 {
     match function {
         Function::Pf => 1,
         Function::Vf(n) => 2 << n.min(7),

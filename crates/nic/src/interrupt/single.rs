@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// Kind of interrupt that the PF uses, by its configuration space and GPIE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "Form")]
-pub enum InterruptMode {
+pub(crate) enum InterruptMode {
     /// The PF sends an MSI-X message for each vector.
     Vectors,
     /// The PF sends MSI-X vector 0 for all causes: MSI-X is enabled, and GPIE.MULTIPLE_MSIX is clear.

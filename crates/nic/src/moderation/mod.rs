@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// frames.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "Throttle")]
-pub struct InterruptThrottle {
+pub(crate) struct InterruptThrottle {
     silent_until: [Time; VECTORS],
     credits: [LowLatencyCredits; VECTORS],
 }
@@ -49,24 +49,24 @@ impl LowLatencyCredits {
 impl InterruptThrottle {
     /// Creates a throttle under which every vector may send a message at once.
     #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { silent_until: [Time::ZERO; VECTORS], credits: [LowLatencyCredits::NONE; VECTORS] }
     }
 
     /// Returns the time from which the vector may send its next message.
     #[must_use]
-    pub fn silent_until(&self, vector: VectorIndex) -> Time {
+    pub(crate) fn silent_until(&self, vector: VectorIndex) -> Time {
         self.silent_until[vector.index()]
     }
 
     /// Starts the throttling interval of `eitr` after a vector's message.
-    pub fn fired(&mut self, vector: VectorIndex, eitr: u32, now: Time) {
+    pub(crate) fn fired(&mut self, vector: VectorIndex, eitr: u32, now: Time) {
         self.silent_until[vector.index()] = now + Duration::from_micros(u64::from(eitr::interval_us(eitr)));
     }
 
     /// Applies a write of the throttle register EITR: unless CNT_IGNR is set, the written counter and credits replace
     /// the current ones.
-    pub fn written(&mut self, vector: VectorIndex, value: u32, now: Time) {
+    pub(crate) fn written(&mut self, vector: VectorIndex, value: u32, now: Time) {
         if value & eitr::CNT_IGNR == 0 {
             let counter = u64::from((value >> eitr::COUNTER_SHIFT) & eitr::COUNTER_END);
             let micros = counter * u64::from(eitr::COUNTER_STEP_US);
@@ -78,7 +78,7 @@ impl InterruptThrottle {
 
     /// Ends the vector's throttling interval for an urgent frame. With EITR.LLI_EN that takes a credit; without one the
     /// interval stays.
-    pub fn hurry(&mut self, vector: VectorIndex, eitr: u32, gpie: u32, now: Time) {
+    pub(crate) fn hurry(&mut self, vector: VectorIndex, eitr: u32, gpie: u32, now: Time) {
         let silent_until = &mut self.silent_until[vector.index()];
         if *silent_until <= now {
             return;
@@ -94,7 +94,7 @@ impl InterruptThrottle {
 
     /// Returns the throttle register EITR as it reads now: the stored `eitr` with the current counter and credits.
     #[must_use]
-    pub fn shown(&self, vector: VectorIndex, eitr: u32, gpie: u32, now: Time) -> u32 {
+    pub(crate) fn shown(&self, vector: VectorIndex, eitr: u32, gpie: u32, now: Time) -> u32 {
         let credits = self.credits[vector.index()].at(eitr, gpie, now).count;
         let stored = eitr & !(eitr::MOST_CREDITS << eitr::CREDITS_SHIFT);
         stored | credits << eitr::CREDITS_SHIFT | self.counter(vector, now)
@@ -109,7 +109,7 @@ impl InterruptThrottle {
     }
 
     /// Ends the vector's interval and clears its credits, when its function is reset.
-    pub fn reset(&mut self, vector: VectorIndex) {
+    pub(crate) fn reset(&mut self, vector: VectorIndex) {
         self.silent_until[vector.index()] = Time::ZERO;
         self.credits[vector.index()] = LowLatencyCredits::NONE;
     }

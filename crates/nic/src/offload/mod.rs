@@ -5,11 +5,11 @@
 //! `queue` moves the bytes, and `switch` chooses who gets them.
 
 pub(crate) mod plain;
-pub mod receive;
-pub mod rss;
-pub mod segment;
-pub mod split;
-pub mod transmit;
+pub(crate) mod receive;
+pub(crate) mod rss;
+pub(crate) mod segment;
+pub(crate) mod split;
+pub(crate) mod transmit;
 
 #[cfg(test)]
 mod tests;

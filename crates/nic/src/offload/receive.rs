@@ -14,7 +14,7 @@ use plane::frame::TrustedChecksum;
 
 /// Fields of a receive descriptor that depend on the frame's contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct FrameContents {
+pub(crate) struct FrameContents {
     /// Headers found in the frame: bits of `rx::packet_type`.
     pub packet_type: u16,
     /// Checksum results of the frame: bits of `rx::status`.
@@ -25,7 +25,7 @@ pub struct FrameContents {
 /// transport checksum that the sending card has inserted (`sealed`) is not computed again.
 #[must_use]
 #[inline]
-pub fn classify(
+pub(crate) fn classify(
     frame: &[u8],
     headers: &FrameHeaders,
     rxcsum: u32,
@@ -51,7 +51,7 @@ pub fn classify(
 /// not select it.
 #[must_use]
 #[inline]
-pub fn packet_sum(frame: &[u8], rxcsum: u32) -> Option<u16> {
+pub(crate) fn packet_sum(frame: &[u8], rxcsum: u32) -> Option<u16> {
     if rxcsum & (PCSD | IPPCSE) != 0 {
         return None;
     }
@@ -61,7 +61,7 @@ pub fn packet_sum(frame: &[u8], rxcsum: u32) -> Option<u16> {
 
 /// Descriptor fields of an IPv4 packet in the place of the RSS hash: identification, and a fragment's sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct FragmentFields {
+pub(crate) struct FragmentFields {
     /// Identification of the IPv4 packet.
     pub identification: u16,
     /// Sum of the packet's payload, if the packet is a fragment of a UDP datagram and RXCSUM.IPPCSE is set.
@@ -73,7 +73,7 @@ pub struct FragmentFields {
 /// Returns the descriptor fields in the place of the RSS hash. All fragments of a datagram and its pseudo header sum up
 /// to 0xffff, if the first says that it has a checksum.
 #[must_use]
-pub fn fragment(frame: &[u8], headers: &FrameHeaders, rxcsum: u32) -> FragmentFields {
+pub(crate) fn fragment(frame: &[u8], headers: &FrameHeaders, rxcsum: u32) -> FragmentFields {
     let packet = frame.get(headers.l3_offset..).unwrap_or_default();
     let identification = if headers.l3 == NetworkHeader::Ipv4 { be16(packet, 4).unwrap_or(0) } else { 0 };
     let plain = FragmentFields { identification, ..FragmentFields::default() };

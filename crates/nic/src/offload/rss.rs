@@ -20,7 +20,7 @@ const UDP_IPV6_EX: u8 = 9;
 
 /// Hash of a frame, and the type of the hashed bytes. Both are zero if the frame is not hashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct FrameHash {
+pub(crate) struct FrameHash {
     /// Value of the RSS hash.
     pub value: u32,
     /// Type of the hashed bytes: a number of `rx::rss_type`.
@@ -29,7 +29,7 @@ pub struct FrameHash {
 
 /// Decoded settings of receive-side scaling: key, hash types and redirection table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rss {
+pub(crate) struct Rss {
     types: u32,
     redirection: [u8; 128],
     toeplitz: Toeplitz,
@@ -38,7 +38,7 @@ pub struct Rss {
 impl Rss {
     /// Decodes hash types (MRQC), key (RSSRK) and redirection table (RETA) from the register file.
     #[must_use]
-    pub fn load(file: &RegisterFile) -> Self {
+    pub(crate) fn load(file: &RegisterFile) -> Self {
         let mut key = [0; KEY];
         for (bytes, word) in key.chunks_exact_mut(4).zip(0..) {
             bytes.copy_from_slice(&file.get(r::rssrk(word)).to_le_bytes());
@@ -52,7 +52,7 @@ impl Rss {
 
     /// Returns the hash of a frame whose headers were parsed from the same bytes.
     #[must_use]
-    pub fn hash(&self, frame: &[u8], headers: &FrameHeaders) -> FrameHash {
+    pub(crate) fn hash(&self, frame: &[u8], headers: &FrameHeaders) -> FrameHash {
         let Some((rss_type, with_ports)) = self.select(headers) else { return FrameHash::default() };
         let addresses = match headers.l3 {
             NetworkHeader::Ipv4 => 12..20,
@@ -72,7 +72,7 @@ impl Rss {
     /// Returns the redirection table's entry for a hash. Its low four bits name a queue, or within a pool the lowest
     /// bit chooses between its two queues.
     #[must_use]
-    pub fn redirect(&self, hash: u32) -> u8 {
+    pub(crate) fn redirect(&self, hash: u32) -> u8 {
         self.redirection[(hash & 0x7f) as usize] & 0xf
     }
 

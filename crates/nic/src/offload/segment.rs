@@ -8,7 +8,7 @@ use offload::segment::TcpFlagMasks;
 
 /// Returns the masks of TCP flags in the registers DTXTCPFLGL and DTXTCPFLGH.
 #[must_use]
-pub const fn flag_masks(low: u32, high: u32) -> TcpFlagMasks {
+pub(crate) const fn flag_masks(low: u32, high: u32) -> TcpFlagMasks {
     let (first, middle) = (low & 0xfff, low >> 16 & 0xfff);
     TcpFlagMasks { first: first as u16, middle: middle as u16, last: (high & 0xfff) as u16 }
 }

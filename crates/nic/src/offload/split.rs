@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// Offsets at which a frame may be split into headers and payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "Split")]
-pub struct HeaderSplit {
+pub(crate) struct HeaderSplit {
     /// Bit of PSRTYPE for the frame's kind; 0 if there is none.
     kind: u32,
     /// Number of bytes in the Ethernet header, tags included; 0 if it was not parsed.
@@ -25,7 +25,7 @@ pub struct HeaderSplit {
 impl HeaderSplit {
     /// Returns the offsets at which a frame with the given headers may be split.
     #[must_use]
-    pub fn of(headers: &FrameHeaders) -> Self {
+    pub(crate) fn of(headers: &FrameHeaders) -> Self {
         let kind = match (headers.l3, headers.l4) {
             (NetworkHeader::Ipv4, TransportHeader::Tcp) => psrtype::IPV4_TCP,
             (NetworkHeader::Ipv4, TransportHeader::Udp) => psrtype::IPV4_UDP,
@@ -47,14 +47,14 @@ impl HeaderSplit {
 
     /// Returns the split offsets of the same frame with one more VLAN tag.
     #[must_use]
-    pub fn with_tag(self) -> Self {
+    pub(crate) fn with_tag(self) -> Self {
         let ethernet = if self.ethernet == 0 { 0 } else { self.ethernet + TAG as u16 };
         Self { ethernet, headers: self.headers + TAG as u16, ..self }
     }
 
     /// Returns the number of header bytes to split off under a value of PSRTYPE; 0 for none.
     #[must_use]
-    pub fn length(&self, enabled: u32) -> usize {
+    pub(crate) fn length(&self, enabled: u32) -> usize {
         match enabled & (self.kind | psrtype::ETHERNET) {
             0 => 0,
             bits if bits & self.kind != 0 => self.headers.into(),

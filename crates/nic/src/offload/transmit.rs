@@ -35,7 +35,7 @@ pub(crate) fn request(orders: RawDataDescriptor, context: &AdvancedContextDescri
 /// # Errors
 /// [`ChecksumError`] if the headers that the context describes do not fit into the frame, which stays unchanged.
 #[inline]
-pub fn insert(
+pub(crate) fn insert(
     frame: &mut [u8],
     orders: impl Into<RawDataDescriptor>,
     context: &AdvancedContextDescriptor,
@@ -51,7 +51,7 @@ pub fn insert(
 /// Inserts the checksum that a legacy descriptor requests: the sum from its start to the end of the frame, including
 /// the checksum field's old value. A zero stays a zero, because the card does not know whether this is UDP. A request
 /// that does not fit the frame is ignored (datasheet 7.2.2.1.3).
-pub fn insert_legacy(frame: &mut [u8], checksum: &LegacyChecksumInsertion) {
+pub(crate) fn insert_legacy(frame: &mut [u8], checksum: &LegacyChecksumInsertion) {
     let field = usize::from(checksum.field);
     if let Some(summed) = frame.get(checksum.start.into()..).filter(|summed| !summed.is_empty()) {
         let value = PartialChecksum::of(summed).checksum();

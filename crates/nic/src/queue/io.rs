@@ -5,7 +5,7 @@ use pcie::Function;
 
 /// Registers, owner and bus of a queue.
 #[derive(Debug)]
-pub struct QueueIo<'a, B> {
+pub(crate) struct QueueIo<'a, B> {
     /// Register file of the card.
     pub file: &'a mut RegisterFile,
     /// Function that owns the ring and its buffers.

@@ -3,13 +3,13 @@
 
 mod buffers;
 mod io;
-pub mod packet;
-pub mod receive;
-pub mod ring;
-pub mod transmit;
-pub mod write_back;
+pub(crate) mod packet;
+pub(crate) mod receive;
+pub(crate) mod ring;
+pub(crate) mod transmit;
+pub(crate) mod write_back;
 
-pub use io::QueueIo;
+pub(crate) use io::QueueIo;
 
 /// Maximum number of descriptors in one bus request.
-pub const BURST: usize = 32;
+pub(crate) const BURST: usize = 32;

@@ -9,7 +9,7 @@ use rings::{NextPacket, PacketDropReason};
 
 /// Offload requests in a packet's transmit descriptors, and the context that they refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DescriptorOffloads {
+pub(crate) struct DescriptorOffloads {
     /// Requests of the packet's first data descriptor: VLAN, segmentation, checksums.
     pub first: RawDataDescriptor,
     /// Context that the packet refers to. A legacy descriptor brings its own tag.

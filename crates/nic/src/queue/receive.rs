@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 /// Fields of a frame's receive descriptor, except lengths.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename = "Description")]
-pub struct RxDescriptorFields {
+pub(crate) struct RxDescriptorFields {
     /// RSS type and hash of the received frame.
     pub rss: (u8, u32),
     /// Headers found in the frame (PKTTYPE).
@@ -37,7 +37,7 @@ pub struct RxDescriptorFields {
 /// Ring and buffer settings of a receive queue, decoded from its registers. They are valid until the next write of a
 /// register.
 #[derive(Debug, Clone, Copy)]
-pub struct ReceiveQueueSetup {
+pub(crate) struct ReceiveQueueSetup {
     ring: Ring,
     buffers: BufferSettings,
     /// Length in bytes of the longest frame that is written to one buffer without a look at its headers; 0 if every
@@ -48,7 +48,7 @@ pub struct ReceiveQueueSetup {
 impl ReceiveQueueSetup {
     /// Returns true if descriptors are in the legacy format.
     #[must_use]
-    pub fn is_legacy(&self) -> bool {
+    pub(crate) fn is_legacy(&self) -> bool {
         self.buffers.is_legacy()
     }
 }
@@ -63,7 +63,7 @@ struct FrameDelivery<'a> {
 
 /// Reason why a queue did not receive a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReceiveError {
+pub(crate) enum ReceiveError {
     /// The queue is disabled, or the registers of its ring are invalid.
     Disabled,
     /// The queue has too few descriptors for the whole frame.
@@ -75,7 +75,7 @@ pub enum ReceiveError {
 /// State of a receive queue that is not in the queue's registers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "saved::SavedReceive", try_from = "saved::SavedReceive")]
-pub struct ReceiveQueue {
+pub(crate) struct ReceiveQueue {
     queue: QueueIndex,
     /// Receive descriptors fetched ahead, and those filled and not written back.
     posted: PostedDescriptors,
@@ -93,18 +93,18 @@ impl ReceiveQueue {
 
     /// Creates a receive queue without descriptors.
     #[must_use]
-    pub fn new(queue: QueueIndex) -> Self {
+    pub(crate) fn new(queue: QueueIndex) -> Self {
         Self { queue, posted: PostedDescriptors::at(0), halted: false, ring: None }
     }
 
     /// Decodes the ring, after a write to one of its registers or from a saved state.
-    pub fn decode(&mut self, file: &RegisterFile) {
+    pub(crate) fn decode(&mut self, file: &RegisterFile) {
         self.ring = ring::receive(file, self.queue);
     }
 
     /// Discards descriptors that were fetched or not written back, and restarts at the head register: the queue was reset,
     /// enabled or got another ring.
-    pub fn restart(&mut self, file: &RegisterFile) {
+    pub(crate) fn restart(&mut self, file: &RegisterFile) {
         let head = file.get(rx_block(self.queue) + rx::RDH);
         *self = Self { posted: PostedDescriptors::at(head), ..Self::new(self.queue) };
         self.decode(file);
@@ -113,7 +113,7 @@ impl ReceiveQueue {
     /// Returns the queue's ring and buffer settings, or `None` if the queue receives nothing. With `shortcuts` a frame
     /// that fits one buffer is written without a look at its headers.
     #[must_use]
-    pub fn open(&self, file: &RegisterFile, shortcuts: bool) -> Option<ReceiveQueueSetup> {
+    pub(crate) fn open(&self, file: &RegisterFile, shortcuts: bool) -> Option<ReceiveQueueSetup> {
         debug_assert_eq!(self.ring, ring::receive(file, self.queue));
         let ring = self.ring?;
         let buffers = BufferSettings::of(file, self.queue);
@@ -143,7 +143,7 @@ impl ReceiveQueue {
     ///
     /// # Errors
     /// [`ReceiveError`]: software does not receive the frame.
-    pub fn deliver<B: Bus>(
+    pub(crate) fn deliver<B: Bus>(
         &mut self,
         opened: &ReceiveQueueSetup,
         io: &mut QueueIo<'_, B>,
@@ -241,7 +241,7 @@ impl ReceiveQueue {
 
     /// Returns the number of descriptors that software has posted and the card has not written back.
     #[must_use]
-    pub fn available(&self, file: &RegisterFile) -> u32 {
+    pub(crate) fn available(&self, file: &RegisterFile) -> u32 {
         let head = file.get(rx_block(self.queue) + rx::RDH);
         self.ring.map_or(0, |ring| ring.available(head))
     }
@@ -250,7 +250,7 @@ impl ReceiveQueue {
     ///
     /// # Errors
     /// [`DmaFault`] if the ring is not in the function's memory. The queue stops until software sets the ring up again.
-    pub fn write_back<B: Bus>(&mut self, io: &mut QueueIo<'_, B>) -> Result<bool, DmaFault> {
+    pub(crate) fn write_back<B: Bus>(&mut self, io: &mut QueueIo<'_, B>) -> Result<bool, DmaFault> {
         if let Some(ring) = self.ring {
             let given =
                 if self.halted { Ok(false) } else { self.posted.give_back(&ring, io.function, io.bus) };

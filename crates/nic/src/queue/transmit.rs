@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 /// Maximum number of descriptors of a packet, its context included. Linux igbvf needs about 40 for the largest packet. A longer one
 /// is dropped, in pieces of this size, up to its end.
-pub const MAX_DESCRIPTORS: usize = MAX_BUFFERS;
+pub(crate) const MAX_DESCRIPTORS: usize = MAX_BUFFERS;
 /// Descriptors and bytes that the card reads for one frame of the budget. An honest packet needs fewer for each of its frames; a
 /// hostile guest could otherwise make the card read without end for nothing.
 const DESCRIPTORS_A_FRAME: usize = 16;
@@ -61,7 +61,7 @@ enum PacketScan {
 /// State of a transmit queue that is not in the queue's registers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "saved::SavedTransmit", try_from = "saved::SavedTransmit")]
-pub struct TransmitQueue {
+pub(crate) struct TransmitQueue {
     queue: QueueIndex,
     contexts: [AdvancedContextDescriptor; 2],
     /// Descriptors fetched ahead: `fetched` of them from ring index `fetched_at` on. They are never a whole ring. So
@@ -92,7 +92,7 @@ impl TransmitQueue {
 
     /// Creates a transmit queue without descriptors.
     #[must_use]
-    pub fn new(queue: QueueIndex) -> Self {
+    pub(crate) fn new(queue: QueueIndex) -> Self {
         Self {
             queue,
             contexts: [AdvancedContextDescriptor::default(); 2],
@@ -115,13 +115,13 @@ impl TransmitQueue {
     }
 
     /// Reads the ring's registers again, after one was written or the queue was restored.
-    pub fn decode(&mut self, file: &RegisterFile) {
+    pub(crate) fn decode(&mut self, file: &RegisterFile) {
         self.ring = ring::transmit(file, self.queue);
     }
 
     /// Drops fetched descriptors and starts at the head register, after the queue was enabled or got another ring. Contexts stay until
     /// they are overwritten.
-    pub fn restart(&mut self, file: &RegisterFile) {
+    pub(crate) fn restart(&mut self, file: &RegisterFile) {
         self.fetched = 0;
         self.done = WriteBackBatch::at(file.get(tx_block(self.queue) + tx::TDH));
         self.skipping = false;
@@ -132,34 +132,34 @@ impl TransmitQueue {
     /// Reads the ring's registers after a write of TXDCTL. Returns true if the queue is still enabled and keeps a
     /// packet that waits between two segments.
     #[must_use]
-    pub fn goes_on(&mut self, file: &RegisterFile) -> bool {
+    pub(crate) fn goes_on(&mut self, file: &RegisterFile) -> bool {
         self.decode(file);
         !self.held.is_empty() && self.ring.is_some()
     }
 
     /// Resets the transmit queue, its offload contexts included.
-    pub fn reset(&mut self, file: &RegisterFile) {
+    pub(crate) fn reset(&mut self, file: &RegisterFile) {
         self.contexts = [AdvancedContextDescriptor::default(); 2];
         self.restart(file);
     }
 
     /// Returns true if the queue has something to send: descriptors, or waiting segments of a packet.
     #[must_use]
-    pub fn has_more(&self, file: &RegisterFile) -> bool {
+    pub(crate) fn has_more(&self, file: &RegisterFile) -> bool {
         let waiting = self.open(file).filter(|_| !self.done.is_halted());
         !self.held.is_empty() || waiting.is_some_and(|ring| ring.available(self.next(&ring)) > 0)
     }
 
     /// Returns the cost of the last packet, in frames of the budget.
     #[must_use]
-    pub fn effort(&self) -> usize {
+    pub(crate) fn effort(&self) -> usize {
         let (descriptors, bytes) = self.effort;
         (descriptors / DESCRIPTORS_A_FRAME).max(bytes / BYTES_A_FRAME)
     }
 
     /// Returns the ring that the registers describe; `None` if the queue sends nothing.
     #[must_use]
-    pub fn open(&self, file: &RegisterFile) -> Option<Ring> {
+    pub(crate) fn open(&self, file: &RegisterFile) -> Option<Ring> {
         debug_assert_eq!(self.ring, ring::transmit(file, self.queue));
         self.ring.filter(|ring| ring.contains(self.done.head()))
     }
@@ -355,7 +355,7 @@ impl TransmitQueue {
     /// # Errors
     /// [`DmaFault`] if the ring is not in the function's memory; the queue then stays silent until it is set up
     /// anew.
-    pub fn write_back<B: Bus>(&mut self, io: &mut QueueIo<'_, B>) -> Result<bool, DmaFault> {
+    pub(crate) fn write_back<B: Bus>(&mut self, io: &mut QueueIo<'_, B>) -> Result<bool, DmaFault> {
         self.done.finish(io, self.ring, self.way(io.file))
     }
 

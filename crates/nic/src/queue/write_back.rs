@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 /// Write-back method of a queue: the descriptors, or the head alone.
 #[derive(Debug, Clone, Copy)]
-pub struct WriteBackMethod {
+pub(crate) struct WriteBackMethod {
     /// Offset of the queue's head register.
     pub register: u32,
     /// Address of the head write-back (TDWBAL), which replaces the write-back of descriptors.
@@ -23,7 +23,7 @@ pub struct WriteBackMethod {
 /// Consecutive finished descriptors of a ring, as they will be written to memory.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "SavedBatch", try_from = "SavedBatch")]
-pub struct WriteBackBatch {
+pub(crate) struct WriteBackBatch {
     raw: [[u8; SIZE]; BURST],
     count: usize,
     /// Ring index of the first descriptor, or of the next one if the batch is empty.
@@ -85,57 +85,57 @@ pub(in crate::queue) fn burst<T: Copy>(
 impl WriteBackBatch {
     /// Creates an empty batch of descriptors at a ring index.
     #[must_use]
-    pub fn at(index: u32) -> Self {
+    pub(crate) fn at(index: u32) -> Self {
         Self::of(index, false, false)
     }
 
     /// Creates an empty batch at a ring index. `spoke`: descriptors were written back without an interrupt yet. `halted`: the
     /// ring has faulted.
     #[must_use]
-    pub fn of(index: u32, spoke: bool, halted: bool) -> Self {
+    pub(crate) fn of(index: u32, spoke: bool, halted: bool) -> Self {
         let raw = [[0; SIZE]; BURST];
         Self { raw, count: 0, at: index, speaks: false, spoke, halted, hint: MemoryHint(0) }
     }
 
     /// Returns true if descriptors were written back without an interrupt yet.
     #[must_use]
-    pub fn spoke(&self) -> bool {
+    pub(crate) fn spoke(&self) -> bool {
         self.spoke
     }
 
     /// Returns true if the batch of descriptors is full.
     #[must_use]
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.count == BURST
     }
 
     /// Returns the ring index of the first descriptor that is not written back: the value of the head register.
     #[must_use]
-    pub fn head(&self) -> u32 {
+    pub(crate) fn head(&self) -> u32 {
         self.at
     }
 
     /// Returns the number of descriptors in the batch.
     #[must_use]
-    pub fn waiting(&self) -> u32 {
+    pub(crate) fn waiting(&self) -> u32 {
         self.count as u32
     }
 
     /// Stops all accesses to the descriptor ring.
-    pub fn halt(&mut self) {
+    pub(crate) fn halt(&mut self) {
         self.halted = true;
     }
 
     /// Returns true if the ring has faulted.
     #[must_use]
-    pub fn is_halted(&self) -> bool {
+    pub(crate) fn is_halted(&self) -> bool {
         self.halted
     }
 
     /// Adds the next descriptor to the batch. `speaks` is true if software requests its status. A full batch must be
     /// flushed first.
     #[inline(always)]
-    pub fn push(&mut self, raw: [u8; SIZE], speaks: bool) {
+    pub(crate) fn push(&mut self, raw: [u8; SIZE], speaks: bool) {
         if let Some(slot) = self.raw.get_mut(self.count) {
             *slot = raw;
             self.count += 1;
@@ -144,7 +144,7 @@ impl WriteBackBatch {
     }
 
     /// Adds transmit descriptors up to the batch's room. Those that request a report (RS) get their done bit (DD).
-    pub fn push_sent(&mut self, sent: &[[u8; SIZE]]) {
+    pub(crate) fn push_sent(&mut self, sent: &[[u8; SIZE]]) {
         let (mut count, mut reports) = (0, 0);
         for (slot, raw) in self.raw[self.count..].iter_mut().zip(sent) {
             let report = tx::report_of(raw);
@@ -159,7 +159,7 @@ impl WriteBackBatch {
     ///
     /// # Errors
     /// [`DmaFault`] if the ring is not in the function's memory. The queue stops until software sets the ring up again.
-    pub fn finish<B: Bus>(
+    pub(crate) fn finish<B: Bus>(
         &mut self,
         io: &mut QueueIo<'_, B>,
         ring: Option<Ring>,
@@ -177,7 +177,7 @@ impl WriteBackBatch {
     ///
     /// # Errors
     /// [`DmaFault`] if the address is not in the function's memory; software never sees these descriptors.
-    pub fn flush<B: Bus>(
+    pub(crate) fn flush<B: Bus>(
         &mut self,
         io: &mut QueueIo<'_, B>,
         ring: &Ring,

@@ -8,25 +8,25 @@ use alloc::vec;
 /// Extended capability id of advanced error reporting.
 pub const ID: u16 = 0x0001;
 /// Offset of the uncorrectable error status register.
-pub const UNCORRECTABLE_STATUS: u16 = 0x04;
+pub(crate) const UNCORRECTABLE_STATUS: u16 = 0x04;
 /// Offset of the uncorrectable error mask register.
-pub const UNCORRECTABLE_MASK: u16 = 0x08;
+pub(crate) const UNCORRECTABLE_MASK: u16 = 0x08;
 /// Offset of the uncorrectable error severity: 1 is fatal.
-pub const UNCORRECTABLE_SEVERITY: u16 = 0x0c;
+pub(crate) const UNCORRECTABLE_SEVERITY: u16 = 0x0c;
 /// Offset of the correctable error status register.
-pub const CORRECTABLE_STATUS: u16 = 0x10;
+pub(crate) const CORRECTABLE_STATUS: u16 = 0x10;
 /// Offset of the correctable error mask register.
-pub const CORRECTABLE_MASK: u16 = 0x14;
+pub(crate) const CORRECTABLE_MASK: u16 = 0x14;
 /// Offset of the error reporting capabilities and control register.
 pub const CONTROL: u16 = 0x18;
 /// Offset of the first error's packet header, four dwords.
-pub const HEADER_LOG: u16 = 0x1c;
+pub(crate) const HEADER_LOG: u16 = 0x1c;
 
 /// Uncorrectable errors of version 1: data link, poisoned, flow control, completion timeout, completer abort,
 /// unexpected completion, overflow, malformed, ECRC, unsupported request.
-pub const UNCORRECTABLE: u32 = 0x001f_f010;
+pub(crate) const UNCORRECTABLE: u32 = 0x001f_f010;
 /// Correctable errors of version 1, as bits of the status and mask registers.
-pub const CORRECTABLE: u32 = 0x0000_31c1;
+pub(crate) const CORRECTABLE: u32 = 0x0000_31c1;
 
 /// Values of advanced error reporting that differ between functions.
 #[derive(Debug, Clone, Copy)]

@@ -7,7 +7,7 @@ use alloc::vec;
 /// Extended capability id of ARI.
 pub const ID: u16 = 0x000e;
 /// Offset of the ARI capability word: next function in bits 15:8.
-pub const CAPABILITY: u16 = 4;
+pub(crate) const CAPABILITY: u16 = 4;
 /// Offset of the ARI control word within its capability.
 pub const CONTROL: u16 = 6;
 

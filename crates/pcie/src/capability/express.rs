@@ -16,35 +16,35 @@ pub const DEVICE_CONTROL: u16 = 0x08;
 /// Offset of the PCI Express device status word.
 pub const DEVICE_STATUS: u16 = 0x0a;
 /// Offset of the PCI Express link capabilities.
-pub const LINK_CAPABILITIES: u16 = 0x0c;
+pub(crate) const LINK_CAPABILITIES: u16 = 0x0c;
 /// Offset of the PCI Express link control word.
-pub const LINK_CONTROL: u16 = 0x10;
+pub(crate) const LINK_CONTROL: u16 = 0x10;
 /// Offset of the PCI Express link status word.
-pub const LINK_STATUS: u16 = 0x12;
+pub(crate) const LINK_STATUS: u16 = 0x12;
 /// Offset of PCI Express device capabilities 2.
-pub const DEVICE_CAPABILITIES_2: u16 = 0x24;
+pub(crate) const DEVICE_CAPABILITIES_2: u16 = 0x24;
 /// Offset of the PCI Express device control 2 word.
-pub const DEVICE_CONTROL_2: u16 = 0x28;
+pub(crate) const DEVICE_CONTROL_2: u16 = 0x28;
 
 /// Capabilities value: version 2, device type 0 (endpoint).
-pub const ENDPOINT_V2: u16 = 0x0002;
+pub(crate) const ENDPOINT_V2: u16 = 0x0002;
 /// Device capabilities bit: function level reset.
 pub const DEVICE_CAPABILITIES_FLR: u32 = 1 << 28;
 /// Device control bit: initiate a function level reset. Reads as zero.
 pub const DEVICE_CONTROL_FLR: u16 = 1 << 15;
 /// Writable device control bits: error reporting, relaxed ordering, payload size, no-snoop, read request size.
-pub const DEVICE_CONTROL_WRITABLE: u16 = 0x78ff;
+pub(crate) const DEVICE_CONTROL_WRITABLE: u16 = 0x78ff;
 /// Device control field: maximum payload size, which a function level reset keeps.
-pub const DEVICE_CONTROL_PAYLOAD: u16 = 0b111 << 5;
+pub(crate) const DEVICE_CONTROL_PAYLOAD: u16 = 0b111 << 5;
 /// Reset value of device control: relaxed ordering, no-snoop, 128-byte payload, 512-byte read requests.
-pub const DEVICE_CONTROL_RESET: u16 = 0x2810;
+pub(crate) const DEVICE_CONTROL_RESET: u16 = 0x2810;
 /// Device status bits of errors, write-1-to-clear.
-pub const DEVICE_STATUS_ERRORS: u16 = 0xf;
+pub(crate) const DEVICE_STATUS_ERRORS: u16 = 0xf;
 /// Writable link control bits: ASPM, read completion boundary, common clock, extended sync. A function level reset
 /// keeps them.
-pub const LINK_CONTROL_WRITABLE: u16 = 0xcb;
+pub(crate) const LINK_CONTROL_WRITABLE: u16 = 0xcb;
 /// Writable device control 2 bits: completion timeout value and disable.
-pub const DEVICE_CONTROL_2_WRITABLE: u16 = 0x1f;
+pub(crate) const DEVICE_CONTROL_2_WRITABLE: u16 = 0x1f;
 
 /// Values of the PCI Express capability that differ between functions.
 #[derive(Debug, Clone, Copy)]

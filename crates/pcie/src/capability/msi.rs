@@ -20,9 +20,9 @@ pub const PENDING: u16 = 0x14;
 /// MSI control bit: MSI enable.
 pub const CONTROL_ENABLE: u16 = 1 << 0;
 /// MSI control bit: 64-bit addresses.
-pub const CONTROL_64BIT: u16 = 1 << 7;
+pub(crate) const CONTROL_64BIT: u16 = 1 << 7;
 /// MSI control bit: per-vector masking.
-pub const CONTROL_MASKABLE: u16 = 1 << 8;
+pub(crate) const CONTROL_MASKABLE: u16 = 1 << 8;
 
 /// MSI settings in a function's MSI control word and mask bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

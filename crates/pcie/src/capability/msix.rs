@@ -17,7 +17,7 @@ pub const PBA: u16 = 8;
 /// MSI-X control field: number of vectors minus one.
 pub const CONTROL_SIZE: u16 = 0x7ff;
 /// MSI-X control bit: function mask, which masks all vectors.
-pub const CONTROL_MASK: u16 = 1 << 14;
+pub(crate) const CONTROL_MASK: u16 = 1 << 14;
 /// MSI-X control bit: MSI-X enable.
 pub const CONTROL_ENABLE: u16 = 1 << 15;
 
@@ -33,7 +33,7 @@ pub struct MsiXControl {
 impl MsiXControl {
     /// Extracts the MSI-X settings from the control word.
     #[must_use]
-    pub const fn from_word(control: u16) -> Self {
+    pub(crate) const fn from_word(control: u16) -> Self {
         Self { enabled: control & CONTROL_ENABLE != 0, masked: control & CONTROL_MASK != 0 }
     }
 }

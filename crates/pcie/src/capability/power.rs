@@ -17,13 +17,13 @@ pub const DATA: u16 = 7;
 /// Power management control field: power state.
 pub const CONTROL_STATE: u16 = 0b11;
 /// Power management control bit: configuration survives D3hot.
-pub const CONTROL_NO_SOFT_RESET: u16 = 1 << 3;
+pub(crate) const CONTROL_NO_SOFT_RESET: u16 = 1 << 3;
 /// Power management control bit: power management events enabled.
-pub const CONTROL_PME_ENABLE: u16 = 1 << 8;
+pub(crate) const CONTROL_PME_ENABLE: u16 = 1 << 8;
 /// Power management control field: selection of the data register's value.
-pub const CONTROL_DATA_SELECT: u16 = 0xf << 9;
+pub(crate) const CONTROL_DATA_SELECT: u16 = 0xf << 9;
 /// Power management control bit: a power management event is pending; write 1 to clear.
-pub const CONTROL_PME_STATUS: u16 = 1 << 15;
+pub(crate) const CONTROL_PME_STATUS: u16 = 1 << 15;
 
 /// Power states that functions support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub enum PowerState {
 impl PowerState {
     /// Returns the requested power state of a control word, or `None` for D1 and D2.
     #[must_use]
-    pub const fn from_control(control: u16) -> Option<Self> {
+    pub(crate) const fn from_control(control: u16) -> Option<Self> {
         match control & CONTROL_STATE {
             0 => Some(Self::D0),
             3 => Some(Self::D3Hot),

@@ -14,13 +14,13 @@ pub const CONTROL: u16 = 0x08;
 /// Offset of the SR-IOV status word within its capability.
 pub const STATUS: u16 = 0x0a;
 /// Offset of InitialVFs, a word.
-pub const INITIAL_VFS: u16 = 0x0c;
+pub(crate) const INITIAL_VFS: u16 = 0x0c;
 /// Offset of TotalVFs, a word.
 pub const TOTAL_VFS: u16 = 0x0e;
 /// Offset of NumVFs, a word.
 pub const NUM_VFS: u16 = 0x10;
 /// Offset of the function dependency link, a byte.
-pub const DEPENDENCY: u16 = 0x12;
+pub(crate) const DEPENDENCY: u16 = 0x12;
 /// Offset of FirstVFOffset, a word: the routing id of the first VF relative to the PF.
 pub const FIRST_OFFSET: u16 = 0x14;
 /// Offset of the VF stride, a word.
@@ -28,7 +28,7 @@ pub const STRIDE: u16 = 0x16;
 /// Offset of the VFs' device id, a word.
 pub const VF_DEVICE: u16 = 0x1a;
 /// Offset of the supported page sizes: bit n is 4 KiB << n.
-pub const SUPPORTED_PAGES: u16 = 0x1c;
+pub(crate) const SUPPORTED_PAGES: u16 = 0x1c;
 /// Offset of the selected page size: one bit.
 pub const PAGE_SIZE: u16 = 0x20;
 /// Offset of the first of six VF BARs.

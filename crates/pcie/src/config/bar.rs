@@ -45,7 +45,7 @@ impl Bar {
 
     /// Returns the read-only low bits that identify the address space.
     #[must_use]
-    pub const fn type_bits(self) -> u32 {
+    pub(crate) const fn type_bits(self) -> u32 {
         let kind = match self.kind {
             BarKind::Memory32 => 0,
             BarKind::Memory64 => 4,

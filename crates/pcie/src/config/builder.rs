@@ -95,7 +95,7 @@ impl ConfigSpaceBuilder {
 
     /// Adds a BAR at any offset of the configuration space, for VF BARs in a capability.
     #[must_use]
-    pub fn bar_at(self, at: u16, bar: Bar) -> Self {
+    pub(crate) fn bar_at(self, at: u16, bar: Bar) -> Self {
         bar.registers(at).fold(self, Self::register)
     }
 

@@ -104,12 +104,12 @@ impl ConfigSpace {
     }
 
     /// Sets a 16-bit word on behalf of the device, regardless of the masks for software.
-    pub fn set_word(&mut self, offset: u16, value: u16) {
+    pub(crate) fn set_word(&mut self, offset: u16, value: u16) {
         self.set_bytes(offset, &value.to_le_bytes());
     }
 
     /// Sets a dword on behalf of the device, regardless of the masks for software.
-    pub fn set_dword(&mut self, offset: u16, value: u32) {
+    pub(crate) fn set_dword(&mut self, offset: u16, value: u32) {
         self.set_bytes(offset, &value.to_le_bytes());
     }
 

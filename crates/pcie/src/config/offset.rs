@@ -12,8 +12,6 @@ pub const STATUS: u16 = 0x06;
 pub const REVISION: u16 = 0x08;
 /// Offset of the cache line size byte, without effect on a PCIe function.
 pub const CACHE_LINE: u16 = 0x0c;
-/// Offset of the header type byte.
-pub const HEADER_TYPE: u16 = 0x0e;
 /// Offset of the first of six base address registers.
 pub const BAR0: u16 = 0x10;
 /// Offset of the subsystem vendor id word; the subsystem id follows.
@@ -40,8 +38,8 @@ pub const COMMAND_SERR: u16 = 1 << 8;
 /// PCI command register bit: INTx disable.
 pub const COMMAND_INTX_DISABLE: u16 = 1 << 10;
 /// PCI status register bit: the function's pin is raised, or would be if it were not disabled.
-pub const STATUS_INTERRUPT: u16 = 1 << 3;
+pub(crate) const STATUS_INTERRUPT: u16 = 1 << 3;
 /// PCI status register bit: the function has a list of capabilities.
-pub const STATUS_CAPABILITIES: u16 = 1 << 4;
+pub(crate) const STATUS_CAPABILITIES: u16 = 1 << 4;
 /// Status bits of errors, all write-1-to-clear.
-pub const STATUS_ERRORS: u16 = 0xf900;
+pub(crate) const STATUS_ERRORS: u16 = 0xf900;

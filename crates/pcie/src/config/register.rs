@@ -44,7 +44,7 @@ impl ConfigRegister {
 
     /// Sets the mask of bits that the device sets and software clears by writing one.
     #[must_use]
-    pub const fn write_1_to_clear(mut self, mask: u32) -> Self {
+    pub(crate) const fn write_1_to_clear(mut self, mask: u32) -> Self {
         self.clearable = mask;
         self
     }

@@ -41,7 +41,7 @@ type SenderFlows = [(FlowKey, SwitchDecision); FLOWS];
 
 /// Remembered flows of all senders.
 #[derive(Debug, Clone)]
-pub struct FlowCache<const N: usize> {
+pub(crate) struct FlowCache<const N: usize> {
     ports: Box<[SenderFlows; N]>,
     uplink: Box<SenderFlows>,
     /// Generation of the tables, shifted to its place in a flow's key; never zero.

@@ -13,7 +13,7 @@ mod vlans;
 
 pub use addresses::{ExactFilter, HashFilter};
 pub use decide::{FrameMetadata, FrameOrigin, SwitchDecision, SwitchDropReason};
-pub use flows::FlowCache;
+pub(crate) use flows::FlowCache;
 pub use mirror::{PortMirrorRule, PortMirrorRules};
 pub use storm::{StormKind, StormLimit, StormLimits, StormState, StormWindow};
 pub use tables::{MaxFrameLength, SwitchTables, TagInsertion};

@@ -71,7 +71,7 @@ pub struct UplinkMode {
 
 /// Returns `true` if an untagged frame has a length field that exceeds the frame.
 #[must_use]
-pub fn is_truncated(frame: &[u8]) -> bool {
+pub(crate) fn is_truncated(frame: &[u8]) -> bool {
     let Some((head, payload)) = frame.split_first_chunk::<14>() else { return false };
     let length = u16::from_be_bytes([head[12], head[13]]);
     length <= LONGEST_PAYLOAD && usize::from(length) > payload.len()

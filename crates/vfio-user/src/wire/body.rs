@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// Body of `VERSION`, request and reply; JSON text follows.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-pub struct VersionBody {
+pub(crate) struct VersionBody {
     /// Major version of the vfio-user protocol.
     pub major: U16,
     /// Minor version of the vfio-user protocol.
@@ -16,7 +16,7 @@ pub struct VersionBody {
 /// Body of a `DMA_MAP` request; the reply has no body.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-pub struct DmaMapBody {
+pub(crate) struct DmaMapBody {
     /// Bytes of this structure.
     pub argsz: U32,
     /// Flags of the mapping, see [`dma_flags`](super::dma_flags).
@@ -32,7 +32,7 @@ pub struct DmaMapBody {
 /// Body of `DMA_UNMAP`, request and reply.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-pub struct DmaUnmapBody {
+pub(crate) struct DmaUnmapBody {
     /// Bytes of the reply body.
     pub argsz: U32,
     /// Flags of the unmapping: 0 or [`dma_flags::UNMAP_ALL`](super::dma_flags::UNMAP_ALL).
@@ -46,7 +46,7 @@ pub struct DmaUnmapBody {
 /// Body of `DEVICE_GET_INFO`, request and reply.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-pub struct DeviceInfoBody {
+pub(crate) struct DeviceInfoBody {
     /// Bytes of the reply body.
     pub argsz: U32,
     /// Flags of the device, see [`device_flags`](super::device_flags).
@@ -60,7 +60,7 @@ pub struct DeviceInfoBody {
 /// Body of `DEVICE_GET_REGION_INFO`, request and reply; region capabilities may follow in the reply.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-pub struct RegionInfoBody {
+pub(crate) struct RegionInfoBody {
     /// Request: maximum bytes of the reply body. Reply: bytes of the full reply body.
     pub argsz: U32,
     /// Flags of the region, see [`region_flags`](super::region_flags).
@@ -78,7 +78,7 @@ pub struct RegionInfoBody {
 /// Header of each region capability.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-pub struct RegionCapabilityHeader {
+pub(crate) struct RegionCapabilityHeader {
     /// Id of the region capability.
     pub id: U16,
     /// Version of the capability's layout.
@@ -89,13 +89,13 @@ pub struct RegionCapabilityHeader {
 
 impl RegionCapabilityHeader {
     /// Capability id of sparse mmap areas (`VFIO_REGION_INFO_CAP_SPARSE_MMAP`).
-    pub const SPARSE_MMAP: u16 = 1;
+    pub(crate) const SPARSE_MMAP: u16 = 1;
 }
 
 /// Sparse mmap capability after its header; `nr_areas` areas follow.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-pub struct SparseMmapBody {
+pub(crate) struct SparseMmapBody {
     /// Number of mappable areas that follow.
     pub nr_areas: U32,
     /// Reserved field, zero.
@@ -105,7 +105,7 @@ pub struct SparseMmapBody {
 /// Mappable area of a region.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-pub struct SparseAreaBody {
+pub(crate) struct SparseAreaBody {
     /// Offset of the mappable area from the start of the region in bytes.
     pub offset: U64,
     /// Size of the region's mappable area in bytes.
@@ -115,7 +115,7 @@ pub struct SparseAreaBody {
 /// Body of `DEVICE_GET_IRQ_INFO`, request and reply.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-pub struct IrqInfoBody {
+pub(crate) struct IrqInfoBody {
     /// Bytes of the reply body.
     pub argsz: U32,
     /// Flags of the interrupt type, see [`irq_flags`](super::irq_flags).
@@ -129,7 +129,7 @@ pub struct IrqInfoBody {
 /// Body of a `DEVICE_SET_IRQS` request; one byte per interrupt vector follows with `DATA_BOOL`. The reply has no body.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-pub struct IrqSetBody {
+pub(crate) struct IrqSetBody {
     /// Bytes of this structure and the data after it.
     pub argsz: U32,
     /// Data kind and action, see [`irq_set`](super::irq_set).
@@ -145,7 +145,7 @@ pub struct IrqSetBody {
 /// Body of `REGION_READ` and `REGION_WRITE`, request and reply; data follows in a write and in the reply to a read.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-pub struct RegionAccessBody {
+pub(crate) struct RegionAccessBody {
     /// Offset of the access from the start of the region in bytes.
     pub offset: U64,
     /// Number of the region that is read or written.
@@ -157,7 +157,7 @@ pub struct RegionAccessBody {
 /// Body of `REGION_WRITE_MULTI`, request and reply; `wr_cnt` entries follow in the request.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-pub struct MultiWriteBody {
+pub(crate) struct MultiWriteBody {
     /// Number of writes in the message.
     pub wr_cnt: U64,
 }
@@ -165,7 +165,7 @@ pub struct MultiWriteBody {
 /// Value that a `REGION_WRITE_MULTI` writes, with its destination.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-pub struct MultiWriteEntry {
+pub(crate) struct MultiWriteEntry {
     /// Offset of the write from the start of the region in bytes.
     pub offset: U64,
     /// Number of the region that is written.

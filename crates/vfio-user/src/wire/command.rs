@@ -76,7 +76,7 @@ impl Command {
     ];
 
     /// Returns the command of a number, or `None` if it is unknown.
-    pub fn from_number(number: u16) -> Option<Self> {
+    pub(crate) fn from_number(number: u16) -> Option<Self> {
         let index = usize::from(number).checked_sub(1)?;
         Self::ALL.get(index).copied()
     }
@@ -88,7 +88,7 @@ impl Command {
 
     /// Returns the maximum length of a request after its header, in bytes. Longer requests are discarded and refused,
     /// and so is any payload of an unsupported command.
-    pub const fn max_request_body(self) -> usize {
+    pub(crate) const fn max_request_body(self) -> usize {
         match self {
             Self::Version => VERSION_BODY,
             Self::RegionWrite => size_of::<RegionAccessBody>() + MAX_DATA_XFER as usize,
@@ -114,7 +114,7 @@ impl Command {
     }
 
     /// Returns the maximum length of a reply after its header, in bytes.
-    pub const fn max_reply_body(self) -> usize {
+    pub(crate) const fn max_reply_body(self) -> usize {
         match self {
             Self::RegionRead => size_of::<RegionAccessBody>() + MAX_DATA_XFER as usize,
             _ => VERSION_BODY,

@@ -47,18 +47,18 @@ impl MessageHeader {
     pub const LEN: usize = size_of::<Self>();
 
     /// Creates the header of a request with a body of `body` bytes.
-    pub fn request(id: u16, command: Command, body: usize, no_reply: bool) -> Self {
+    pub(crate) fn request(id: u16, command: Command, body: usize, no_reply: bool) -> Self {
         let flags = TYPE_COMMAND | if no_reply { NO_REPLY } else { 0 };
         Self::with_flags(U16::new(id), U16::new(command.number()), body, flags)
     }
 
     /// Creates the header of the reply to `self` with a body of `body` bytes.
-    pub fn reply(&self, body: usize) -> Self {
+    pub(crate) fn reply(&self, body: usize) -> Self {
         Self::with_flags(self.id, self.command, body, TYPE_REPLY)
     }
 
     /// Creates the error reply to `self`, a header without a body.
-    pub fn error_reply(&self, errno: Errno) -> Self {
+    pub(crate) fn error_reply(&self, errno: Errno) -> Self {
         let mut header = Self::with_flags(self.id, self.command, 0, TYPE_REPLY | ERROR);
         header.error = U32::new(errno.to_wire());
         header
@@ -71,7 +71,7 @@ impl MessageHeader {
     }
 
     /// Returns the type of the message.
-    pub fn kind(&self) -> MessageType {
+    pub(crate) fn kind(&self) -> MessageType {
         match self.flags.get() & TYPE_MASK {
             TYPE_COMMAND => MessageType::Command,
             TYPE_REPLY => MessageType::Reply,
@@ -80,12 +80,12 @@ impl MessageHeader {
     }
 
     /// Returns true if the sender of this request wants no reply, not even an error.
-    pub fn no_reply(&self) -> bool {
+    pub(crate) fn no_reply(&self) -> bool {
         self.flags.get() & NO_REPLY != 0
     }
 
     /// Returns true if the error bit is set in the header, which only replies use.
-    pub fn is_error(&self) -> bool {
+    pub(crate) fn is_error(&self) -> bool {
         self.flags.get() & ERROR != 0
     }
 }

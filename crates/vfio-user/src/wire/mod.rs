@@ -10,7 +10,7 @@ mod errno;
 mod header;
 mod version;
 
-pub use body::{
+pub(crate) use body::{
     DeviceInfoBody, DmaMapBody, DmaUnmapBody, IrqInfoBody, IrqSetBody, MultiWriteBody, MultiWriteEntry,
     RegionAccessBody, RegionCapabilityHeader, RegionInfoBody, SparseAreaBody, SparseMmapBody, VersionBody,
 };
@@ -22,18 +22,18 @@ pub use version::{MalformedCapabilities, VersionCapabilities};
 /// Major version of the vfio-user protocol, of which there is one.
 pub const VERSION_MAJOR: u16 = 0;
 /// Newest supported minor version of the protocol.
-pub const VERSION_MINOR: u16 = 1;
+pub(crate) const VERSION_MINOR: u16 = 1;
 
 /// Maximum data bytes of one region access: the specification's default, and this crate's limit.
-pub const MAX_DATA_XFER: u32 = 1 << 20;
+pub(crate) const MAX_DATA_XFER: u32 = 1 << 20;
 /// Maximum file descriptors of one message (QEMU's own limit).
 pub const MAX_MESSAGE_FDS: usize = 16;
 /// Maximum DMA windows at one time: the specification's default.
 pub const MAX_DMA_MAPS: u32 = 65535;
 /// Unit of DMA windows in bytes: the specification's default `pgsizes`.
-pub const DMA_PAGE_SIZE: u64 = 4096;
+pub(crate) const DMA_PAGE_SIZE: u64 = 4096;
 /// Maximum writes of one `REGION_WRITE_MULTI`; QEMU sends at most 200.
-pub const MAX_MULTI_WRITES: usize = 1024;
+pub(crate) const MAX_MULTI_WRITES: usize = 1024;
 
 /// Flags of a device (`VFIO_DEVICE_FLAGS_*`).
 pub mod device_flags {
@@ -70,27 +70,27 @@ pub mod irq_flags {
 /// Flags of a change of interrupts (`VFIO_IRQ_SET_*`): exactly one data bit and one action bit.
 pub mod irq_set {
     /// The request has no data: the action applies to the whole range of interrupt vectors.
-    pub const DATA_NONE: u32 = 1 << 0;
+    pub(crate) const DATA_NONE: u32 = 1 << 0;
     /// The request's data is a byte per interrupt vector, which selects the vectors of the action.
-    pub const DATA_BOOL: u32 = 1 << 1;
+    pub(crate) const DATA_BOOL: u32 = 1 << 1;
     /// The request's data is an eventfd per interrupt vector, attached to the message.
     pub const DATA_EVENTFD: u32 = 1 << 2;
     /// The action of the request is to mask interrupt vectors.
-    pub const ACTION_MASK: u32 = 1 << 3;
+    pub(crate) const ACTION_MASK: u32 = 1 << 3;
     /// The action of the request is to unmask interrupt vectors.
-    pub const ACTION_UNMASK: u32 = 1 << 4;
+    pub(crate) const ACTION_UNMASK: u32 = 1 << 4;
     /// The action of the request is to fire interrupt vectors, or to assign eventfds to them.
     pub const ACTION_TRIGGER: u32 = 1 << 5;
 }
 
 /// Flags of mapping and unmapping a DMA window, `VFIO_DMA_MAP_FLAG_*` and `VFIO_DMA_UNMAP_FLAG_*`.
-pub mod dma_flags {
+pub(crate) mod dma_flags {
     /// DMA_MAP: the device may read the DMA window.
-    pub const READ: u32 = 1 << 0;
+    pub(crate) const READ: u32 = 1 << 0;
     /// DMA_MAP: the device may write the DMA window.
-    pub const WRITE: u32 = 1 << 1;
+    pub(crate) const WRITE: u32 = 1 << 1;
     /// DMA_UNMAP: all DMA windows are unmapped (the kernel's value, which QEMU and libvfio-user share).
-    pub const UNMAP_ALL: u32 = 1 << 1;
+    pub(crate) const UNMAP_ALL: u32 = 1 << 1;
 }
 
 /// The fixed region numbers of a PCI function (`VFIO_PCI_*_REGION_INDEX`).

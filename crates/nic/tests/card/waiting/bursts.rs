@@ -1,5 +1,5 @@
 //! Measures the frames that a guest loses in bursts from the uplink that are longer than its ring. The command `cargo
-//! test -p nic --test card -- waiting::bursts --nocapture` prints the table of `docs/performance.md`.
+//! test -p softiov-nic --test card -- waiting::bursts --nocapture` prints the table of `docs/performance.md`.
 
 use super::{bench, frame, got, missed};
 use crate::common::CardFixture;
