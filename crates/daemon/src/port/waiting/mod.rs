@@ -43,6 +43,9 @@ pub(super) trait WaitEnvironment {
     /// woke the port.
     fn sleep(&mut self, time: Option<Duration>) -> io::Result<bool>;
 
+    /// Returns the doorbell mode of the port.
+    fn doorbell_mode(&self) -> DoorbellMode;
+
     /// Returns true if the port has to poll pages that a guest has mapped.
     fn must_poll_pages(&self) -> bool;
 
@@ -65,9 +68,8 @@ pub(super) trait WaitEnvironment {
 }
 
 /// Backoff of naps: short sleeps of growing length between two polls of mapped pages.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct NapBackoff {
-    wait: DoorbellMode,
     /// Length of the last nap since the last work, zero if there was none.
     last: Duration,
     /// Number of rounds since the kernel was last polled.
@@ -75,18 +77,14 @@ pub(super) struct NapBackoff {
 }
 
 impl NapBackoff {
-    pub(super) fn new(wait: DoorbellMode) -> Self {
-        Self { wait, last: Duration::ZERO, unpolled: 0 }
-    }
-
     /// Starts again with the shortest nap, after work or a wake-up.
     fn restart(&mut self) {
         self.last = Duration::ZERO;
     }
 
     /// Returns the duration of the port's next nap.
-    fn next(&mut self) -> Duration {
-        if self.wait != DoorbellMode::Busy {
+    fn next(&mut self, mode: DoorbellMode) -> Duration {
+        if mode != DoorbellMode::Busy {
             self.last = (self.last * 2).clamp(SHORTEST, LONGEST);
         }
         self.last
@@ -116,7 +114,7 @@ impl NapBackoff {
             }
             let until = [time, rest].into_iter().flatten().min();
             let until = until.map(|end| end.saturating_sub(passed(wake)));
-            let nap = must_poll_pages.then(|| self.next());
+            let nap = must_poll_pages.then(|| self.next(wake.doorbell_mode()));
             self.unpolled = 0;
             let woken = wake.sleep([until, nap].into_iter().flatten().min())?;
             if woken || (must_poll_pages && wake.poll_pages(Duration::ZERO)) {
