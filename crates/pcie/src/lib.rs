@@ -15,6 +15,7 @@
 //! Link training, flow control and everything else below the transaction layer are not modelled.
 #![no_std]
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 extern crate alloc;
 #[cfg(test)]
@@ -27,6 +28,7 @@ pub mod capability;
 pub mod config;
 pub mod endpoint;
 pub mod ladder;
+mod low;
 pub mod msix;
 pub mod pages;
 pub mod sriov;

@@ -9,6 +9,7 @@
 //! Time is an argument. A frame is bytes in a buffer of its sender's family ([`frame`]). Nothing happens between calls.
 #![no_std]
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 extern crate alloc;
 
