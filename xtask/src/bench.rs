@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: builds the host and the benchmark (`crates/bench`) for release, and runs the benchmark.
 
 use std::env;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
@@ -26,7 +27,8 @@ pub(crate) fn run(options: &BenchArgs) -> Result<ExitCode> {
     // This program lies in a profile's folder of the target folder, wherever that is.
     let this = env::current_exe()?;
     let target = this.ancestors().nth(2).context("this program does not lie in a target folder")?;
+    // Replaces this process: a signal that ends `cargo xtask bench` ends the benchmark, and with it the started hosts.
     let mut measure = Command::new(target.join("release/bench"));
-    let status = measure.args(&options.arguments).current_dir(&root).status()?;
-    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let error = measure.args(&options.arguments).current_dir(&root).exec();
+    Err(error).context("cannot run the benchmark")
 }

@@ -54,8 +54,8 @@ pub(crate) struct PacketDescriptors {
     packet: DescriptorOffloads,
     /// Number of buffers of the packet.
     count: usize,
-    /// True if the packet is malformed.
-    broken: bool,
+    /// First defect found in the packet's descriptors.
+    defect: Option<PacketDropReason>,
     /// Descriptors of the packet that the driver wants reported as done (RS), a bit each.
     reports: u128,
 }
@@ -121,12 +121,12 @@ impl TransmitQueue {
             self.rung = false;
             return Ok((NextPacket::Nothing, 0));
         }
-        if gathered.is_sound(buffers.bytes()) {
-            let cost = (gathered.packet.descriptors / DESCRIPTORS_A_FRAME) as usize;
-            return Ok((NextPacket::Packet(gathered.packet), cost));
+        if let Some(defect) = gathered.defect(buffers.bytes()) {
+            self.give_back(&context, gathered, own, bus)?;
+            return Ok((NextPacket::Dropped(defect), COSTLIEST));
         }
-        self.give_back(&context, gathered, own, bus)?;
-        Ok((NextPacket::Dropped(PacketDropReason::Size), COSTLIEST))
+        let cost = (gathered.packet.descriptors / DESCRIPTORS_A_FRAME) as usize;
+        Ok((NextPacket::Packet(gathered.packet), cost))
     }
 
     /// Gives back to the driver the descriptors of the packet that was taken last.
@@ -210,7 +210,7 @@ impl TransmitQueue {
             gathered.packet.descriptors = step + 1;
             match tx::parse(&raw) {
                 ParsedTxDescriptor::Context(context) => gathered.take_context(context),
-                ParsedTxDescriptor::Other(_) => gathered.broken = true,
+                ParsedTxDescriptor::Other(_) => gathered.spoil(PacketDropReason::Descriptor),
                 ParsedTxDescriptor::Data(data) => {
                     gathered.take_data(&data, buffers);
                     if data.end_of_packet {
@@ -220,7 +220,7 @@ impl TransmitQueue {
             }
         }
         // No driver makes a packet of this number of descriptors.
-        gathered.broken = true;
+        gathered.spoil(PacketDropReason::Size);
         Ok(left >= MOST_DESCRIPTORS)
     }
 
@@ -241,9 +241,19 @@ impl TransmitQueue {
 }
 
 impl PacketDescriptors {
+    /// Records a defect of the packet, unless the packet has an earlier one.
+    fn spoil(&mut self, defect: PacketDropReason) {
+        self.defect = self.defect.or(Some(defect));
+    }
+
     /// Takes the context descriptor that stands before the packet's first buffer. Tunnels are not offered.
     fn take_context(&mut self, context: TxContextDescriptor) {
-        self.broken |= self.count > 0 || self.packet.context.is_some() || context.tunnel != 0;
+        if self.count > 0 || self.packet.context.is_some() {
+            self.spoil(PacketDropReason::Descriptor);
+        }
+        if context.tunnel != 0 {
+            self.spoil(PacketDropReason::Offload);
+        }
         self.packet.context = Some(context);
     }
 
@@ -251,24 +261,94 @@ impl PacketDescriptors {
         if self.count == 0 {
             self.packet.first = *data;
         }
-        self.broken |= data.length == 0 || data.dummy;
+        if data.length == 0 {
+            self.spoil(PacketDropReason::Size);
+        }
+        if data.dummy {
+            self.spoil(PacketDropReason::Descriptor);
+        }
         buffers.push(data.address, data.length.into());
         self.count += 1;
         self.reports |= u128::from(data.report_status) << (self.packet.descriptors - 1);
     }
 
-    /// Returns true if a real card could send the packet. `bytes` is the packet's length.
-    fn is_sound(&self, bytes: usize) -> bool {
-        let segments = self.packet.context.filter(|context| context.segment);
-        let fits = match segments {
-            Some(context) => context.mss >= LEAST_MSS && context.payload as usize <= bytes,
+    /// Returns the reason why a real card could not send the packet, or `None` if it could. `bytes` is the packet's
+    /// length.
+    fn defect(&self, bytes: usize) -> Option<PacketDropReason> {
+        if self.defect.is_some() {
+            return self.defect;
+        }
+        let context = self.packet.context;
+        // There is no place for a second tag.
+        if self.packet.first.tag.and(context.and_then(|context| context.tag2)).is_some() {
+            return Some(PacketDropReason::Descriptor);
+        }
+        let fits = match context.filter(|context| context.segment) {
+            Some(context) if context.mss < LEAST_MSS => return Some(PacketDropReason::Offload),
+            Some(context) => context.payload as usize <= bytes,
             None => self.count <= MAX_BUFFERS && self.packet.fits(bytes),
         };
-        // There is no place for a second tag.
-        let tags = self
-            .packet
-            .context
-            .is_some_and(|context| context.tag2.is_some() && self.packet.first.tag.is_some());
-        !self.broken && !tags && (MIN_FRAME..=MOST_BYTES).contains(&bytes) && fits
+        let sound = fits && (MIN_FRAME..=MOST_BYTES).contains(&bytes);
+        (!sound).then_some(PacketDropReason::Size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONTEXT: TxContextDescriptor = TxContextDescriptor {
+        segment: true,
+        time_stamp: false,
+        tag2: None,
+        payload: 100,
+        mss: LEAST_MSS,
+        tunnel: 0,
+    };
+    /// Returns the reason to drop a packet of these descriptors, whose bytes are the data descriptor's.
+    fn defect(contexts: &[TxContextDescriptor], data: TxDataDescriptor) -> Option<PacketDropReason> {
+        let (mut gathered, mut buffers) = (PacketDescriptors::default(), BufferChain::default());
+        gathered.packet.descriptors = 1;
+        contexts.iter().for_each(|context| gathered.take_context(*context));
+        gathered.take_data(&data, &mut buffers);
+        gathered.defect(buffers.bytes())
+    }
+
+    #[test]
+    fn drop_reason_names_the_defect_of_a_packet() {
+        use PacketDropReason::{Descriptor, Offload, Size};
+        let (data, tunnel) = (
+            TxDataDescriptor { length: 154, ..TxDataDescriptor::default() },
+            TxContextDescriptor { tunnel: 2, ..CONTEXT },
+        );
+        let cases: [(&str, &[TxContextDescriptor], TxDataDescriptor, _); 9] = [
+            ("sound", &[CONTEXT], data, None),
+            ("tunnel", &[tunnel], data, Some(Offload)),
+            (
+                "tunnel without segments",
+                &[TxContextDescriptor { segment: false, ..tunnel }],
+                data,
+                Some(Offload),
+            ),
+            ("small MSS", &[TxContextDescriptor { mss: LEAST_MSS - 1, ..CONTEXT }], data, Some(Offload)),
+            ("two contexts", &[CONTEXT, CONTEXT], data, Some(Descriptor)),
+            (
+                "two tags",
+                &[TxContextDescriptor { tag2: Some(5), ..CONTEXT }],
+                TxDataDescriptor { tag: Some(6), ..data },
+                Some(Descriptor),
+            ),
+            ("dummy", &[], TxDataDescriptor { dummy: true, ..data }, Some(Descriptor)),
+            ("empty buffer", &[], TxDataDescriptor { length: 0, ..data }, Some(Size)),
+            (
+                "payload beyond the packet",
+                &[TxContextDescriptor { payload: 155, ..CONTEXT }],
+                data,
+                Some(Size),
+            ),
+        ];
+        for (case, contexts, data, reason) in cases {
+            assert_eq!(defect(contexts, data), reason, "{case}");
+        }
     }
 }

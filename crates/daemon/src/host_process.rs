@@ -8,7 +8,7 @@ use crate::control::tcp::{self, BearerToken};
 use crate::flight::files::RecordingSender;
 use crate::management::{HostManager, MainThreadOrder, RunningPorts};
 use crate::port::{
-    CommandInbox, OpenPort, PortThreadCommand, SharedPortResources, WireRegistry, XdpPrograms,
+    CommandInbox, PortThreadCommand, PreparedPort, SharedPortResources, WireRegistry, XdpPrograms,
 };
 use crate::start_error::StartError;
 use crate::vault::DescriptorVault;
@@ -37,7 +37,7 @@ pub struct ReadyHost {
     tcp: Option<(TcpListener, BearerToken)>,
     threads: ThreadSandboxes,
     common: SharedPortResources,
-    ports: Vec<(OpenPort, CommandInbox, crate::port::PortHandle)>,
+    ports: Vec<(PreparedPort, CommandInbox, crate::port::PortHandle)>,
 }
 
 impl ReadyHost {
@@ -65,7 +65,7 @@ impl ReadyHost {
         let mut ports = Vec::new();
         for port in &config.ports {
             let (inbox, handle) = CommandInbox::new()?;
-            let opened = OpenPort::open(port, vault, &inbox, &threads, &common);
+            let opened = PreparedPort::open(port, vault, &inbox, &threads, &common);
             let opened = opened.map_err(|source| StartError::Port { name: port.name.clone(), source })?;
             ports.push((opened, inbox, handle));
         }
@@ -305,6 +305,24 @@ mod tests {
     use super::RunningHost;
     use crate::config::HostConfig;
     use crate::control::client;
+    use crate::vault::DescriptorVault;
+    use std::io::{ErrorKind, Read};
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn failed_start_leaves_clients_to_the_predecessor() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "[[port]]\n[[port]]\nuplink = { replay = \"/missing.pcap\" }\n";
+        let config = HostConfig::check(HostConfig::parse(text).unwrap(), folder.path()).unwrap();
+        let (vault, (kept, mut client)) = (DescriptorVault::default(), UnixStream::pair().unwrap());
+        // No journal names this client, so the first port disconnects it once the host starts.
+        vault.keep("pf0.#7", kept.as_fd()).unwrap();
+        client.set_nonblocking(true).unwrap();
+        assert!(RunningHost::inherit(config, &vault).is_err());
+        assert!(vault.copy("pf0.#7").is_some());
+        assert_eq!(client.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    }
 
     #[test]
     fn host_starts_without_tcp_if_its_token_or_address_fails() {

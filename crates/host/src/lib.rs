@@ -19,6 +19,7 @@
 //! | [`links`] | state and changes of network interfaces, by rtnetlink |
 //! | [`vfio`] | PCI functions, by Linux VFIO |
 //! | [`keep`] | descriptors that outlive this process: stores, heritage, and the keeper |
+//! | [`child`] | child processes that end with this process |
 //! | [`cpus`] | processors, and pinning a thread to them |
 //! | [`limits`] | limits of descriptors and memory |
 //! | [`measure`] | durations of calls, wake-ups, copies and VM exits on this machine |
@@ -36,6 +37,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("softiov's host side needs Linux: it uses memfd, eventfd, epoll and tap");
 
+pub mod child;
 pub mod confine;
 pub mod cpus;
 pub mod dma;

@@ -14,6 +14,7 @@
 //! - `access`, [`walk`]: configuration space from the software's side.
 #![no_std]
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 extern crate alloc;
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub mod capability;
 pub mod config;
 mod endpoint;
 pub mod ladder;
+mod low;
 pub mod msix;
 pub mod pages;
 pub mod sriov;

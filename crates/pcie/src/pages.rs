@@ -7,6 +7,7 @@
 //!
 //! The device interprets the stores and decides when to read.
 
+use crate::low::low_dword;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -19,8 +20,11 @@ pub trait GuestPages {
     /// Loads consecutive dwords from `offset` on, the last first.
     #[inline]
     fn load_run(&self, offset: u32, into: &mut [u32]) {
-        for (at, value) in into.iter_mut().enumerate().rev() {
-            *value = self.load(offset.wrapping_add(4 * at as u32));
+        let bytes = low_dword(size_of_val(into) as u64);
+        let mut at = offset.wrapping_add(bytes);
+        for value in into.iter_mut().rev() {
+            at = at.wrapping_sub(4);
+            *value = self.load(at);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Index of a VF, and sets of VFs, for any device.
 
 use crate::Function;
+use crate::low::low_byte;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
@@ -27,12 +28,12 @@ impl VfIndex {
     /// Returns the VF that the low six bits of a register field name.
     #[must_use]
     pub const fn of_field(bits: u32) -> Self {
-        Self(bits as u8 & 63)
+        Self(low_byte(bits) & 63)
     }
 
     /// Returns the first `count` VFs in order, at most all.
     pub fn first(count: usize) -> impl ExactSizeIterator<Item = Self> {
-        (0..count.min(MAX_VFS) as u8).map(Self)
+        (0..u8::MAX).take(count.min(MAX_VFS)).map(Self)
     }
 
     /// Returns the VF's index as a number.
@@ -135,7 +136,7 @@ impl VfSet {
     pub fn iter(self) -> impl Iterator<Item = VfIndex> {
         let mut left = self.0;
         core::iter::from_fn(move || {
-            let next = (left != 0).then(|| VfIndex(left.trailing_zeros() as u8));
+            let next = (left != 0).then(|| VfIndex(low_byte(left.trailing_zeros())));
             left &= left.wrapping_sub(1);
             next
         })

@@ -4,6 +4,7 @@
 //! The list is data of a device: a loop or a dangling pointer ends the walk.
 
 use crate::config::offset;
+use crate::low::{low_byte, low_word};
 
 /// Offset of the first extended capability (PCIe base specification, 7.6.3).
 pub(crate) const EXTENDED_START: u16 = 0x100;
@@ -18,16 +19,16 @@ pub fn find(mut read: impl FnMut(u16) -> u32, id: u8) -> Option<u16> {
     if status == 0xffff || status & u32::from(offset::STATUS_CAPABILITIES) == 0 {
         return None;
     }
-    let mut at = read(offset::CAPABILITIES) as u16 & 0xfc;
+    let mut at = low_word(read(offset::CAPABILITIES)) & 0xfc;
     for _ in 0..MOST {
         if at < 0x40 {
             return None;
         }
         let header = read(at);
-        if header as u8 == id {
+        if low_byte(header) == id {
             return Some(at);
         }
-        at = (header >> 8) as u16 & 0xfc;
+        at = low_word(header >> 8) & 0xfc;
     }
     None
 }
@@ -40,10 +41,10 @@ pub fn find_extended(mut read: impl FnMut(u16) -> u32, id: u16) -> Option<u16> {
         if header == 0 || header == u32::MAX {
             return None;
         }
-        if header as u16 == id {
+        if low_word(header) == id {
             return Some(at);
         }
-        at = (header >> 20) as u16 & 0xffc;
+        at = low_word(header >> 20) & 0xffc;
         if at < EXTENDED_START {
             return None;
         }

@@ -74,7 +74,8 @@ impl AddressPair {
     #[must_use]
     #[inline]
     pub fn destination(self) -> MacAddress {
-        MacAddress::from_words(self.low as u32, (self.low >> 32) as u32)
+        let [a, b, c, d, e, f, ..] = self.low.to_le_bytes();
+        MacAddress([a, b, c, d, e, f])
     }
 
     /// Returns the frame's source MAC address.

@@ -20,7 +20,13 @@ impl PortIndex {
     #[must_use]
     #[inline]
     pub const fn of_field(bits: u32) -> Self {
-        Self(bits as u8 & 63)
+        Self(bits.to_le_bytes()[0] & 63)
+    }
+
+    /// Returns the port of the lowest set bit. `bits` is not 0.
+    #[inline]
+    const fn lowest(bits: u64) -> Self {
+        Self::of_field(bits.trailing_zeros())
     }
 
     /// Returns the port's number, 0 to 63.
@@ -113,7 +119,7 @@ impl PortSet {
     #[inline]
     pub const fn single(self) -> Option<PortIndex> {
         let single = self.0 != 0 && self.0 & (self.0 - 1) == 0;
-        if single { Some(PortIndex(self.0.trailing_zeros() as u8)) } else { None }
+        if single { Some(PortIndex::lowest(self.0)) } else { None }
     }
 
     /// Iterates over the ports in ascending order.
@@ -121,7 +127,7 @@ impl PortSet {
     pub fn iter(self) -> impl Iterator<Item = PortIndex> {
         let mut left = self.0;
         core::iter::from_fn(move || {
-            let next = (left != 0).then(|| PortIndex(left.trailing_zeros() as u8));
+            let next = (left != 0).then(|| PortIndex::lowest(left));
             left &= left.wrapping_sub(1);
             next
         })

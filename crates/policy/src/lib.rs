@@ -15,6 +15,7 @@
 //! is in use or a VLAN filter is left.
 #![no_std]
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 extern crate alloc;
 

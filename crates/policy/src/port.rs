@@ -97,7 +97,8 @@ impl StormControl {
         }
         let window = u32::from(window_ms);
         let least = BLOCK_BITS.div_ceil(window);
-        let most = (u64::from(limits.storm_blocks) * u64::from(BLOCK_BITS) / u64::from(window)) as u32;
+        let most = u64::from(limits.storm_blocks) * u64::from(BLOCK_BITS) / u64::from(window);
+        let most = u32::try_from(most).unwrap_or(u32::MAX);
         for kbps in [broadcast, multicast] {
             match kbps {
                 1.. if kbps < least => return Err(PolicyError::SmallStormRate(kbps, window_ms, least)),
@@ -108,11 +109,11 @@ impl StormControl {
         Ok(())
     }
 
-    /// Returns a threshold in blocks of [`STORM_BLOCK`] bytes per window; 0 is no limit.
+    /// Returns a threshold in blocks of [`STORM_BLOCK`] bytes per window, at most `u32::MAX`; 0 is no limit.
     #[must_use]
     pub fn blocks(&self, kbps: u32) -> u32 {
         let bits = u64::from(kbps) * u64::from(self.window_ms);
-        (bits / u64::from(BLOCK_BITS)) as u32
+        u32::try_from(bits / u64::from(BLOCK_BITS)).unwrap_or(u32::MAX)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Ethernet addresses and times, which the card, the forwarding plane and the drivers share.
 #![no_std]
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 pub mod mac;
 pub mod time;

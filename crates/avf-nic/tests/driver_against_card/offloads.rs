@@ -349,14 +349,7 @@ fn malformed_offload_requests_are_dropped_and_counted() {
 #[test]
 fn queue_with_64_malformed_packets_is_stopped() {
     let (packet, data) = away(tcp4(&[7; 100]));
-    let bad = TxDataDescriptor {
-        l4: TxL4Checksum::Tcp,
-        ip: TxIpHeader::V4,
-        mac_length: 14,
-        ip_length: 20,
-        length: 40,
-        ..data
-    };
+    let bad = TxDataDescriptor { length: 40, ..with_checksums(TxL4Checksum::Tcp, data) };
     let (world, left) = ring_of(&[&[bad.emit(); 70][..], &[data.emit()]].concat(), &packet);
     let counters = world.card.counters(0).unwrap();
     assert_eq!((counters.malformed, counters.stopped, left.len()), (64, 1, 0));
@@ -365,14 +358,7 @@ fn queue_with_64_malformed_packets_is_stopped() {
 #[test]
 fn queue_stopped_for_malformed_packets_sends_no_more() {
     let (packet, data) = away(tcp4(&[7; 100]));
-    let bad = TxDataDescriptor {
-        l4: TxL4Checksum::Tcp,
-        ip: TxIpHeader::V4,
-        mac_length: 14,
-        ip_length: 20,
-        length: 40,
-        ..data
-    };
+    let bad = TxDataDescriptor { length: 40, ..with_checksums(TxL4Checksum::Tcp, data) };
     let mut world = ring_with(&[bad.emit(); 70], &packet);
     let mut plane = world.plane.take().unwrap();
     world.card.apply_policy(&mut plane, &PortMirrorRules::NONE);

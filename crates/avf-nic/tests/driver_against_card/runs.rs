@@ -3,7 +3,7 @@
 
 use crate::built::tcp4;
 use crate::offloads::{SUMS, all_of, cut, two};
-use crate::world::MEMORY;
+use crate::world::{CardFixture, MEMORY};
 use avf::control::{CardControl, CardOrder, TxQueueContext};
 use avf::descriptor::tx::{self, ParsedTxDescriptor, TxDataDescriptor, TxIpHeader, TxL4Checksum, command};
 use avf::ids::HASH_KEY;
@@ -186,30 +186,40 @@ fn receive_tail_moved_back_withdraws_fetched_buffers() {
     }
 }
 
-#[test]
-fn memory_fault_stops_the_queue_after_delivering_earlier_frames() {
-    let (mut world, _a, mut b) = two(|_| {});
+/// Places a packet's buffer and its data descriptors into VF 0's memory, each descriptor as `change` returns it, and
+/// starts transmit queue 0 with them. The card writes the queue's head to `head`.
+fn start_queue<const N: usize>(
+    world: &mut CardFixture,
+    head: Option<u64>,
+    change: impl Fn(usize, TxDataDescriptor) -> TxDataDescriptor,
+) {
     let (ring, buffer, length) = (MEMORY - 0x1000, MEMORY - 0x2000, packet(7).len() as u16);
-    let good = TxDataDescriptor {
+    let data = TxDataDescriptor {
         address: buffer as u64,
         length,
         end_of_packet: true,
         ..TxDataDescriptor::default()
     };
-    let nowhere = TxDataDescriptor { address: MEMORY as u64, ..good };
-    let descriptors = [good, good, nowhere, good].map(|data| data.emit());
+    let descriptors: [_; N] = core::array::from_fn(|at| change(at, data).emit());
     let memory = world.memories.of(Function::Vf(0));
     memory[buffer..][..packet(7).len()].copy_from_slice(&packet(7));
-    memory[ring..][..descriptors.len() * tx::SIZE].copy_from_slice(descriptors.as_flattened());
-    world.card.order(
-        0,
-        CardOrder::ConfigureTx(0, TxQueueContext { base: ring as u64, length: 64, head_address: None }),
-    );
+    memory[ring..][..N * tx::SIZE].copy_from_slice(descriptors.as_flattened());
+    let context = TxQueueContext { base: ring as u64, length: 64, head_address: head };
+    world.card.order(0, CardOrder::ConfigureTx(0, context));
     world.card.order(0, CardOrder::Run { rx: 1, tx: 1 });
-    world.vf(0).write(r::qtx_tail(0), descriptors.len() as u32);
+    world.vf(0).write(r::qtx_tail(0), N as u32);
     world.round();
+}
+
+#[test]
+fn memory_fault_stops_the_queue_after_delivering_earlier_frames() {
+    let (mut world, _a, mut b) = two(|_| {});
+    start_queue::<4>(&mut world, None, |at, data| match at {
+        2 => TxDataDescriptor { address: MEMORY as u64, ..data },
+        _ => data,
+    });
     assert_eq!(all_of(&mut world, &mut b).len(), 2);
-    world.vf(0).write(r::qtx_tail(0), descriptors.len() as u32);
+    world.vf(0).write(r::qtx_tail(0), 4);
     world.round();
     assert_eq!(all_of(&mut world, &mut b).len(), 0, "the queue is stopped");
     assert_eq!(world.card.counters(0).unwrap().dma_faults, 1);
@@ -218,25 +228,7 @@ fn memory_fault_stops_the_queue_after_delivering_earlier_frames() {
 #[test]
 fn failed_head_write_back_stops_the_queue_and_is_counted() {
     let (mut world, _a, mut b) = two(|_| {});
-    let (ring, buffer, length) = (MEMORY - 0x1000, MEMORY - 0x2000, packet(7).len() as u16);
-    let good = TxDataDescriptor {
-        address: buffer as u64,
-        length,
-        end_of_packet: true,
-        ..TxDataDescriptor::default()
-    }
-    .emit();
-    let memory = world.memories.of(Function::Vf(0));
-    memory[buffer..][..packet(7).len()].copy_from_slice(&packet(7));
-    memory[ring..][..tx::SIZE].copy_from_slice(&good);
-    let nowhere = Some(MEMORY as u64);
-    world.card.order(
-        0,
-        CardOrder::ConfigureTx(0, TxQueueContext { base: ring as u64, length: 64, head_address: nowhere }),
-    );
-    world.card.order(0, CardOrder::Run { rx: 1, tx: 1 });
-    world.vf(0).write(r::qtx_tail(0), 1);
-    world.round();
+    start_queue::<1>(&mut world, Some(MEMORY as u64), |_, data| data);
     assert_eq!(world.card.counters(0).unwrap().dma_faults, 1);
     assert_eq!(all_of(&mut world, &mut b).len(), 1, "frames leave before their descriptors are written back");
 }

@@ -44,11 +44,12 @@ impl ProcessorAssignment {
         Ok(done)
     }
 
-    /// Starts a program restricted to a processor.
+    /// Starts a program restricted to a processor. It is killed when the calling thread ends: a killed benchmark must
+    /// not leave stopped hosts behind.
     ///
     /// # Errors
     /// The program cannot be started.
     pub fn spawn(processor: usize, command: &mut Command) -> io::Result<Child> {
-        Self::held(processor, || command.spawn())?
+        Self::held(processor, || host::child::kill_with_parent(command).spawn())?
     }
 }

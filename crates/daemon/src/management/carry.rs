@@ -5,7 +5,7 @@ use super::refit::{RefitsByPort, retire};
 use super::{HostManager, RequestResult, refused};
 use crate::config::{HostConfig, PortConfig};
 use crate::port::{
-    CommandInbox, OpenPort, PortHandle, PortPolicyUpdate, PortThreadCommand, PreparedVf, VfPolicyUpdate,
+    CommandInbox, PortHandle, PortPolicyUpdate, PortThreadCommand, PreparedPort, PreparedVf, VfPolicyUpdate,
 };
 use crate::vault::PortDescriptorVault;
 use crate::volatile;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 struct PreparedChange {
     /// Opened ports that the new configuration adds.
-    ports: Vec<(PortConfig, (OpenPort, CommandInbox, PortHandle))>,
+    ports: Vec<(PortConfig, (PreparedPort, CommandInbox, PortHandle))>,
     /// New VFs of running ports, by port name.
     vfs: BTreeMap<String, Vec<PreparedVf>>,
     /// Prepared changes of running ports' uplinks, links and processors, by port name.

@@ -7,8 +7,8 @@ use crate::confine::ThreadSandboxes;
 use crate::control::problem::ProblemKind;
 use crate::control::protocol::RequestFailure;
 use crate::port::{
-    self, CommandInbox, OpenPort, PortError, PortHandle, PortThreadCommand, PortUplink, SharedPortResources,
-    UplinkError, UplinkResources, UplinkStages,
+    self, CommandInbox, OpenPort, PortError, PortHandle, PortThreadCommand, PortUplink, PreparedPort,
+    SharedPortResources, UplinkError, UplinkResources, UplinkStages,
 };
 use crate::start_error::StartError;
 use crate::vault::{DescriptorVault, PortDescriptorVault};
@@ -83,9 +83,9 @@ impl RunningPorts {
                 continue;
             }
             tracing::error!(port = name, "the port has failed and opens again; guest drivers restart");
-            let opened = OpenPort::open(&config, &self.vault, &life.inbox, &self.threads, &self.common);
+            let opened = PreparedPort::open(&config, &self.vault, &life.inbox, &self.threads, &self.common);
             let opened = opened.map_err(|source| StartError::Port { name: name.clone(), source });
-            let thread = opened.and_then(|port| self.spawn(&config, port, life));
+            let thread = opened.and_then(|port| self.spawn(&config, port.inherit(&config), life));
             match thread {
                 Ok(thread) => {
                     let mut ports = self.lock();
@@ -135,8 +135,8 @@ impl RunningPorts {
     }
 
     /// Opens a port by its configuration, without starting its thread.
-    pub(crate) fn open(&self, config: &PortConfig, inbox: &CommandInbox) -> Result<OpenPort, PortError> {
-        OpenPort::open(config, &self.vault, inbox, &self.threads, &self.common)
+    pub(crate) fn open(&self, config: &PortConfig, inbox: &CommandInbox) -> Result<PreparedPort, PortError> {
+        PreparedPort::open(config, &self.vault, inbox, &self.threads, &self.common)
     }
 
     /// Opens an uplink for a running port.
@@ -182,15 +182,15 @@ impl RunningPorts {
         lock(&self.running)
     }
 
-    /// Starts the thread of an opened port.
+    /// Starts the thread of an opened port, which resumes the clients of the previous process first.
     pub(crate) fn start(
         &self,
         config: &PortConfig,
-        (port, inbox, handle): (OpenPort, CommandInbox, PortHandle),
+        (port, inbox, handle): (PreparedPort, CommandInbox, PortHandle),
     ) -> Result<(), StartError> {
         let (name, kept) = (config.name.clone(), Arc::new(Mutex::new(config.clone())));
         let life = SurvivingPortParts { config: Arc::clone(&kept), inbox, failures: VecDeque::new() };
-        let thread = self.spawn(config, port, life)?;
+        let thread = self.spawn(config, port.inherit(config), life)?;
         let config = kept;
         self.lock().push(RunningPort { config, name, handle, thread, ends: false, given_up: false });
         Ok(())

@@ -213,7 +213,7 @@ impl OpenPort {
     }
 
     /// Withdraws the port's VFs from index `count` on, and disconnects their clients.
-    fn withdraw(&mut self, count: usize, now: Time) {
+    pub(super) fn withdraw(&mut self, count: usize, now: Time) {
         while self.clients.slots().len() > count {
             let Some(mut slot) = self.clients.remove_last(&mut self.engine, now) else { return };
             self.succession.vault().forget_named(&kept_listener(&slot.name));

@@ -14,7 +14,8 @@
 //! | `clients` | sockets, sessions and saved state of clients |
 //! | `succession` | hand-over to a successor, inheritance from a predecessor |
 //!
-//! `run` has the loop and reads the clock, `open` creates a port, `commands` carries out commands.
+//! `tokens` has the tokens of the port's poller, for all parts. `run` has the loop and reads the clock, `open` creates a
+//! port, `commands` carries out commands.
 
 mod clients;
 mod command;
@@ -27,6 +28,7 @@ mod refit;
 mod run;
 mod status;
 mod succession;
+mod tokens;
 mod waiting;
 
 pub use crate::pf_config::PF_RID;
@@ -37,7 +39,7 @@ pub use engine::error::{CardRefusal, EngineError};
 pub use engine::uplink::UplinkError;
 pub(crate) use engine::uplink::{PortUplink, UplinkResources, UplinkStages, WireRegistry, XdpPrograms};
 pub use error::{PortError, RefusedChange};
-pub(crate) use open::SharedPortResources;
+pub(crate) use open::{PreparedPort, SharedPortResources};
 pub use order::{PortPolicyUpdate, PreparedVf, VfPolicyUpdate};
 pub use refit::{PortReconfiguration, ReconfigurationResult};
 pub use run::{OpenPort, PortOutcome};

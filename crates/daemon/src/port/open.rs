@@ -17,6 +17,7 @@ use crate::clock::{HostClock, TimeSource};
 use crate::config::PortConfig;
 use crate::confine::ThreadSandboxes;
 use crate::flight::files::RecordingSender;
+use crate::state::port::ClientState;
 use crate::vault::{DescriptorVault, PortDescriptorVault};
 use host::cpus::CpuList;
 use host::socket::StreamSocket;
@@ -33,7 +34,16 @@ pub(crate) struct SharedPortResources {
     pub(crate) flights: RecordingSender,
 }
 
-impl OpenPort {
+/// Port that is open and has changed nothing that the previous process has left, so that this process or the previous
+/// one may still give up. [`Self::inherit`] cannot fail.
+#[derive(Debug)]
+pub(crate) struct PreparedPort {
+    port: OpenPort,
+    /// State of each function's client that the previous process has saved with the card.
+    saved: Vec<ClientState>,
+}
+
+impl PreparedPort {
     /// Opens a port: brings up card, drivers, sockets and uplink, or resumes those that the previous process has left
     /// in the vault. The port's threads give up the rights that `threads` names.
     ///
@@ -60,18 +70,18 @@ impl OpenPort {
             now,
         };
         let uplink = PortUplink::open(config, &maker)?;
-        PortUplink::forget_others(config, succession.vault());
         let memory = config.client_memory.unwrap_or_else(host::limits::machine_memory);
         let functions = (config.name.as_str(), config.vfs.len());
         let mut bus = GuestBus::new(functions, memory, &threads.helper, config.family)?;
-        let (desk, done) = CompletionSender::open(&config.name, &inbox.waker, &threads.helper)?;
+        let (desk, done) = CompletionSender::open(succession.vault(), &inbox.waker, &threads.helper)?;
         let slots = slots(config, &succession, &bus, &desk)?;
         let card = succession.card(config, uplink.link(), &mut bus, now)?;
         let mut engine = PortEngine::new(card.card, bus, uplink, config.link_local);
         let poller = PortClients::poller_of(&inbox.waker)?;
         engine.join_uplink(&poller, now)?;
-        let clients = PortClients::new(poller, config.wait, done, card.watched, flights.clone());
-        let mut port = Self {
+        let mut clients = PortClients::new(poller, config.wait, done, card.watched, flights.clone());
+        slots.into_iter().try_for_each(|slot| clients.add(slot))?;
+        let port = OpenPort {
             name: config.name.clone(),
             mac: config.mac,
             engine,
@@ -81,31 +91,38 @@ impl OpenPort {
             cpus: CpuList::default(),
             anywhere,
             phase: PortPhase::Serving,
-            naps: NapBackoff::new(config.wait),
+            naps: NapBackoff::default(),
         };
-        // Opening uplinks and sockets may have taken a while. The clients' timeouts do not count that time.
-        let now = HostClock.now();
-        for (at, mut slot) in slots.into_iter().enumerate() {
-            if let Some(state) = card.functions.get(at) {
-                slot.restore(state, port.engine.reach_mut(slot.function));
-            }
-            port.take_over(slot, now)?;
-        }
-        port.begin(now);
-        Ok(port)
+        Ok(Self { port, saved: card.functions })
     }
 
-    /// Adds a function to the port, and resumes the client that the previous process served on the function.
-    fn take_over(&mut self, slot: OfferedFunction, now: Time) -> Result<(), PortError> {
+    /// Resumes the clients of the previous process, and disconnects those that cannot be resumed. Releases descriptors
+    /// that this process does not need. Starts the engine, and continues the previous process's counters.
+    pub(crate) fn inherit(self, config: &PortConfig) -> OpenPort {
+        let Self { mut port, saved } = self;
+        // Opening uplinks and sockets may have taken a while. The clients' timeouts do not count that time.
+        let now = HostClock.now();
+        port.take_over(&saved, now);
+        PortUplink::forget_others(config, port.succession.vault());
+        port.begin(now);
+        port
+    }
+}
+
+impl OpenPort {
+    /// Resumes the client that the previous process served on each function.
+    fn take_over(&mut self, saved: &[ClientState], now: Time) {
         let Self { engine, clients, succession, .. } = self;
-        let (function, mut orphan) = (slot.function, None);
-        clients.add_inherited(slot, |poller, token, slot| {
-            orphan = succession.adopt(slot, engine, (poller, token), now);
-        })?;
-        if let Some(orphan) = orphan {
+        let mut saved = saved.iter();
+        let orphans = clients.inherit(|poller, token, slot| {
+            if let Some(state) = saved.next() {
+                slot.restore(state, engine.reach_mut(slot.function));
+            }
+            succession.adopt(slot, engine, (poller, token), now)
+        });
+        for (function, orphan) in orphans {
             clients.hang_up(function, orphan, engine, now);
         }
-        Ok(())
     }
 
     /// Disconnects clients that cannot be resumed, starts the engine, and continues the previous process's counters.

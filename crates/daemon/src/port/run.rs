@@ -4,15 +4,17 @@
 #[cfg(test)]
 mod tests;
 
+use super::clients::PortClients;
 use super::clients::errand::CompletionSender;
-use super::clients::{PortClients, WakeSource};
 use super::command::CommandInbox;
 use super::engine::PortEngine;
 use super::engine::family::PfDriverRun;
 use super::status::PortStatusSource;
 use super::succession::PortSuccession;
+use super::tokens::WakeSource;
 use super::waiting::{NapBackoff, WaitEnvironment};
 use crate::clock::{HostClock, TimeSource};
+use crate::config::file::DoorbellMode;
 use host::cpus::CpuList;
 use i82576::{MacAddress, Time};
 use std::io;
@@ -205,6 +207,10 @@ impl WaitEnvironment for WaitingPort<'_> {
             }
         }
         Ok(woken)
+    }
+
+    fn doorbell_mode(&self) -> DoorbellMode {
+        self.port.clients.doorbell_mode()
     }
 
     fn must_poll_pages(&self) -> bool {

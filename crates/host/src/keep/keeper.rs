@@ -136,8 +136,10 @@ impl DescriptorKeeper {
         let (ours, theirs) = heritage::pair()?;
         let mut host = self.starter.start(KEEPER, theirs)?;
         let line = HandOverChannel::over(ours)?;
-        // The loop below notices a host that has died already.
-        let _ = line.give(self.shelf.iter());
+        // The loop below notices the end of a host that was killed or has died already.
+        give(&line, &self.shelf, &host).unwrap_or_else(|error| {
+            self.say(format!("the host did not receive its descriptors, and is killed: {error}"));
+        });
         let mut poller = Poller::new()?;
         poller.add(&line, SOCKET, PollInterest::READ)?;
         poller.add(&self.signals, SIGNALS, PollInterest::READ)?;
@@ -332,6 +334,12 @@ impl DescriptorKeeper {
             }
         }
     }
+}
+
+/// Sends a host the kept descriptors. Kills a host that does not receive all of them, because it would wait for the
+/// rest without end.
+pub(super) fn give(line: &HandOverChannel, shelf: &KeptDescriptors, host: &ChildProcess) -> io::Result<()> {
+    line.give(shelf.iter()).inspect_err(|_| host.signal(Kill::KILL))
 }
 
 fn is_readable(fd: impl AsFd) -> bool {

@@ -8,7 +8,10 @@ use crate::eventfd::EventFd;
 use crate::poll::{PollInterest, Poller};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
+use std::fs::File;
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::Command;
 use std::thread;
 
@@ -151,4 +154,19 @@ fn keeper_stores_descriptors_under_its_seccomp_filter() {
     };
     // Restricts this thread alone, which ends with the test.
     thread::scope(|scope| scope.spawn(keeper).join().unwrap());
+}
+
+#[test]
+fn host_that_does_not_receive_its_descriptors_is_killed() {
+    let mut host = Command::new("sleep").arg("60").spawn().unwrap();
+    let handle = ChildProcess::of(pidfd_open(Pid::from_child(&host), PidfdFlags::empty()).unwrap());
+    let (ours, _theirs) = heritage::pair().unwrap();
+    let mut shelf = KeptDescriptors::default();
+    // More messages than the socket of a host that reads none of them can hold.
+    for number in 0..600 {
+        shelf.put(&format!("fd{number}"), File::open("/dev/null").unwrap().into());
+    }
+    let given = keeper::give(&HandOverChannel::over(ours).unwrap(), &shelf, &handle);
+    assert_eq!(given.unwrap_err().kind(), ErrorKind::WouldBlock);
+    assert_eq!(host.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
 }

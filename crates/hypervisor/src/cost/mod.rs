@@ -20,6 +20,7 @@ pub mod row;
 mod tests;
 
 pub use observed::{OBSERVATIONS, PublishedObservation};
+use row::CostEntry;
 pub use row::{CostConstant, CostRow, CostUnit, EvidenceKind, SetCostError};
 
 /// Costs of operations on one CPU model. A table and its copies share a record of the constants that were read.
@@ -45,9 +46,9 @@ impl CostTable {
     fn new(
         name: &'static str,
         features: VirtualizationFeatures,
-        rows: [CostRow; CostConstant::COUNT],
+        entries: [CostEntry; CostConstant::COUNT],
     ) -> CostTable {
-        CostTable { name, features, rows, looked_up: CostLookups::default() }
+        CostTable { name, features, rows: entries.map(CostRow::of), looked_up: CostLookups::default() }
     }
 
     /// Returns the cost table of the Opteron 250 under Xen 2.0.6 (Willmann et al., HPCA 2007).
@@ -96,12 +97,9 @@ impl CostTable {
 
     /// Derives another processor's cost table from this one. Rows without a value of their own keep the base table's;
     /// no experiment on that processor charges them.
-    fn derived(mut self, name: &'static str, values: &[others::CostOverride]) -> CostTable {
+    fn derived(mut self, name: &'static str, values: &[CostEntry]) -> CostTable {
         self.name = name;
-        for (cost, value, range, kind, source) in values {
-            let row = &mut self.rows[*cost as usize];
-            (row.value, row.range, row.kind, row.source) = (*value, *range, *kind, source);
-        }
+        values.iter().for_each(|entry| self.rows[entry.0 as usize] = CostRow::of(*entry));
         self
     }
 

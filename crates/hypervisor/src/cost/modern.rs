@@ -2,7 +2,7 @@
 //! published ones of other processors, as their sources say; no stepping, kernel version or mitigation is
 //! modelled.
 
-use super::row::{CostConstant, CostRow, CostUnit, EvidenceKind};
+use super::row::{CostConstant, CostEntry, EvidenceKind, estimate};
 use crate::exit::VirtualizationFeatures;
 
 /// Virtualization features of the processor: an assigned device's interrupt and its end need no VM exit.
@@ -10,312 +10,264 @@ pub(super) const FEATURES: VirtualizationFeatures =
     VirtualizationFeatures { apic_virtualization: true, posted_interrupts: true, x2apic: true };
 
 /// Cost constants of modern machines, in the order of [`CostConstant`].
-pub(super) const ROWS: [CostRow; CostConstant::COUNT] = [
-    row(
+pub(super) const ROWS: [CostEntry; CostConstant::COUNT] = [
+    (
         CostConstant::ClockHertz,
-        "clock_hertz",
-        (3_000_000_000, CostUnit::Hertz),
+        3_000_000_000,
         (2_000_000_000, 3_800_000_000),
         EvidenceKind::Estimate,
         "Xeon Platinum 8480+: 2.0 GHz base, 3.8 GHz turbo; all cores busy about 3.0 GHz",
     ),
-    row(
+    (
         CostConstant::SmtContention,
-        "smt_contention",
-        (1_500, CostUnit::Permille),
+        1_500,
         (1_250, 1_700),
         EvidenceKind::Estimate,
         "engineering estimate: two threads of a core do 1.2 to 1.6 times the work of one",
     ),
-    row(
+    (
         CostConstant::LastLevelCache,
-        "last_level_cache",
-        (107_520, CostUnit::Kibibytes),
+        107_520,
         (32_768, 393_216),
         EvidenceKind::Published,
         "Intel, Xeon Platinum 8480+: 105 MB shared by a socket",
     ),
-    row(
+    (
         CostConstant::VmTransition,
-        "vm_transition",
-        (800, CostUnit::Cycles),
+        800,
         (700, 1_000),
         EvidenceKind::Estimate,
         "near Sandy Bridge's 784 (Agesen et al., ATC 2012); about the same since, and below the 1,181 of a whole vmcall (Linux commit b7ffc44d5b2e (A. Lutomirski, 2017), kvm-unit-tests)",
     ),
-    row(
+    (
         CostConstant::ExitExternalInterrupt,
-        "exit_external_interrupt",
-        (1_500, CostUnit::Cycles),
+        1_500,
         (1_200, 2_600),
         EvidenceKind::Estimate,
         "engineering estimate: vmcall's 1,181 (Linux commit b7ffc44d5b2e (A. Lutomirski, 2017), kvm-unit-tests) and an interrupt handler",
     ),
-    row(
+    (
         CostConstant::EoiEmulated,
-        "eoi_emulated",
-        (2_600, CostUnit::Cycles),
+        2_600,
         (2_000, 3_500),
         EvidenceKind::Derived,
         "exit handled in the kernel: 2,565 (Dall et al., ISCA 2016 and ATC 2017); only without APIC virtualization",
     ),
-    row(
+    (
         CostConstant::EoiFast,
-        "eoi_fast",
-        (1_556, CostUnit::Cycles),
+        1_556,
         (1_300, 1_700),
         EvidenceKind::Published,
         "EOI under KVM: 1,556 (Dall et al., ISCA 2016 and ATC 2017); only without APIC virtualization",
     ),
-    row(
+    (
         CostConstant::EoiFetch,
-        "eoi_fetch",
-        (1_000, CostUnit::Cycles),
+        1_000,
         (600, 1_800),
         EvidenceKind::Derived,
         "exit handled in the kernel less EOI: 2,565 - 1,556 (Dall et al., ISCA 2016 and ATC 2017)",
     ),
-    row(
+    (
         CostConstant::ExitApicOther,
-        "exit_apic_other",
-        (2_600, CostUnit::Cycles),
+        2_600,
         (2_000, 3_500),
         EvidenceKind::Derived,
         "exit handled in the kernel: 2,565 (Dall et al., ISCA 2016 and ATC 2017); only without x2APIC",
     ),
-    row(
+    (
         CostConstant::ExitMsixMmio,
-        "exit_msix_mmio",
-        (2_600, CostUnit::Cycles),
+        2_600,
         (2_000, 4_000),
         EvidenceKind::Derived,
         "exit handled in the kernel: 2,565 (Dall et al., ISCA 2016 and ATC 2017)",
     ),
-    row(
+    (
         CostConstant::ExitOtherMmio,
-        "exit_other_mmio",
-        (3_200, CostUnit::Cycles),
+        3_200,
         (2_600, 4_500),
         EvidenceKind::Estimate,
         "engineering estimate: exit handled in the kernel, 2,565 (Dall et al., ISCA 2016 and ATC 2017), and the way out to a process",
     ),
-    row(
+    (
         CostConstant::DeviceModel,
-        "device_model",
-        (4_200, CostUnit::Cycles),
+        4_200,
         (3_500, 8_000),
         EvidenceKind::Derived,
         "exit handled in user space less in the kernel: 6,732 - 2,565 (Dall et al., ISCA 2016 and ATC 2017)",
     ),
-    row(
+    (
         CostConstant::HypercallHvm,
-        "hypercall_hvm",
-        (1_181, CostUnit::Cycles),
+        1_181,
         (1_000, 1_437),
         EvidenceKind::Published,
         "vmcall: 1,181 (Linux commit b7ffc44d5b2e (A. Lutomirski, 2017), kvm-unit-tests); 1,300 to 1,437 on Sandy Bridge (Dall et al., ISCA 2016 and ATC 2017)",
     ),
-    row(
+    (
         CostConstant::ExitHlt,
-        "exit_hlt",
-        (3_500, CostUnit::Cycles),
+        3_500,
         (2_500, 6_000),
         EvidenceKind::Estimate,
         "engineering estimate: exit, blocking, idle loop, waking, entry",
     ),
-    row(
+    (
         CostConstant::ExitInterruptWindow,
-        "exit_interrupt_window",
-        (1_300, CostUnit::Cycles),
+        1_300,
         (1_000, 1_700),
         EvidenceKind::Estimate,
         "engineering estimate: transition and an injection; only without APIC virtualization",
     ),
-    row(
+    (
         CostConstant::ExitMsr,
-        "exit_msr",
-        (1_300, CostUnit::Cycles),
+        1_300,
         (1_100, 1_600),
         EvidenceKind::Estimate,
         "engineering estimate: vmcall's 1,181 (Linux commit b7ffc44d5b2e (A. Lutomirski, 2017), kvm-unit-tests) and a handler",
     ),
-    row(
+    (
         CostConstant::ExitOther,
-        "exit_other",
-        (1_291, CostUnit::Cycles),
+        1_291,
         (1_100, 1_600),
         EvidenceKind::Published,
         "cpuid: 1,291 (Linux commit b7ffc44d5b2e (A. Lutomirski, 2017), kvm-unit-tests)",
     ),
-    row(
+    (
         CostConstant::Injection,
-        "injection",
-        (250, CostUnit::Cycles),
+        250,
         (100, 400),
         EvidenceKind::Estimate,
         "engineering estimate: posting a bit and a notification; nothing if the device posts it",
     ),
-    seed(CostConstant::HypervisorTick, "hypervisor_tick", 2_000, (1_000, 4_000)),
-    row(
+    estimate(CostConstant::HypervisorTick, 2_000, (1_000, 4_000)),
+    (
         CostConstant::SwitchDirect,
-        "switch_direct",
-        (2_500, CostUnit::Cycles),
+        2_500,
         (1_500, 4_000),
         EvidenceKind::Estimate,
         "engineering estimate: direct cost of a domain switch",
     ),
-    row(
+    (
         CostConstant::SwitchIndirect,
-        "switch_indirect",
-        (8_000, CostUnit::Cycles),
+        8_000,
         (3_000, 20_000),
         EvidenceKind::Estimate,
         "engineering estimate: indirect cost of a domain switch; TLB entries are tagged",
     ),
-    seed(CostConstant::HypercallPv, "hypercall_pv", 450, (300, 700)),
-    seed(CostConstant::EventSend, "event_send", 700, (500, 1_000)),
-    seed(CostConstant::EventRemote, "event_remote", 1_500, (1_000, 2_000)),
-    seed(CostConstant::EventBlocked, "event_blocked", 3_500, (2_500, 5_000)),
-    seed(CostConstant::EventUpcall, "event_upcall", 900, (500, 1_500)),
-    seed(CostConstant::GrantMapUnmap, "grant_map_unmap", 3_000, (2_000, 4_000)),
-    seed(CostConstant::GrantCopy, "grant_copy", 500, (300, 900)),
-    seed(CostConstant::PageFlip, "page_flip", 5_000, (4_000, 7_000)),
-    row(
+    estimate(CostConstant::HypercallPv, 450, (300, 700)),
+    estimate(CostConstant::EventSend, 700, (500, 1_000)),
+    estimate(CostConstant::EventRemote, 1_500, (1_000, 2_000)),
+    estimate(CostConstant::EventBlocked, 3_500, (2_500, 5_000)),
+    estimate(CostConstant::EventUpcall, 900, (500, 1_500)),
+    estimate(CostConstant::GrantMapUnmap, 3_000, (2_000, 4_000)),
+    estimate(CostConstant::GrantCopy, 500, (300, 900)),
+    estimate(CostConstant::PageFlip, 5_000, (4_000, 7_000)),
+    (
         CostConstant::CopyWarm,
-        "copy_warm",
-        (60, CostUnit::CyclesPerKilobyte),
+        60,
         (30, 150),
         EvidenceKind::Estimate,
         "engineering estimate: 16 bytes a cycle from L2",
     ),
-    row(
+    (
         CostConstant::CopyCold,
-        "copy_cold",
-        (320, CostUnit::CyclesPerKilobyte),
+        320,
         (200, 500),
         EvidenceKind::Derived,
         "Cai et al., SIGCOMM 2021: about 42 Gb/s a core at 3.4 GHz, half of it spent on the copy",
     ),
-    seed(CostConstant::Bridge, "bridge", 600, (400, 900)),
-    seed(CostConstant::Softirq, "softirq", 300, (200, 500)),
-    seed(CostConstant::Backend, "backend", 2_500, (1_500, 4_000)),
-    seed(CostConstant::Frontend, "frontend", 700, (400, 1_200)),
-    seed(CostConstant::PvSyscall, "pv_syscall", 750, (400, 1_500)),
-    row(
+    estimate(CostConstant::Bridge, 600, (400, 900)),
+    estimate(CostConstant::Softirq, 300, (200, 500)),
+    estimate(CostConstant::Backend, 2_500, (1_500, 4_000)),
+    estimate(CostConstant::Frontend, 700, (400, 1_200)),
+    estimate(CostConstant::PvSyscall, 750, (400, 1_500)),
+    (
         CostConstant::MmioRead,
-        "mmio_read",
-        (2_700, CostUnit::Cycles),
+        2_700,
         (1_800, 3_600),
         EvidenceKind::Estimate,
         "engineering estimate: 0.9 us, near the round trips of Neugebauer et al., SIGCOMM 2018",
     ),
-    seed(CostConstant::MmioWrite, "mmio_write", 300, (100, 600)),
-    row(
+    estimate(CostConstant::MmioWrite, 300, (100, 600)),
+    (
         CostConstant::InterruptEntry,
-        "interrupt_entry",
-        (700, CostUnit::Cycles),
+        700,
         (400, 1_200),
         EvidenceKind::Estimate,
         "engineering estimate: a system call with mitigations of processor vulnerabilities",
     ),
-    seed(CostConstant::InterruptHandler, "interrupt_handler", 500, (300, 1_000)),
-    seed(CostConstant::GuestTick, "guest_tick", 2_500, (1_500, 5_000)),
-    row(
+    estimate(CostConstant::InterruptHandler, 500, (300, 1_000)),
+    estimate(CostConstant::GuestTick, 2_500, (1_500, 5_000)),
+    (
         CostConstant::ServiceTick,
-        "service_tick",
-        (3_000, CostUnit::Cycles),
+        3_000,
         (1_000, 8_000),
         EvidenceKind::Estimate,
         "engineering estimate: softirqs, kernel threads and management daemons, spread over the ticks",
     ),
-    seed(CostConstant::NapiEntry, "napi_entry", 300, (200, 500)),
-    seed(CostConstant::RxDriver, "rx_driver", 350, (200, 600)),
-    seed(CostConstant::RxSkb, "rx_skb", 200, (120, 400)),
-    seed(CostConstant::RxTcp, "rx_tcp", 700, (400, 1_000)),
-    seed(CostConstant::RxUdp, "rx_udp", 450, (300, 700)),
-    row(
+    estimate(CostConstant::NapiEntry, 300, (200, 500)),
+    estimate(CostConstant::RxDriver, 350, (200, 600)),
+    estimate(CostConstant::RxSkb, 200, (120, 400)),
+    estimate(CostConstant::RxTcp, 700, (400, 1_000)),
+    estimate(CostConstant::RxUdp, 450, (300, 700)),
+    (
         CostConstant::RxUdpAccounting,
-        "rx_udp_accounting",
-        (250, CostUnit::Cycles),
+        250,
         (100, 600),
         EvidenceKind::Estimate,
         "engineering estimate: nehalem's value, with cheaper atomic operations",
     ),
-    seed(CostConstant::RxWake, "rx_wake", 900, (600, 1_500)),
-    row(
+    estimate(CostConstant::RxWake, 900, (600, 1_500)),
+    (
         CostConstant::RxCopy,
-        "rx_copy",
-        (320, CostUnit::CyclesPerKilobyte),
+        320,
         (100, 500),
         EvidenceKind::Derived,
         "Cai et al., SIGCOMM 2021: about 42 Gb/s a core at 3.4 GHz, half of it spent on the copy",
     ),
-    seed(CostConstant::RxAck, "rx_ack", 300, (200, 450)),
-    seed(CostConstant::TxSyscall, "tx_syscall", 700, (400, 1_200)),
-    seed(CostConstant::TxStack, "tx_stack", 1_000, (600, 1_600)),
-    seed(CostConstant::TxDriver, "tx_driver", 400, (250, 700)),
-    seed(CostConstant::ContextSwitch, "context_switch", 2_000, (1_200, 4_000)),
-    row(
+    estimate(CostConstant::RxAck, 300, (200, 450)),
+    estimate(CostConstant::TxSyscall, 700, (400, 1_200)),
+    estimate(CostConstant::TxStack, 1_000, (600, 1_600)),
+    estimate(CostConstant::TxDriver, 400, (250, 700)),
+    estimate(CostConstant::ContextSwitch, 2_000, (1_200, 4_000)),
+    (
         CostConstant::BlockRequest,
-        "block_request",
-        (4_000, CostUnit::Cycles),
+        4_000,
         (2_000, 8_000),
         EvidenceKind::Estimate,
         "engineering estimate: a queue for each processor, and no elevator",
     ),
-    row(
+    (
         CostConstant::TimerWrites,
-        "timer_writes",
-        (565, CostUnit::Permille),
+        565,
         (300, 1_000),
         EvidenceKind::Derived,
         "nehalem's value, because the value is a property of the kernel",
     ),
-    seed(CostConstant::EnqueueCheck, "enqueue_check", 500, (250, 1_000)),
-    seed(CostConstant::MergeSegment, "merge_segment", 120, (60, 250)),
-    seed(CostConstant::GrantAddress, "grant_address", 350, (200, 600)),
-    seed(CostConstant::CutSegment, "cut_segment", 450, (250, 800)),
-    row(
+    estimate(CostConstant::EnqueueCheck, 500, (250, 1_000)),
+    estimate(CostConstant::MergeSegment, 120, (60, 250)),
+    estimate(CostConstant::GrantAddress, 350, (200, 600)),
+    estimate(CostConstant::CutSegment, 450, (250, 800)),
+    (
         CostConstant::TlbKernel,
-        "tlb_kernel",
-        (500, CostUnit::Cycles),
+        500,
         (0, 2_000),
         EvidenceKind::Estimate,
         "engineering estimate: entries are tagged, most survive a switch",
     ),
-    seed(CostConstant::RxPureAck, "rx_pure_ack", 600, (300, 1_000)),
-    row(
+    estimate(CostConstant::RxPureAck, 600, (300, 1_000)),
+    (
         CostConstant::SwitchDisplacement,
-        "switch_displacement",
-        (600_000, CostUnit::Cycles),
+        600_000,
         (200_000, 1_600_000),
         EvidenceKind::Estimate,
         "engineering estimate: 2 MB of a core's second-level cache, a line in 20 cycles",
     ),
-    row(
+    (
         CostConstant::NestedPaging,
-        "nested_paging",
-        (50, CostUnit::Permille),
+        50,
         (10, 150),
         EvidenceKind::Estimate,
         "engineering estimate: walks in two dimensions, with caches for them",
     ),
-    seed(CostConstant::ExitPollution, "exit_pollution", 400, (100, 1_000)),
-    seed(CostConstant::EventConvert, "event_convert", 1_500, (500, 3_000)),
+    estimate(CostConstant::ExitPollution, 400, (100, 1_000)),
+    estimate(CostConstant::EventConvert, 1_500, (500, 3_000)),
 ];
-
-const fn row(
-    cost: CostConstant,
-    name: &'static str,
-    (value, unit): (u64, CostUnit),
-    range: (u64, u64),
-    kind: EvidenceKind,
-    source: &'static str,
-) -> CostRow {
-    CostRow { cost, name, value, unit, range, kind, source }
-}
-
-/// Creates the row of a constant whose cycles are an engineering estimate without a publication behind it.
-const fn seed(cost: CostConstant, name: &'static str, value: u64, range: (u64, u64)) -> CostRow {
-    row(cost, name, (value, CostUnit::Cycles), range, EvidenceKind::Estimate, "engineering estimate")
-}

@@ -3,7 +3,7 @@
 //! The source "engineering estimate" marks an estimate without a publication behind it; calibration may move it
 //! within its range.
 
-use super::row::{CostConstant, CostRow, CostUnit, EvidenceKind};
+use super::row::{CostConstant, CostEntry, EvidenceKind, estimate};
 use crate::exit::VirtualizationFeatures;
 
 /// Virtualization features of the processor: none, so APIC accesses, interrupts and MSI-X table writes cause VM exits.
@@ -11,340 +11,258 @@ pub(super) const FEATURES: VirtualizationFeatures =
     VirtualizationFeatures { apic_virtualization: false, posted_interrupts: false, x2apic: false };
 
 /// Cost constants of Nehalem machines, in the order of [`CostConstant`].
-pub(super) const ROWS: [CostRow; CostConstant::COUNT] = [
-    row(
+pub(super) const ROWS: [CostEntry; CostConstant::COUNT] = [
+    (
         CostConstant::ClockHertz,
-        "clock_hertz",
-        (2_800_000_000, CostUnit::Hertz),
+        2_800_000_000,
         (2_800_000_000, 2_800_000_000),
         EvidenceKind::Stated,
         "Dong et al., HPCA 2010: Xeon 5500 at 2.8 GHz",
     ),
-    row(
+    (
         CostConstant::SmtContention,
-        "smt_contention",
-        (1_500, CostUnit::Permille),
+        1_500,
         (1_250, 1_700),
         EvidenceKind::Estimate,
         "engineering estimate: two threads of a core do 1.2 to 1.6 times the work of one",
     ),
-    row(
+    (
         CostConstant::LastLevelCache,
-        "last_level_cache",
-        (8_192, CostUnit::Kibibytes),
+        8_192,
         (8_192, 8_192),
         EvidenceKind::Published,
         "Intel, Xeon 5500 data sheet: 8 MB shared by four cores",
     ),
-    row(
+    (
         CostConstant::VmTransition,
-        "vm_transition",
-        (1_009, CostUnit::Cycles),
+        1_009,
         (1_009, 1_009),
         EvidenceKind::Published,
         "Agesen et al., ATC 2012: Nehalem",
     ),
-    row(
+    (
         CostConstant::ExitExternalInterrupt,
-        "exit_external_interrupt",
-        (2_000, CostUnit::Cycles),
+        2_000,
         (1_500, 3_000),
         EvidenceKind::Derived,
         "Dong et al., HPCA 2010: (154 M - 139 M cycles/s outside APIC accesses) / about 7.5 K interrupts/s",
     ),
-    row(
-        CostConstant::EoiEmulated,
-        "eoi_emulated",
-        (8_400, CostUnit::Cycles),
-        (8_400, 8_400),
-        EvidenceKind::Stated,
-        "Dong et al., HPCA 2010",
-    ),
-    row(
-        CostConstant::EoiFast,
-        "eoi_fast",
-        (2_500, CostUnit::Cycles),
-        (2_500, 2_500),
-        EvidenceKind::Stated,
-        "Dong et al., HPCA 2010",
-    ),
-    row(
-        CostConstant::EoiFetch,
-        "eoi_fetch",
-        (1_800, CostUnit::Cycles),
-        (1_800, 1_800),
-        EvidenceKind::Stated,
-        "Dong et al., HPCA 2010",
-    ),
-    row(
+    (CostConstant::EoiEmulated, 8_400, (8_400, 8_400), EvidenceKind::Stated, "Dong et al., HPCA 2010"),
+    (CostConstant::EoiFast, 2_500, (2_500, 2_500), EvidenceKind::Stated, "Dong et al., HPCA 2010"),
+    (CostConstant::EoiFetch, 1_800, (1_800, 1_800), EvidenceKind::Stated, "Dong et al., HPCA 2010"),
+    (
         CostConstant::ExitApicOther,
-        "exit_apic_other",
-        (8_400, CostUnit::Cycles),
+        8_400,
         (6_000, 9_500),
         EvidenceKind::Derived,
         "Dong et al., HPCA 2010: the same path as an emulated EOI",
     ),
-    row(
+    (
         CostConstant::ExitMsixMmio,
-        "exit_msix_mmio",
-        (4_300, CostUnit::Cycles),
+        4_300,
         (3_000, 6_000),
         EvidenceKind::Derived,
         "Dong et al., HPCA 2010: the exit of a fast EOI and its fetch, 2.5 K + 1.8 K",
     ),
-    row(
+    (
         CostConstant::ExitOtherMmio,
-        "exit_other_mmio",
-        (4_300, CostUnit::Cycles),
+        4_300,
         (3_000, 6_000),
         EvidenceKind::Derived,
         "Dong et al., HPCA 2010: fetch and decode as for an MSI-X table, 2.5 K + 1.8 K; the event has prices of its own",
     ),
-    row(
+    (
         CostConstant::DeviceModel,
-        "device_model",
-        (20_000, CostUnit::Cycles),
+        20_000,
         (10_000, 35_000),
         EvidenceKind::Estimate,
         "engineering estimate: event, select, system calls; bounded by 14 % of a thread for two accesses an interrupt (Dong et al., HPCA 2010)",
     ),
-    row(
+    (
         CostConstant::HypercallHvm,
-        "hypercall_hvm",
-        (1_500, CostUnit::Cycles),
+        1_500,
         (1_200, 2_000),
         EvidenceKind::Estimate,
         "transition of 1,009 (Agesen et al., ATC 2012) and dispatch",
     ),
-    row(
+    (
         CostConstant::ExitHlt,
-        "exit_hlt",
-        (2_500, CostUnit::Cycles),
+        2_500,
         (1_500, 6_000),
         EvidenceKind::Estimate,
         "engineering estimate: exit, blocking, idle loop, waking, entry; 154 M - 139 M cycles/s leave 2.0 K an interrupt for it and the injection (Dong et al., HPCA 2010)",
     ),
-    row(
+    (
         CostConstant::ExitInterruptWindow,
-        "exit_interrupt_window",
-        (1_900, CostUnit::Cycles),
+        1_900,
         (1_400, 2_500),
         EvidenceKind::Estimate,
         "engineering estimate: transition of 1,009 and an injection",
     ),
-    row(
+    (
         CostConstant::ExitMsr,
-        "exit_msr",
-        (2_200, CostUnit::Cycles),
+        2_200,
         (1_600, 3_000),
         EvidenceKind::Estimate,
         "engineering estimate: transition of 1,009 and a handler",
     ),
-    row(
+    (
         CostConstant::ExitOther,
-        "exit_other",
-        (2_200, CostUnit::Cycles),
+        2_200,
         (1_600, 4_000),
         EvidenceKind::Estimate,
         "engineering estimate: transition of 1,009 and a handler",
     ),
-    seed(CostConstant::Injection, "injection", 500, (300, 900)),
-    seed(CostConstant::HypervisorTick, "hypervisor_tick", 2_500, (1_500, 5_000)),
-    row(
+    estimate(CostConstant::Injection, 500, (300, 900)),
+    estimate(CostConstant::HypervisorTick, 2_500, (1_500, 5_000)),
+    (
         CostConstant::SwitchDirect,
-        "switch_direct",
-        (4_000, CostUnit::Cycles),
+        4_000,
         (3_000, 5_000),
         EvidenceKind::Estimate,
         "engineering estimate: direct cost of a domain switch",
     ),
-    row(
+    (
         CostConstant::SwitchIndirect,
-        "switch_indirect",
-        (12_500, CostUnit::Cycles),
+        12_500,
         (5_000, 60_000),
         EvidenceKind::Estimate,
         "engineering estimate: a kernel's and a program's working set of 130 to 1,500 lines from the third-level cache at 40 cycles; Li, Ding and Shen, ExpCS 2007, find several microseconds and more",
     ),
-    seed(CostConstant::HypercallPv, "hypercall_pv", 450, (300, 600)),
-    seed(CostConstant::EventSend, "event_send", 850, (700, 1_000)),
-    seed(CostConstant::EventRemote, "event_remote", 1_750, (1_500, 2_000)),
-    seed(CostConstant::EventBlocked, "event_blocked", 4_000, (3_000, 5_000)),
-    row(
+    estimate(CostConstant::HypercallPv, 450, (300, 600)),
+    estimate(CostConstant::EventSend, 850, (700, 1_000)),
+    estimate(CostConstant::EventRemote, 1_750, (1_500, 2_000)),
+    estimate(CostConstant::EventBlocked, 4_000, (3_000, 5_000)),
+    (
         CostConstant::EventUpcall,
-        "event_upcall",
-        (1_000, CostUnit::Cycles),
+        1_000,
         (600, 1_500),
         EvidenceKind::Estimate,
         "engineering estimate: bounce frame, scan of the pending words, return by hypercall",
     ),
-    row(
+    (
         CostConstant::GrantMapUnmap,
-        "grant_map_unmap",
-        (3_500, CostUnit::Cycles),
+        3_500,
         (3_000, 4_000),
         EvidenceKind::Estimate,
         "engineering estimate; 3.8 K follows from Menon et al., ATC 2006",
     ),
-    seed(CostConstant::GrantCopy, "grant_copy", 600, (400, 900)),
-    seed(CostConstant::PageFlip, "page_flip", 5_000, (4_000, 6_000)),
-    row(
-        CostConstant::CopyWarm,
-        "copy_warm",
-        (375, CostUnit::CyclesPerKilobyte),
-        (250, 500),
-        EvidenceKind::Estimate,
-        "engineering estimate",
-    ),
-    row(
-        CostConstant::CopyCold,
-        "copy_cold",
-        (1_150, CostUnit::CyclesPerKilobyte),
-        (1_000, 1_300),
-        EvidenceKind::Estimate,
-        "engineering estimate",
-    ),
-    seed(CostConstant::Bridge, "bridge", 800, (600, 1_000)),
-    seed(CostConstant::Softirq, "softirq", 400, (300, 500)),
-    row(
+    estimate(CostConstant::GrantCopy, 600, (400, 900)),
+    estimate(CostConstant::PageFlip, 5_000, (4_000, 6_000)),
+    (CostConstant::CopyWarm, 375, (250, 500), EvidenceKind::Estimate, "engineering estimate"),
+    (CostConstant::CopyCold, 1_150, (1_000, 1_300), EvidenceKind::Estimate, "engineering estimate"),
+    estimate(CostConstant::Bridge, 800, (600, 1_000)),
+    estimate(CostConstant::Softirq, 400, (300, 500)),
+    (
         CostConstant::Backend,
-        "backend",
-        (4_400, CostUnit::Cycles),
+        4_400,
         (3_000, 6_000),
         EvidenceKind::Derived,
         "Dong et al., HPCA 2010: 9.0 K a packet - grant copy (600 + 1,514 B cold) - bridge - softirq - driver - skb",
     ),
-    seed(CostConstant::Frontend, "frontend", 900, (600, 1_500)),
-    row(
+    estimate(CostConstant::Frontend, 900, (600, 1_500)),
+    (
         CostConstant::PvSyscall,
-        "pv_syscall",
-        (750, CostUnit::Cycles),
+        750,
         (500, 1_000),
         EvidenceKind::Estimate,
         "engineering estimate: page-table switch through Xen",
     ),
-    row(
+    (
         CostConstant::MmioRead,
-        "mmio_read",
-        (2_250, CostUnit::Cycles),
+        2_250,
         (1_500, 3_000),
         EvidenceKind::Estimate,
         "engineering estimate: uncached PCIe read",
     ),
-    seed(CostConstant::MmioWrite, "mmio_write", 250, (100, 500)),
-    seed(CostConstant::InterruptEntry, "interrupt_entry", 600, (400, 1_000)),
-    seed(CostConstant::InterruptHandler, "interrupt_handler", 600, (400, 1_200)),
-    seed(CostConstant::GuestTick, "guest_tick", 3_000, (2_000, 6_000)),
-    row(
+    estimate(CostConstant::MmioWrite, 250, (100, 500)),
+    estimate(CostConstant::InterruptEntry, 600, (400, 1_000)),
+    estimate(CostConstant::InterruptHandler, 600, (400, 1_200)),
+    estimate(CostConstant::GuestTick, 3_000, (2_000, 6_000)),
+    (
         CostConstant::ServiceTick,
-        "service_tick",
-        (5_000, CostUnit::Cycles),
+        5_000,
         (2_000, 12_000),
         EvidenceKind::Estimate,
         "engineering estimate: softirqs, kernel threads and the toolstack's daemons, spread over the ticks",
     ),
-    seed(CostConstant::NapiEntry, "napi_entry", 300, (200, 500)),
-    seed(CostConstant::RxDriver, "rx_driver", 700, (500, 900)),
-    seed(CostConstant::RxSkb, "rx_skb", 400, (300, 500)),
-    seed(CostConstant::RxTcp, "rx_tcp", 1_100, (900, 1_300)),
-    seed(CostConstant::RxUdp, "rx_udp", 750, (600, 900)),
-    row(
+    estimate(CostConstant::NapiEntry, 300, (200, 500)),
+    estimate(CostConstant::RxDriver, 700, (500, 900)),
+    estimate(CostConstant::RxSkb, 400, (300, 500)),
+    estimate(CostConstant::RxTcp, 1_100, (900, 1_300)),
+    estimate(CostConstant::RxUdp, 750, (600, 900)),
+    (
         CostConstant::RxUdpAccounting,
-        "rx_udp_accounting",
-        (500, CostUnit::Cycles),
+        500,
         (200, 1_000),
         EvidenceKind::Estimate,
         "engineering estimate: Linux 2.6.25 and later take the socket's lock and account for memory at each datagram, twice two atomic operations",
     ),
-    row(
+    (
         CostConstant::RxWake,
-        "rx_wake",
-        (950, CostUnit::Cycles),
+        950,
         (700, 1_200),
         EvidenceKind::Estimate,
         "engineering estimate: for UDP, each packet",
     ),
-    row(
+    (
         CostConstant::RxCopy,
-        "rx_copy",
-        (380, CostUnit::CyclesPerKilobyte),
+        380,
         (276, 484),
         EvidenceKind::Estimate,
         "engineering estimate: 400 to 700 for 1,448 B",
     ),
-    seed(CostConstant::RxAck, "rx_ack", 375, (300, 450)),
-    seed(CostConstant::TxSyscall, "tx_syscall", 900, (600, 1_400)),
-    seed(CostConstant::TxStack, "tx_stack", 1_500, (1_000, 2_200)),
-    seed(CostConstant::TxDriver, "tx_driver", 700, (400, 1_000)),
-    seed(CostConstant::ContextSwitch, "context_switch", 2_000, (1_200, 4_000)),
-    row(
+    estimate(CostConstant::RxAck, 375, (300, 450)),
+    estimate(CostConstant::TxSyscall, 900, (600, 1_400)),
+    estimate(CostConstant::TxStack, 1_500, (1_000, 2_200)),
+    estimate(CostConstant::TxDriver, 700, (400, 1_000)),
+    estimate(CostConstant::ContextSwitch, 2_000, (1_200, 4_000)),
+    (
         CostConstant::BlockRequest,
-        "block_request",
-        (8_000, CostUnit::Cycles),
+        8_000,
         (4_000, 16_000),
         EvidenceKind::Estimate,
         "engineering estimate: a request's structures, queue, elevator, command, completion and end",
     ),
-    row(
+    (
         CostConstant::TimerWrites,
-        "timer_writes",
-        (565, CostUnit::Permille),
+        565,
         (300, 1_000),
         EvidenceKind::Derived,
         "Dong et al., HPCA 2010: (139 M - 47 % of it) / 8.4 K = 8.8 K other accesses/s, for 139 M * 47 % / 8.4 K = 7.8 K interrupts/s of two changes each",
     ),
-    seed(CostConstant::EnqueueCheck, "enqueue_check", 1_500, (800, 2_500)),
-    seed(CostConstant::MergeSegment, "merge_segment", 200, (100, 400)),
-    seed(CostConstant::GrantAddress, "grant_address", 500, (300, 800)),
-    seed(CostConstant::CutSegment, "cut_segment", 700, (400, 1_200)),
-    seed(CostConstant::TlbKernel, "tlb_kernel", 2_000, (1_000, 4_000)),
-    seed(CostConstant::RxPureAck, "rx_pure_ack", 1_100, (700, 1_300)),
-    row(
+    estimate(CostConstant::EnqueueCheck, 1_500, (800, 2_500)),
+    estimate(CostConstant::MergeSegment, 200, (100, 400)),
+    estimate(CostConstant::GrantAddress, 500, (300, 800)),
+    estimate(CostConstant::CutSegment, 700, (400, 1_200)),
+    estimate(CostConstant::TlbKernel, 2_000, (1_000, 4_000)),
+    estimate(CostConstant::RxPureAck, 1_100, (700, 1_300)),
+    (
         CostConstant::SwitchDisplacement,
-        "switch_displacement",
-        (200_000, CostUnit::Cycles),
+        200_000,
         (100_000, 400_000),
         EvidenceKind::Estimate,
         "engineering estimate: 256 KB of a core's second-level cache, a line in 50 cycles of packet processing",
     ),
-    row(
+    (
         CostConstant::NestedPaging,
-        "nested_paging",
-        (80, CostUnit::Permille),
+        80,
         (20, 200),
         EvidenceKind::Estimate,
         "engineering estimate: a walk in two dimensions has up to 24 references in place of 4 (Bhargava et al., ASPLOS 2008)",
     ),
-    row(
+    (
         CostConstant::ExitPollution,
-        "exit_pollution",
-        (800, CostUnit::Cycles),
+        800,
         (300, 2_000),
         EvidenceKind::Estimate,
         "engineering estimate: 30 to 200 lines of the first-level caches from the second at 10 cycles",
     ),
-    row(
+    (
         CostConstant::EventConvert,
-        "event_convert",
-        (3_000, CostUnit::Cycles),
+        3_000,
         (1_500, 5_000),
         EvidenceKind::Estimate,
         "engineering estimate: a virtual line under its lock, through the interrupt controllers to the virtual APIC",
     ),
 ];
-
-const fn row(
-    cost: CostConstant,
-    name: &'static str,
-    (value, unit): (u64, CostUnit),
-    range: (u64, u64),
-    kind: EvidenceKind,
-    source: &'static str,
-) -> CostRow {
-    CostRow { cost, name, value, unit, range, kind, source }
-}
-
-/// Creates the row of a constant whose cycles are an engineering estimate without a publication behind it.
-const fn seed(cost: CostConstant, name: &'static str, value: u64, range: (u64, u64)) -> CostRow {
-    row(cost, name, (value, CostUnit::Cycles), range, EvidenceKind::Estimate, "engineering estimate")
-}

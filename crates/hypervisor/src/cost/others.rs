@@ -1,16 +1,12 @@
 //! Costs of the processors of the other papers: each lists the values that differ from its base table. Rows
 //! that no experiment on the processor charges keep the base table's values.
 
-use super::row::{CostConstant, EvidenceKind};
+use super::row::{CostConstant, CostEntry, EvidenceKind, estimate};
 
-/// Row of a derived cost table that differs from the base table: constant, value, plausible range, kind and source.
-pub(super) type CostOverride = (CostConstant, u64, (u64, u64), EvidenceKind, &'static str);
-
-const SEED: &str = "engineering estimate";
 const RECEIVE: &str = "a part of the 11 K cycles a segment that 2,508 Mb/s take on a Pentium 4 (Menon et al., ATC 2006), at half of its cycles";
 
-/// Cost constants of the Opteron 250: one core without SMT, 1 MB of cache, an on-chip memory controller.
-pub(super) const OPTERON: &[CostOverride] = &[
+/// Constants of the Opteron 250: one core without SMT, 1 MB of cache, an on-chip memory controller.
+pub(super) const OPTERON: &[CostEntry] = &[
     (
         CostConstant::ClockHertz,
         2_400_000_000,
@@ -54,7 +50,7 @@ pub(super) const OPTERON: &[CostOverride] = &[
         EvidenceKind::Estimate,
         "engineering estimate: zero, because the indirect cost of a domain switch includes it",
     ),
-    (CostConstant::EventSend, 850, (700, 1_000), EvidenceKind::Estimate, SEED),
+    estimate(CostConstant::EventSend, 850, (700, 1_000)),
     (
         CostConstant::EventBlocked,
         1_000,
@@ -62,11 +58,11 @@ pub(super) const OPTERON: &[CostOverride] = &[
         EvidenceKind::Estimate,
         "engineering estimate: waking on the same processor",
     ),
-    (CostConstant::EventUpcall, 700, (500, 1_500), EvidenceKind::Estimate, SEED),
-    (CostConstant::GrantMapUnmap, 3_000, (3_000, 4_000), EvidenceKind::Estimate, SEED),
-    (CostConstant::PageFlip, 5_000, (4_000, 6_000), EvidenceKind::Estimate, SEED),
-    (CostConstant::CopyCold, 1_200, (500, 1_300), EvidenceKind::Estimate, SEED),
-    (CostConstant::Frontend, 900, (500, 1_200), EvidenceKind::Estimate, SEED),
+    estimate(CostConstant::EventUpcall, 700, (500, 1_500)),
+    estimate(CostConstant::GrantMapUnmap, 3_000, (3_000, 4_000)),
+    estimate(CostConstant::PageFlip, 5_000, (4_000, 6_000)),
+    estimate(CostConstant::CopyCold, 1_200, (500, 1_300)),
+    estimate(CostConstant::Frontend, 900, (500, 1_200)),
     (
         CostConstant::TxStack,
         1_600,
@@ -74,7 +70,7 @@ pub(super) const OPTERON: &[CostOverride] = &[
         EvidenceKind::Estimate,
         "engineering estimate: TCP, IP and queue for each segment",
     ),
-    (CostConstant::TxDriver, 600, (400, 900), EvidenceKind::Estimate, SEED),
+    estimate(CostConstant::TxDriver, 600, (400, 900)),
     (CostConstant::RxDriver, 900, (700, 1_500), EvidenceKind::Derived, RECEIVE),
     (CostConstant::RxSkb, 600, (400, 1_000), EvidenceKind::Derived, RECEIVE),
     (CostConstant::RxTcp, 2_000, (1_300, 3_000), EvidenceKind::Derived, RECEIVE),
@@ -96,7 +92,7 @@ pub(super) const OPTERON: &[CostOverride] = &[
 
 /// Cost constants of a Skylake-class machine. All values but one are the modern table's: the paper's lightweight
 /// hypervisor handles the exit of an interrupt in its own way.
-pub(super) const SKYLAKE: &[CostOverride] = &[
+pub(super) const SKYLAKE: &[CostEntry] = &[
     (
         CostConstant::ClockHertz,
         3_000_000_000,
@@ -119,7 +115,7 @@ const BUS: &str = "engineering estimate: memory is behind a front-side bus and a
 
 /// Cost constants of the Xeon E5405: two pairs of cores, each with its own cache; memory and devices behind a chipset
 /// hub.
-pub(super) const HARPERTOWN: &[CostOverride] = &[
+pub(super) const HARPERTOWN: &[CostEntry] = &[
     (
         CostConstant::ClockHertz,
         2_000_000_000,
@@ -198,7 +194,7 @@ const RECEIVED: &str =
     "a part of the 11 K cycles a segment that 2,508 Mb/s take natively (Menon et al., ATC 2006)";
 
 /// Cost constants of the Xeon at 2.4 GHz: one core without SMT in use, a small cache, a front-side bus.
-pub(super) const PRESTONIA: &[CostOverride] = &[
+pub(super) const PRESTONIA: &[CostEntry] = &[
     (
         CostConstant::ClockHertz,
         2_400_000_000,
@@ -296,7 +292,7 @@ pub(super) const PRESTONIA: &[CostOverride] = &[
 
 /// Cost constants of a server of 2009. Our excerpt of the paper does not name the processor. The values are those of
 /// the Xeon 5500, of the same year, except the back end's.
-pub(super) const SERVER_2009: &[CostOverride] = &[
+pub(super) const SERVER_2009: &[CostEntry] = &[
     (
         CostConstant::Backend,
         3_750,
@@ -311,7 +307,7 @@ pub(super) const SERVER_2009: &[CostOverride] = &[
         EvidenceKind::Estimate,
         "zero, because the values of the table's paper were fitted with a full refill at each switch",
     ),
-    (CostConstant::ExitHlt, 4_000, (2_500, 6_000), EvidenceKind::Estimate, SEED),
+    estimate(CostConstant::ExitHlt, 4_000, (2_500, 6_000)),
     (
         CostConstant::NestedPaging,
         0,

@@ -98,9 +98,24 @@ pub struct CostRow {
     pub source: &'static str,
 }
 
+/// Entry of a processor's table: constant, value, plausible range, kind of evidence and source.
+pub(super) type CostEntry = (CostConstant, u64, (u64, u64), EvidenceKind, &'static str);
+
+/// Source of an estimate without a publication behind it.
+pub(super) const ESTIMATE: &str = "engineering estimate";
+
+/// Creates an estimate without a publication behind it.
+pub(super) const fn estimate(cost: CostConstant, value: u64, range: (u64, u64)) -> CostEntry {
+    (cost, value, range, EvidenceKind::Estimate, ESTIMATE)
+}
+
 impl CostRow {
-    /// Returns the permitted values of the cost constant: those of its unit. SMT contention is at least 1,000, as a
-    /// busy sibling never makes a thread faster.
+    pub(super) const fn of((cost, value, range, kind, source): CostEntry) -> Self {
+        CostRow { cost, name: cost.name(), value, unit: cost.unit(), range, kind, source }
+    }
+
+    /// Returns the permitted values of the constant: those of its unit; SMT contention is at least 1,000, as a busy
+    /// sibling never makes a thread faster.
     pub(crate) const fn allowed(&self) -> RangeInclusive<u64> {
         let range = self.unit.range();
         match self.cost {
@@ -134,152 +149,177 @@ pub enum SetCostError {
     },
 }
 
-/// Constants of the cost model: costs of operations, and parameters that go with them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum CostConstant {
+/// Declares the cost constants, each with its name in files and on command lines, and its unit.
+macro_rules! constants {
+    ($($(#[$doc:meta])* $constant:ident = $name:literal in $unit:ident,)*) => {
+        /// Constants of the model: costs of operations, and parameters that go with them.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum CostConstant {
+            $($(#[$doc])* $constant,)*
+        }
+
+        impl CostConstant {
+            /// Number of constants of a cost table.
+            pub const COUNT: usize = [$($name),*].len();
+
+            /// Returns the constant's name in files and on command lines.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(CostConstant::$constant => $name,)*
+                }
+            }
+
+            /// Returns the unit of the constant's values.
+            pub const fn unit(self) -> CostUnit {
+                match self {
+                    $(CostConstant::$constant => CostUnit::$unit,)*
+                }
+            }
+        }
+    };
+}
+
+constants! {
     /// Frequency of the processor's clock.
-    ClockHertz,
-    /// Slowdown by a busy sibling thread, in thousandths of a cycle per cycle of work.
-    SmtContention,
-    /// Size of a processor socket's last-level cache.
-    LastLevelCache,
+    ClockHertz = "clock_hertz" in Hertz,
+    /// Thousandths of a cycle per cycle of work while the sibling thread is busy.
+    SmtContention = "smt_contention" in Permille,
+    /// Size of a socket's last-level cache.
+    LastLevelCache = "last_level_cache" in Kibibytes,
     /// Cost of a VM exit and entry, hardware only.
-    VmTransition,
-    /// Cost of a physical interrupt while a guest runs: VM exit, acknowledge, owner lookup, VM entry.
-    ExitExternalInterrupt,
+    VmTransition = "vm_transition" in Cycles,
+    /// Cost of a physical interrupt while a guest runs: exit, acknowledge, owner lookup, entry.
+    ExitExternalInterrupt = "exit_external_interrupt" in Cycles,
     /// Cost of an EOI write whose instruction is fetched, decoded and emulated.
-    EoiEmulated,
-    /// Cost of an EOI write that is handled by the VM exit's qualification alone.
-    EoiFast,
+    EoiEmulated = "eoi_emulated" in Cycles,
+    /// Cost of an EOI write that is handled by the exit qualification alone.
+    EoiFast = "eoi_fast" in Cycles,
     /// Cost of fetching and decoding the EOI instruction, in addition to [`CostConstant::EoiFast`].
-    EoiFetch,
+    EoiFetch = "eoi_fetch" in Cycles,
     /// Cost of an access to the APIC page other than an EOI write, with the instruction fetched, decoded and emulated.
-    ExitApicOther,
+    ExitApicOther = "exit_apic_other" in Cycles,
     /// Cost of a write to an MSI-X table that the hypervisor handles.
-    ExitMsixMmio,
+    ExitMsixMmio = "exit_msix_mmio" in Cycles,
     /// Cost of forwarding an access to emulated memory to a device model: the hypervisor's part.
-    ExitOtherMmio,
+    ExitOtherMmio = "exit_other_mmio" in Cycles,
     /// Cost of one device access in the device model, in the service domain's kernel and user space.
-    DeviceModel,
+    DeviceModel = "device_model" in Cycles,
     /// Cost of a hypercall by a hardware-virtualized guest.
-    HypercallHvm,
+    HypercallHvm = "hypercall_hvm" in Cycles,
     /// Cost of a guest's going idle, and of its return when woken.
-    ExitHlt,
+    ExitHlt = "exit_hlt" in Cycles,
     /// Cost of a VM exit to inject an interrupt that the guest could not take before.
-    ExitInterruptWindow,
+    ExitInterruptWindow = "exit_interrupt_window" in Cycles,
     /// Cost of an access to an intercepted model-specific register.
-    ExitMsr,
+    ExitMsr = "exit_msr" in Cycles,
     /// Cost of a VM exit without a constant of its own.
-    ExitOther,
+    ExitOther = "exit_other" in Cycles,
     /// Cost of requesting an interrupt in a virtual APIC and injecting it at VM entry.
-    Injection,
+    Injection = "injection" in Cycles,
     /// Cost of a timer interrupt of the hypervisor, including its scheduler.
-    HypervisorTick,
+    HypervisorTick = "hypervisor_tick" in Cycles,
     /// Cost of switching a processor thread to another virtual CPU.
-    SwitchDirect,
+    SwitchDirect = "switch_direct" in Cycles,
     /// Cost of refilling caches and TLB after a switch to another virtual CPU.
-    SwitchIndirect,
+    SwitchIndirect = "switch_indirect" in Cycles,
     /// Cost of a hypercall by a paravirtualized guest.
-    HypercallPv,
+    HypercallPv = "hypercall_pv" in Cycles,
     /// Cost of sending an event on an event channel.
-    EventSend,
+    EventSend = "event_send" in Cycles,
     /// Addition to [`CostConstant::EventSend`] if the receiver's virtual CPU runs on another thread.
-    EventRemote,
+    EventRemote = "event_remote" in Cycles,
     /// Addition to [`CostConstant::EventSend`] if the receiver's virtual CPU was blocked.
-    EventBlocked,
+    EventBlocked = "event_blocked" in Cycles,
     /// Cost of entering and leaving a paravirtualized guest's event handler.
-    EventUpcall,
+    EventUpcall = "event_upcall" in Cycles,
     /// Cost of mapping and unmapping a granted page.
-    GrantMapUnmap,
+    GrantMapUnmap = "grant_map_unmap" in Cycles,
     /// Cost of copying to or from a granted page, without the bytes.
-    GrantCopy,
+    GrantCopy = "grant_copy" in Cycles,
     /// Cost of exchanging the ownership of a page.
-    PageFlip,
+    PageFlip = "page_flip" in Cycles,
     /// Cost of copying bytes that are in the cache.
-    CopyWarm,
+    CopyWarm = "copy_warm" in CyclesPerKilobyte,
     /// Cost of copying bytes that are not in the cache.
-    CopyCold,
+    CopyCold = "copy_cold" in CyclesPerKilobyte,
     /// Cost of forwarding a packet in the software bridge.
-    Bridge,
+    Bridge = "bridge" in Cycles,
     /// Cost of raising and running a softirq.
-    Softirq,
+    Softirq = "softirq" in Cycles,
     /// Cost of a packet in a split driver's back end, without copy, bridge, softirq and physical driver.
-    Backend,
+    Backend = "backend" in Cycles,
     /// Cost of a packet in a split driver's front end, including grants.
-    Frontend,
+    Frontend = "frontend" in Cycles,
     /// Addition to a system call of a 64-bit paravirtualized guest.
-    PvSyscall,
+    PvSyscall = "pv_syscall" in Cycles,
     /// Cost of reading a device register.
-    MmioRead,
+    MmioRead = "mmio_read" in Cycles,
     /// Cost of writing a device register (posted).
-    MmioWrite,
+    MmioWrite = "mmio_write" in Cycles,
     /// Cost of taking and leaving an interrupt in a kernel, without its handler.
-    InterruptEntry,
+    InterruptEntry = "interrupt_entry" in Cycles,
     /// Cost of a network driver's interrupt handler, which schedules a poll.
-    InterruptHandler,
+    InterruptHandler = "interrupt_handler" in Cycles,
     /// Cost of a periodic timer interrupt in a kernel.
-    GuestTick,
+    GuestTick = "guest_tick" in Cycles,
     /// Cost of the service domain's daemons and timers, per tick.
-    ServiceTick,
+    ServiceTick = "service_tick" in Cycles,
     /// Cost of beginning and ending a poll of the receive ring.
-    NapiEntry,
+    NapiEntry = "napi_entry" in Cycles,
     /// Cost of a received packet in the network driver.
-    RxDriver,
+    RxDriver = "rx_driver" in Cycles,
     /// Cost of the socket buffer of a received packet.
-    RxSkb,
+    RxSkb = "rx_skb" in Cycles,
     /// Cost of IP and TCP receive processing of a packet.
-    RxTcp,
+    RxTcp = "rx_tcp" in Cycles,
     /// Cost of IP and UDP receive processing of a packet.
-    RxUdp,
+    RxUdp = "rx_udp" in Cycles,
     /// Addition to [`CostConstant::RxUdp`] in a kernel that accounts for datagram memory under the socket lock.
-    RxUdpAccounting,
+    RxUdpAccounting = "rx_udp_accounting" in Cycles,
     /// Cost of waking the receiving program, and of its system call.
-    RxWake,
+    RxWake = "rx_wake" in Cycles,
     /// Cost of copying a received payload to the program; [`CostConstant::CopyCold`] applies if the buffer has left the
     /// last-level cache.
-    RxCopy,
+    RxCopy = "rx_copy" in CyclesPerKilobyte,
     /// Cost of sending a TCP acknowledgement.
-    RxAck,
+    RxAck = "rx_ack" in Cycles,
     /// Cost of a program's system call to send, without copy and protocol.
-    TxSyscall,
+    TxSyscall = "tx_syscall" in Cycles,
     /// Cost of passing a buffer to send through protocol and queue, segmented or not.
-    TxStack,
+    TxStack = "tx_stack" in Cycles,
     /// Cost of describing a buffer to the card, and of completing the sent buffer later.
-    TxDriver,
+    TxDriver = "tx_driver" in Cycles,
     /// Cost of switching between processes of one kernel.
-    ContextSwitch,
+    ContextSwitch = "context_switch" in Cycles,
     /// Cost of a request through a kernel's block layer and driver, and of its later completion.
-    BlockRequest,
+    BlockRequest = "block_request" in Cycles,
     /// Number of timer writes per 1,000 times that a tickless kernel goes idle or wakes.
-    TimerWrites,
+    TimerWrites = "timer_writes" in Permille,
     /// Cost of a descriptor that the hypervisor checks and enqueues for a guest (CDNA).
-    EnqueueCheck,
+    EnqueueCheck = "enqueue_check" in Cycles,
     /// Cost of a TCP segment that a front end inspects for merging.
-    MergeSegment,
+    MergeSegment = "merge_segment" in Cycles,
     /// Cost of looking up and pinning a granted page's machine address without mapping it.
-    GrantAddress,
+    GrantAddress = "grant_address" in Cycles,
     /// Cost of software segmentation of a packet, per segment: headers and buffer.
-    CutSegment,
+    CutSegment = "cut_segment" in Cycles,
     /// Cost of refilling the kernel's TLB entries after a switch that flushed them.
-    TlbKernel,
+    TlbKernel = "tlb_kernel" in Cycles,
     /// Cost of IP and TCP receive processing of an acknowledgement without payload.
-    RxPureAck,
+    RxPureAck = "rx_pure_ack" in Cycles,
     /// Cycles of other virtual CPUs on a thread after which a virtual CPU's state is gone from the core's caches and
     /// TLB.
-    SwitchDisplacement,
+    SwitchDisplacement = "switch_displacement" in Cycles,
     /// Thousandths by which nested paging prolongs a guest's own work.
-    NestedPaging,
+    NestedPaging = "nested_paging" in Permille,
     /// Cost of refilling the first-level caches and TLB after a VM exit.
-    ExitPollution,
+    ExitPollution = "exit_pollution" in Cycles,
     /// Cost of converting an event to an interrupt of a platform device, for a hardware-virtualized guest.
-    EventConvert,
+    EventConvert = "event_convert" in Cycles,
 }
 
 impl CostConstant {
-    /// Number of constants of a cost table.
-    pub const COUNT: usize = CostConstant::EventConvert as usize + 1;
-
     /// Constants that are the cost of a whole VM exit: the processor's transition plus the hypervisor's work.
     pub const EXITS: [CostConstant; 11] = [
         CostConstant::ExitExternalInterrupt,

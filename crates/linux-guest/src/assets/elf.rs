@@ -1,88 +1,64 @@
 //! Reads parts of a 64-bit little-endian ELF file: a section (System V ABI, chapter 4), and the segments that are
 //! loaded to run it (chapter 5).
 
-/// Magic number of an ELF file with 64 bits, little-endian.
-const MAGIC: &[u8] = b"\x7fELF\x02\x01";
-/// Type of an ELF program header: segment that is loaded. The type of a dynamic linker's path follows.
-const PT_LOAD: u32 = 1;
-const PT_INTERP: u32 = 3;
+use object::LittleEndian;
+use object::elf::{FileHeader64, PT_LOAD, SymbolSection};
+use object::read::elf::{FileHeader as _, ProgramHeader as _, SectionHeader as _};
+
+type ElfHeader = FileHeader64<LittleEndian>;
 
 /// Returns the contents of the section called `wanted`, if the file is a 64-bit little-endian ELF file and has it.
 pub(super) fn section<'a>(file: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
-    if !file.starts_with(MAGIC) {
-        return None;
-    }
-    let headers = word(file, 0x28)?;
-    let size = usize::from(half(file, 0x3a)?);
-    let count = usize::from(half(file, 0x3c)?);
-    let names = usize::from(half(file, 0x3e)?);
-    let header = |index: usize| file.get(headers.checked_add(index.checked_mul(size)?)?..);
-    let names = contents(file, header(names)?)?;
-    (0..count).filter_map(header).find_map(|header| {
-        let name = names.get(usize::try_from(u32::from_le_bytes(take(header, 0)?)).ok()?..)?;
-        let name = name.split(|&byte| byte == 0).next()?;
-        (name == wanted.as_bytes()).then(|| contents(file, header)).flatten()
-    })
+    let (header, endian) = header(file)?;
+    let sections = header.sections(endian, file).ok()?;
+    let (_, section) = sections.section_by_name(endian, wanted.as_bytes())?;
+    section.data(endian, file).ok()
 }
 
 /// Returns the segments of a program's file that are loaded to run the program. The rest, for debuggers, is larger and
 /// omitted.
 pub(super) fn loaded(file: &[u8]) -> Option<Vec<u8>> {
-    let ends = segments(file, PT_LOAD)?.map(|(start, size)| start.checked_add(size));
+    let (header, endian) = header(file)?;
+    let segments = header.program_headers(endian, file).ok()?.iter();
+    let loaded = segments.filter(|segment| segment.p_type(endian) == PT_LOAD);
+    let ends = loaded.map(|segment| segment.p_offset(endian).checked_add(segment.p_filesz(endian)));
     let end = ends.collect::<Option<Vec<_>>>()?.into_iter().max()?;
-    let mut kept = file.get(..end)?.to_vec();
+    let mut kept = file.get(..usize::try_from(end).ok()?)?.to_vec();
     // The headers of sections are at the end of the file, and omitted.
-    for (field, size) in [(0x28, 8), (0x3c, 4)] {
-        kept.get_mut(field..field + size)?.fill(0);
-    }
+    let (header, _) = object::pod::from_bytes_mut::<ElfHeader>(&mut kept).ok()?;
+    header.e_shoff.set(endian, 0);
+    header.e_shnum.set(endian, 0);
+    header.e_shstrndx.set(endian, SymbolSection(0));
     Some(kept)
 }
 
 /// Returns the path of the dynamic linker that a program requests; `None` without one.
 pub(super) fn interpreter(file: &[u8]) -> Option<&str> {
-    let (start, size) = segments(file, PT_INTERP)?.next()?;
-    str::from_utf8(file.get(start..start.checked_add(size)?)?).ok()?.strip_suffix('\0')
+    let (header, endian) = header(file)?;
+    let mut segments = header.program_headers(endian, file).ok()?.iter();
+    let path = segments.find_map(|segment| segment.interpreter(endian, file).ok().flatten())?;
+    str::from_utf8(path).ok()
 }
 
-/// Returns the offsets and sizes in the file of the segments of type `wanted`.
-fn segments(file: &[u8], wanted: u32) -> Option<impl Iterator<Item = (usize, usize)>> {
-    if !file.starts_with(MAGIC) {
-        return None;
-    }
-    let (headers, size, count) = (word(file, 0x20)?, half(file, 0x36)?, half(file, 0x38)?);
-    let header = move |index| file.get(headers.checked_add(usize::from(size) * usize::from(index))?..);
-    let found =
-        (0..count).filter_map(header).filter(move |header| take(header, 0) == Some(wanted.to_le_bytes()));
-    Some(found.filter_map(|header| Some((word(header, 8)?, word(header, 0x20)?))))
-}
-
-fn contents<'a>(file: &'a [u8], header: &[u8]) -> Option<&'a [u8]> {
-    let start = word(header, 0x18)?;
-    file.get(start..start.checked_add(word(header, 0x20)?)?)
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<usize> {
-    usize::try_from(u64::from_le_bytes(take(bytes, at)?)).ok()
-}
-
-fn half(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(take(bytes, at)?))
-}
-
-fn take<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
-    bytes.get(at..at.checked_add(N)?)?.try_into().ok()
+fn header(file: &[u8]) -> Option<(&ElfHeader, LittleEndian)> {
+    let header = ElfHeader::parse(file).ok()?;
+    Some((header, header.endian().ok()?))
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use object::elf::PT_INTERP;
+
+    /// Identification of a 64-bit little-endian ELF file of version 1.
+    const MAGIC: &[u8] = b"\x7fELF\x02\x01\x01";
 
     /// Builds an ELF file with `contents` as its section `.modinfo`, and with the table of section names.
     pub(in crate::assets) fn with_modinfo(contents: &[u8]) -> Vec<u8> {
         let names = b"\0.modinfo\0.shstrtab\0";
         let headers = 0x40 + names.len() + contents.len();
         let mut file = vec![0; 0x40];
-        file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        file[..7].copy_from_slice(MAGIC);
         file[0x28..0x30].copy_from_slice(&(headers as u64).to_le_bytes());
         file[0x3a..0x40].copy_from_slice(&[0x40, 0, 3, 0, 2, 0]);
         file.extend_from_slice(names);
@@ -114,7 +90,7 @@ pub(super) mod tests {
     fn program() -> Vec<u8> {
         let linker = b"/lib/ld.so\0";
         let mut file = vec![0; 0x40];
-        file[..6].copy_from_slice(MAGIC);
+        file[..7].copy_from_slice(MAGIC);
         file[0x20] = 0x40;
         file[0x28] = 0xf0;
         file[0x36..0x40].copy_from_slice(&[0x38, 0, 2, 0, 0x40, 0, 1, 0, 0, 0]);
@@ -123,7 +99,7 @@ pub(super) mod tests {
             [(PT_LOAD, 0, end), (PT_INTERP, end - linker.len() as u64, linker.len() as u64)]
         {
             let mut header = [0; 0x38];
-            header[..4].copy_from_slice(&kind.to_le_bytes());
+            header[..4].copy_from_slice(&kind.0.to_le_bytes());
             header[0x08..0x10].copy_from_slice(&start.to_le_bytes());
             header[0x20..0x28].copy_from_slice(&size.to_le_bytes());
             file.extend_from_slice(&header);

@@ -2,6 +2,7 @@
 
 use super::{Bar, ConfigImage, ConfigLayout, ConfigRegister, ConfigSpace, SIZE, offset};
 use crate::capability::{Capability, ExtendedCapability};
+use crate::low::low_byte;
 use crate::walk::EXTENDED_START;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -110,7 +111,7 @@ impl ConfigSpaceBuilder {
             "a capability must be dword-aligned and lie behind the header"
         );
         self.layout.reset[usize::from(self.link)] = at;
-        self.layout.reset[usize::from(offset::STATUS)] |= offset::STATUS_CAPABILITIES as u8;
+        self.layout.reset[usize::from(offset::STATUS)] |= low_byte(offset::STATUS_CAPABILITIES.into());
         let at = u16::from(at);
         self.link = at + 1;
         let placed = self.register(ConfigRegister::byte(at, capability.id));

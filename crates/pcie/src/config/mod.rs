@@ -15,6 +15,7 @@ pub use bar::{Bar, BarKind};
 pub use builder::{ConfigSpaceBuilder, FunctionIds};
 pub use register::ConfigRegister;
 
+use crate::low::low_word;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -42,8 +43,8 @@ impl ConfigLayout {
     /// Collects the offsets of the bytes with a writable, clearable or sticky bit.
     fn find_changeable(&mut self) {
         let masks = [&self.writable, &self.clearable, &self.sticky];
-        let is_changeable = |i: &usize| masks.iter().any(|mask| mask[*i] != 0);
-        self.changeable = (0..SIZE).filter(is_changeable).map(|i| i as u16).collect();
+        let is_changeable = |i: &u16| masks.iter().any(|mask| mask[usize::from(*i)] != 0);
+        self.changeable = (0..).take(SIZE).filter(is_changeable).collect();
     }
 }
 
@@ -94,7 +95,7 @@ impl ConfigSpace {
     /// Returns the 16-bit word of the configuration space at `offset`.
     #[must_use]
     pub fn word(&self, offset: u16) -> u16 {
-        self.read(offset, 2) as u16
+        low_word(self.read(offset, 2))
     }
 
     /// Returns the dword of the configuration space at `offset`.

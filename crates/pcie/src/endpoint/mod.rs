@@ -99,11 +99,11 @@ impl Endpoint {
     pub fn write_bytes(&mut self, offset: u64, from: &[u8]) -> ConfigWriteEffects {
         let before = self.effective();
         let mut function_reset = false;
-        let (mut at, mut rest) = (offset, from);
-        while !rest.is_empty() && at < SIZE as u64 {
-            let (dword, tail) = rest.split_at(rest.len().min(4 - (at % 4) as usize));
-            function_reset |= self.write_dword(at as u16, dword);
-            at += dword.len() as u64;
+        let (mut at, mut rest) = (u16::try_from(offset).unwrap_or(u16::MAX), from);
+        while !rest.is_empty() && usize::from(at) < SIZE {
+            let (dword, tail) = rest.split_at(rest.len().min(usize::from(4 - at % 4)));
+            function_reset |= self.write_dword(at, dword);
+            at = (at | 3) + 1;
             rest = tail;
         }
         let after = self.effective();

@@ -51,7 +51,7 @@ impl MsiXTable {
     /// Returns the number of vectors in the table.
     #[must_use]
     pub fn vectors(&self) -> u16 {
-        self.entries.len() as u16
+        u16::try_from(self.entries.len()).unwrap_or(MOST_VECTORS)
     }
 
     /// Reads bytes of the MSI-X table from byte `offset` on. Bytes beyond the last entry read as zero.
@@ -112,9 +112,10 @@ impl MsiXTable {
     /// Returns the next pending message whose masks are clear now, lowest vector first. Call it until it returns
     /// `None`: at most once per vector.
     pub fn release(&mut self) -> Option<(u16, InterruptMessage)> {
-        let at = (0..self.pending.len()).find(|&at| self.pending[at] && !self.held(at))?;
+        let mut vectors = (0..).zip(&self.pending).zip(0..);
+        let ((at, _), vector) = vectors.find(|((at, pending), _)| **pending && !self.held(*at))?;
         self.pending[at] = false;
-        Some((at as u16, self.message(at)))
+        Some((vector, self.message(at)))
     }
 
     /// Resets the MSI-X table: every vector masked and zero, none pending, MSI-X disabled.

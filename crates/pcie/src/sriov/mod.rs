@@ -8,6 +8,7 @@ mod tests;
 use crate::Rid;
 use crate::capability::sriov as field;
 use crate::config::ConfigSpace;
+use crate::low::low_dword;
 
 /// Settings of an SR-IOV capability by software: its control bits, and the number of VFs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -122,7 +123,7 @@ impl SrIovRegisters {
 
     fn align_bars(self, space: &mut ConfigSpace) {
         let page = 4096u64 * u64::from(space.dword(self.at + field::PAGE_SIZE));
-        let below = (page - 1) as u32 & !0xf;
+        let below = low_dword(page - 1) & !0xf;
         let mut number = 0;
         while number < 6 {
             let at = self.at + field::VF_BAR0 + 4 * number;

@@ -79,7 +79,9 @@ impl HashFilter {
     /// Creates the filter whose 32-bit word `n` is `word(n)`.
     #[must_use]
     pub fn from_words(word: impl Fn(u32) -> u32) -> Self {
-        Self { words: core::array::from_fn(|n| word(n as u32)) }
+        let mut words = [0; 128];
+        (0..).zip(&mut words).for_each(|(n, place)| *place = word(n));
+        Self { words }
     }
 
     /// Returns `true` if the bit of the twelve address bits from `shift` on is set.

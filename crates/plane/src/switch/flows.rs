@@ -32,7 +32,8 @@ impl FlowKey {
     #[inline]
     fn place(self) -> usize {
         let mixed = (self.0 ^ self.1.rotate_left(20)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (mixed >> (64 - FLOWS.ilog2())) as usize
+        // Bits that always fit: the shift leaves an index below `FLOWS`.
+        usize::try_from(mixed >> (64 - FLOWS.ilog2())).unwrap_or_default()
     }
 }
 

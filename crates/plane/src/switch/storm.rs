@@ -82,7 +82,8 @@ impl StormState {
         if limit.threshold == 0 {
             return true;
         }
-        window.count = window.count.saturating_add((length + FCS).div_ceil(BLOCK) as u32);
+        let blocks = u32::try_from((length + FCS).div_ceil(BLOCK)).unwrap_or(u32::MAX);
+        window.count = window.count.saturating_add(blocks);
         window.over |= window.count > limit.threshold;
         !(limit.drops && window.over || limit.drops_next && window.was_over)
     }

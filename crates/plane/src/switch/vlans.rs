@@ -19,7 +19,9 @@ impl VlanIdSet {
     /// Returns the set whose word `n` is `word(n)`: its bit i is id 32 n + i.
     #[must_use]
     pub fn from_words(word: impl Fn(u32) -> u32) -> Self {
-        Self(core::array::from_fn(|n| word(n as u32)))
+        let mut words = [0; IDS / 32];
+        (0..).zip(&mut words).for_each(|(n, place)| *place = word(n));
+        Self(words)
     }
 
     /// Adds the VLAN id of a tag to the set.

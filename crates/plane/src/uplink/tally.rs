@@ -15,8 +15,15 @@ impl PacketOctets {
     #[inline]
     fn add(&mut self, length: usize) {
         self.packets += 1;
-        self.octets += (length + FCS) as u32;
+        self.octets += octets(length);
     }
+}
+
+/// Returns the number of octets of a frame with its frame check sequence. It fits 32 bits, since no frame has 4 GB.
+#[inline]
+fn octets(length: usize) -> u32 {
+    let [a, b, c, d, ..] = (length + FCS).to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
 }
 
 /// Counts of good packets in one direction.

@@ -19,13 +19,17 @@ impl UnsegmentedLayout {
     /// Returns the number of segments of a packet of `length` bytes.
     #[must_use]
     pub fn frames(&self, length: usize) -> u64 {
-        length.saturating_sub(self.payload).div_ceil(usize::from(self.mss).max(1)) as u64
+        self.segments(length) as u64
+    }
+
+    fn segments(&self, length: usize) -> usize {
+        length.saturating_sub(self.payload).div_ceil(usize::from(self.mss).max(1))
     }
 
     /// Iterates over the bytes of each segment of a packet of `length` bytes.
     pub fn lengths(self, length: usize) -> impl Iterator<Item = usize> {
         let (mss, payload) = (usize::from(self.mss), length.saturating_sub(self.payload));
-        (0..self.frames(length) as usize).map(move |n| self.payload + mss.min(payload - n * mss))
+        (0..self.segments(length)).map(move |n| self.payload + mss.min(payload - n * mss))
     }
 
     /// Returns the number of bytes in the longest segment.

@@ -7,6 +7,7 @@
 
 use super::journal::{NOT_KEPT, SavedDmaWindow};
 use super::keeper::FdSaver;
+use crate::vault::PortDescriptorVault;
 use host::confine::{PreparedSandbox, SandboxError};
 use host::dma::{MapRegionError, MappedRegion, PendingRegion};
 use host::eventfd::{EventFd, EventFdError};
@@ -30,6 +31,21 @@ pub(in crate::port) struct CompletedBlockingCall {
     /// Number of the client for which the call was made ([`BlockingCalls::next_client`]).
     pub(super) client: u64,
     pub(super) outcome: BlockingCallOutcome,
+    /// Worker that made the call, and the vault in which the call kept descriptors.
+    worker: BlockingWorker,
+    vault: PortDescriptorVault,
+}
+
+impl CompletedBlockingCall {
+    /// Releases the kept descriptors of a call whose client is gone, and drops its outcome, on the worker that made
+    /// the call. The function may be gone too.
+    pub(super) fn release(self) {
+        let Self { outcome, worker, vault, .. } = self;
+        worker.run(move || {
+            outcome.numbers().into_iter().for_each(|number| vault.forget(number));
+            drop(outcome);
+        });
+    }
 }
 
 /// Outcome of a blocking call on the function's worker thread.
@@ -57,7 +73,7 @@ pub(super) struct MappedWindow {
 
 impl BlockingCallOutcome {
     /// Returns the numbers under which this blocking call has kept descriptors for the next process.
-    pub(super) fn numbers(&self) -> Vec<u64> {
+    fn numbers(&self) -> Vec<u64> {
         match self {
             Self::Mapped(Ok(mapped)) => vec![mapped.window.file],
             Self::Assigned { eventfds: Ok(eventfds), .. } => {
@@ -79,19 +95,21 @@ pub(in crate::port) struct CompletionSender {
     done: mpsc::Sender<CompletedBlockingCall>,
     /// Waker of the port's loop, for results.
     waker: ThreadWaker,
+    /// Vault in which the calls keep descriptors.
+    vault: PortDescriptorVault,
 }
 
 impl CompletionSender {
-    /// Starts the thread that keeps new clients' descriptors. It gives up the rights that `confined` names. The
-    /// receiver gets the outcomes of blocking calls.
+    /// Starts the thread that keeps new clients' descriptors in the port's vault. It gives up the rights that
+    /// `confined` names. The receiver gets the outcomes of blocking calls.
     pub(in crate::port) fn open(
-        port: &str,
+        vault: &PortDescriptorVault,
         waker: &ThreadWaker,
         confined: &PreparedSandbox,
     ) -> Result<(Self, mpsc::Receiver<CompletedBlockingCall>), SandboxError> {
-        let clerk = BlockingWorker::start_confined(&format!("keep {port}"), confined)?;
+        let clerk = BlockingWorker::start_confined(&format!("keep {}", vault.port()), confined)?;
         let (done, receiver) = mpsc::channel();
-        Ok((Self { clerk, done, waker: waker.clone() }, receiver))
+        Ok((Self { clerk, done, waker: waker.clone(), vault: vault.clone() }, receiver))
     }
 }
 
@@ -195,10 +213,12 @@ impl BlockingCalls {
 
     fn run_on(&self, worker: &BlockingWorker, errand: impl FnOnce() -> BlockingCallOutcome + Send + 'static) {
         let (function, client) = (self.function, self.client);
-        let (done, waker) = (self.desk.done.clone(), self.desk.waker.clone());
+        let CompletionSender { done, waker, vault, .. } = self.desk.clone();
+        let own = worker.clone();
         worker.run(move || {
+            let outcome = errand();
             // If the port has ended meanwhile, the outcome is dropped here, and with it its descriptors.
-            let _ = done.send(CompletedBlockingCall { function, client, outcome: errand() });
+            let _ = done.send(CompletedBlockingCall { function, client, outcome, worker: own, vault });
             waker.wake();
         });
     }

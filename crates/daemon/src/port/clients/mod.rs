@@ -34,7 +34,8 @@ pub(in crate::port) mod service;
 pub(in crate::port) mod slot;
 pub(in crate::port) mod successor;
 
-use super::engine::{PortEngine, UPLINK};
+use super::engine::PortEngine;
+use super::tokens;
 use crate::config::file::DoorbellMode;
 use crate::control::status::PfAnswerStatus as AnswerStatus;
 use crate::flight::files::RecordingSender;
@@ -45,19 +46,14 @@ use answers::{MailboxAnswers, MessageTimes};
 use ending::HalfClosedConnections;
 use errand::CompletedBlockingCall;
 use host::poll::{PollInterest, Poller};
+use host::socket::StreamSocket;
 use i82576::Time;
-use pcie::{VfIndex, VfSet};
+use pcie::{Function, VfIndex, VfSet};
 use policy::OffenceAction;
 use slot::OfferedFunction;
 use std::io;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
-
-/// Tokens of the port's poller: a listener and a connection for each function, and the port's waker. [`UPLINK`] is the
-/// engine's.
-const LISTENERS: u64 = 0;
-const CONNECTIONS: u64 = 100;
-const WAKER: u64 = 200;
 
 /// Maximum bytes of one receive from a client: hundreds of a guest's doorbells, or a part of a long transfer.
 const RECEIVE_BUFFER: usize = 64 * 1024;
@@ -66,31 +62,6 @@ const WATCH: Duration = Duration::from_secs(1);
 
 /// Tokens of the descriptors that woke the port.
 pub(in crate::port) type ReadyTokens = [Option<u64>; 64];
-
-/// Source of an event that woke the port's thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::port) enum WakeSource {
-    /// The port has pending commands.
-    Command,
-    /// The uplink may have frames to receive.
-    Uplink,
-    /// A client connects to the socket of this function.
-    Listener(usize),
-    /// The client of this function has sent messages, or accepts replies again.
-    Connection(usize),
-}
-
-impl WakeSource {
-    /// Returns the event that the poller's token of a descriptor stands for.
-    pub(in crate::port) fn of(token: u64) -> Self {
-        match token {
-            WAKER => Self::Command,
-            UPLINK => Self::Uplink,
-            CONNECTIONS.. => Self::Connection((token - CONNECTIONS) as usize),
-            _ => Self::Listener((token - LISTENERS) as usize),
-        }
-    }
-}
 
 /// Functions that a port offers, with their sockets and clients.
 #[derive(Debug)]
@@ -142,25 +113,27 @@ impl PortClients {
     /// Creates the poller of a port, which reports events of `waker`.
     pub(in crate::port) fn poller_of(waker: &host::poll::ThreadWaker) -> io::Result<Poller> {
         let poller = Poller::new()?;
-        poller.add(waker, WAKER, PollInterest::READ)?;
+        poller.add(waker, tokens::WAKER, PollInterest::READ)?;
         Ok(poller)
     }
 
     /// Adds a function to the port's other functions, and begins to accept its clients.
     pub(in crate::port) fn add(&mut self, slot: OfferedFunction) -> io::Result<()> {
-        self.poller.add(&slot.listener, LISTENERS + self.slots.len() as u64, PollInterest::READ)?;
+        self.poller.add(&slot.listener, tokens::listener(self.slots.len()), PollInterest::READ)?;
         self.slots.push(slot);
         Ok(())
     }
 
-    /// Adds a function that may have a client of the previous process. `adopt` resumes the client.
-    pub(in crate::port) fn add_inherited(
+    /// Has `adopt` resume the previous process's client of each function. Returns the sockets of clients that it could
+    /// not resume.
+    pub(in crate::port) fn inherit(
         &mut self,
-        mut slot: OfferedFunction,
-        adopt: impl FnOnce(&Poller, u64, &mut OfferedFunction),
-    ) -> io::Result<()> {
-        adopt(&self.poller, CONNECTIONS + self.slots.len() as u64, &mut slot);
-        self.add(slot)
+        mut adopt: impl FnMut(&Poller, u64, &mut OfferedFunction) -> Option<StreamSocket>,
+    ) -> Vec<(Function, StreamSocket)> {
+        let adopt = |(index, slot): (usize, &mut OfferedFunction)| {
+            Some((slot.function, adopt(&self.poller, tokens::connection(index), slot)?))
+        };
+        self.slots.iter_mut().enumerate().filter_map(adopt).collect()
     }
 
     /// Returns the port's functions with their clients. Other methods take an index into them.
@@ -178,7 +151,12 @@ impl PortClients {
         self.slots.iter().position(|slot| slot.function.vf() == Some(vf))
     }
 
-    /// Waits until a descriptor is ready, or `time` is over. Returns tokens for [`WakeSource::of`].
+    /// Returns the doorbell mode of the port.
+    pub(in crate::port) fn doorbell_mode(&self) -> DoorbellMode {
+        self.wait
+    }
+
+    /// Waits until a descriptor is ready, or `time` is over. Returns tokens for [`tokens::WakeSource::of`].
     pub(in crate::port) fn wait(&mut self, time: Option<Duration>) -> io::Result<ReadyTokens> {
         let mut ready = [None; 64];
         for (place, event) in ready.iter_mut().zip(self.poller.wait(time)?) {

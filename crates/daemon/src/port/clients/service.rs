@@ -1,17 +1,18 @@
 //! Accepts, serves and disconnects a port's vfio-user clients. `ending` ends a connection without a reset, and
 //! `connection` handles messages.
 
+use super::PortClients;
 use super::connection::{ClientConnection, DisconnectReason, VisitOutcome};
 use super::device::FunctionDevice;
 use super::pages::SharedPages;
 use super::slot::OfferedFunction;
-use super::{CONNECTIONS, PortClients};
 use crate::clock::TimeSource;
 use crate::config::file::DoorbellMode;
 use crate::flight::FlightRecordKind;
 use crate::port::engine::PortEngine;
 use crate::port::engine::bus::FunctionBus;
 use crate::port::engine::family::PortCard;
+use crate::port::tokens;
 use host::dma::{DmaTable, MapRegionError};
 use host::memory::FileMapError;
 use host::socket::StreamSocket;
@@ -115,7 +116,7 @@ impl PortClients {
             Ok(visit) => slot.more = visit == VisitOutcome::More,
             Err(end) => return self.disconnect(index, &end, engine, now),
         }
-        if let Err(error) = connection.update_interest(&self.poller, CONNECTIONS + index as u64) {
+        if let Err(error) = connection.update_interest(&self.poller, tokens::connection(index)) {
             return self.disconnect(index, &DisconnectReason::Failed(error.to_string()), engine, now);
         }
         warn_of_refusals(slot, now);
@@ -184,18 +185,16 @@ impl PortClients {
     pub(in crate::port) fn finish_errands(&mut self, engine: &mut PortEngine, now: Time) {
         while let Ok(done) = self.done.try_recv() {
             let function = done.function;
-            let Some(slot) = self.slots.iter_mut().find(|slot| slot.function == function) else { continue };
-            let own = &mut slot.own;
-            match &mut slot.connection {
-                Some(connection) if !own.errands.is_of_former_client(&done) => {
+            let slot = self.slots.iter_mut().find(|slot| slot.function == function);
+            match slot {
+                Some(OfferedFunction { connection: Some(connection), own, more, .. })
+                    if !own.errands.is_of_former_client(&done) =>
+                {
                     let mut device = FunctionDevice { function, engine, own, now };
                     connection.complete(device.finish(done.outcome));
-                    slot.more = true;
+                    *more = true;
                 }
-                _ => {
-                    own.successor.forget(done.outcome.numbers());
-                    own.errands.discard(done);
-                }
+                _ => done.release(),
             }
         }
     }

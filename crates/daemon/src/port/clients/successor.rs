@@ -34,9 +34,6 @@ pub(in crate::port) trait ClientSaver: Debug + Send {
     /// Returns a saver for `count` descriptors of a blocking call.
     fn keeper(&self, count: usize) -> FdSaver;
 
-    /// Releases the kept descriptors with these numbers, which the client's saved state does not need.
-    fn forget(&self, numbers: Vec<u64>);
-
     /// Saves a mapped DMA window, and the identity of its file, if the window has a file.
     fn mapped(&mut self, window: &SavedDmaWindow, identity: Option<FileIdentity>);
 

@@ -1,6 +1,5 @@
 //! Errors of bringing up, changing or restoring a port's card.
 
-use super::uplink::UplinkError;
 use avf_nic::RestoreError as AvfCardError;
 use driver::avf::pf::AvfPfRestoreError as AvfPfError;
 use driver::pf::{PfError, VfCountError};
@@ -9,12 +8,9 @@ use iovm::{VfAssignmentError, VfDiscoveryError, VfEnableError};
 use policy::PolicyError;
 use thiserror::Error;
 
-/// Reason why the card of a port, with its bus and its uplink, cannot start.
+/// Reason why the card of a port, with its bus, cannot start.
 #[derive(Debug, Error)]
 pub enum EngineError {
-    /// The uplink cannot be opened.
-    #[error(transparent)]
-    Uplink(#[from] UplinkError),
     /// Starting or confining the thread of a function fails.
     #[error(transparent)]
     Confine(#[from] SandboxError),

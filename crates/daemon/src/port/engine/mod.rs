@@ -25,6 +25,7 @@ pub(in crate::port) mod uplink;
 use crate::capture::CaptureWriter;
 use crate::config::file::{LinkLocalPolicy, PortLinkRule};
 use crate::control::uplink::UplinkStatus;
+use crate::port::tokens;
 use crate::state::SavedStateError;
 use crate::state::port::ClientState;
 use ::i82576::Time;
@@ -38,10 +39,7 @@ use policy::{PolicyError, PortPolicy, VfPolicy};
 use std::io;
 use uplink::{PortUplink, UplinkPollContext, UplinkStages};
 
-/// Token of the uplink's descriptors in the port's poller.
-pub(in crate::port) const UPLINK: u64 = 201;
-
-/// Outcome of [`PortEngine::poll`], which moves frames of card and uplink.
+/// Outcome of [`PortEngine::poll`], one visit to card and uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) struct PollOutcome {
     /// True if the card has more pending work: poll it again at once.
@@ -78,7 +76,7 @@ impl PortEngine {
 
     /// Adds the uplink's descriptors to the port's poller.
     pub(in crate::port) fn join_uplink(&mut self, poller: &Poller, now: Time) -> io::Result<()> {
-        self.uplink.join(UplinkPollContext { poller, token: UPLINK, now })
+        self.uplink.join(UplinkPollContext { poller, token: tokens::UPLINK, now })
     }
 
     /// Returns the card of the port.
@@ -138,7 +136,7 @@ impl PortEngine {
     /// Sets the card's link to the link of the uplink. Returns `true` if the link has changed, so that the PF driver
     /// has to handle it. A card without its uplink keeps running, since its switch needs none.
     pub(in crate::port) fn follow_uplink(&mut self, poller: &Poller, now: Time) -> bool {
-        if !self.uplink.follow(UplinkPollContext { poller, token: UPLINK, now }) {
+        if !self.uplink.follow(UplinkPollContext { poller, token: tokens::UPLINK, now }) {
             return false;
         }
         let before = self.card.link();
@@ -206,7 +204,7 @@ impl PortEngine {
         poller: &Poller,
         now: Time,
     ) -> Result<PortUplink, Box<(PortUplink, io::Error)>> {
-        self.uplink.replace(next, UplinkPollContext { poller, token: UPLINK, now })
+        self.uplink.replace(next, UplinkPollContext { poller, token: tokens::UPLINK, now })
     }
 
     /// Replaces impairment and recording of the uplink's frames, and returns the former stages.

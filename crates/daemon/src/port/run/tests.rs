@@ -8,10 +8,15 @@ use super::*;
 use crate::config::{HostConfig, PortConfig};
 use crate::confine::ThreadSandboxes;
 use crate::flight::files::RecordingSender;
-use crate::port::{PortHandle, PortThreadCommand, SharedPortResources, WireRegistry, XdpPrograms};
+use crate::port::{
+    PortHandle, PortThreadCommand, PreparedPort, SharedPortResources, WireRegistry, XdpPrograms,
+};
 use crate::vault::DescriptorVault;
+use host::socket::StreamSocket;
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::cell::Cell;
 use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use tempfile::TempDir;
 
@@ -57,7 +62,8 @@ impl PortFixture {
             flights: RecordingSender::default(),
         };
         let (vault, (inbox, handle)) = (DescriptorVault::default(), CommandInbox::new().unwrap());
-        let port = OpenPort::open(&config.ports[0], &vault, &inbox, &threads, &common).unwrap();
+        let port = PreparedPort::open(&config.ports[0], &vault, &inbox, &threads, &common).unwrap();
+        let port = port.inherit(&config.ports[0]);
         let clock = ManualClock::default();
         clock.now.set(HostClock.now());
         let (host, config) = ((threads, common), config.ports[0].clone());
@@ -72,9 +78,9 @@ impl PortFixture {
     /// a crash.
     fn succeed(&mut self) {
         let (threads, common) = &self.host;
-        let successor = OpenPort::open(&self.config, &self.vault, &self.inbox, threads, common).unwrap();
+        let successor = PreparedPort::open(&self.config, &self.vault, &self.inbox, threads, common).unwrap();
+        self.port = successor.inherit(&self.config);
         self.clock.now.set(HostClock.now());
-        self.port = successor;
     }
 
     /// Polls the kernel, and runs one round of the port's loop. Returns the time that the port would sleep.
@@ -251,6 +257,28 @@ fn vf_driver_is_not_notified_after_an_idle_ports_hand_over() {
     world.round_until(|world| !world.port.clients.have_more());
     assert_eq!(world.round(), None);
     assert!(world.is_connected() && !is_at_end(&mut client));
+}
+
+#[test]
+fn withdrawn_vf_releases_descriptors_of_pending_calls() {
+    let mut world = PortFixture::open();
+    let kept =
+        |vault: &DescriptorVault| (1..64).filter(|n| vault.copy(&format!("pf0.#{n}")).is_some()).count();
+    let client = UnixStream::connect(&world.config.vfs[1].socket).unwrap();
+    let client = StreamSocket::adopt(client.into()).unwrap();
+    client.send(&message(1, 1, b"\0\0\x01\0{}\0"), &[]).unwrap();
+    world.round_until(|world| world.port.clients.slots()[1].own.successor.progress().agreed.is_some());
+    let before = kept(&world.vault);
+    let memory = memfd_create("guest", MemfdFlags::CLOEXEC).unwrap();
+    ftruncate(&memory, 4096).unwrap();
+    let map = [32_u32, 3, 0, 0, 0, 0, 4096, 0].map(u32::to_le_bytes).concat();
+    client.send(&message(2, 2, &map), &[memory.as_fd()]).unwrap();
+    world.round();
+    while kept(&world.vault) == before {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    world.port.withdraw(1, world.clock.now.get());
+    world.round_until(|world| kept(&world.vault) == 0);
 }
 
 #[test]

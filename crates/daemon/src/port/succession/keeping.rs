@@ -64,6 +64,15 @@ impl JournalClientSaver {
         let (files, stale, partial) = (Vec::new(), Vec::new(), Vec::new());
         Self { journal, function, numbers, vault, files, stale, worker, coming: None, partial }
     }
+
+    /// Releases kept descriptors that the saved state does not need.
+    fn forget(&self, numbers: Vec<u64>) {
+        let numbers: Vec<u64> = numbers.into_iter().filter(|number| *number != 0).collect();
+        if !numbers.is_empty() {
+            let vault = self.vault.clone();
+            self.worker.run(move || numbers.into_iter().for_each(|number| vault.forget(number)));
+        }
+    }
 }
 
 impl ClientSaver for JournalClientSaver {
@@ -111,14 +120,6 @@ impl ClientSaver for JournalClientSaver {
             vault: self.vault.clone(),
             numbers: (0..count).map(|_| self.numbers.number()).collect(),
             files: self.files.iter().map(|file| (file.identity, file.number)).collect(),
-        }
-    }
-
-    fn forget(&self, numbers: Vec<u64>) {
-        let numbers: Vec<u64> = numbers.into_iter().filter(|number| *number != 0).collect();
-        if !numbers.is_empty() {
-            let vault = self.vault.clone();
-            self.worker.run(move || numbers.into_iter().for_each(|number| vault.forget(number)));
         }
     }
 

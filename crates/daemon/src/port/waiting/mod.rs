@@ -44,6 +44,9 @@ pub(super) trait WaitEnvironment {
     /// woke the port.
     fn sleep(&mut self, time: Option<Duration>) -> io::Result<bool>;
 
+    /// Returns the doorbell mode of the port.
+    fn doorbell_mode(&self) -> DoorbellMode;
+
     /// Returns true if the port has to poll pages that a guest has mapped.
     fn must_poll_pages(&self) -> bool;
 
@@ -66,28 +69,23 @@ pub(super) trait WaitEnvironment {
 }
 
 /// Backoff of naps: short sleeps of growing length between two polls of mapped pages.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct NapBackoff {
-    wait: DoorbellMode,
-    /// Length of the port's last nap since it had work, zero if there was none.
+    /// Length of the last nap since the last work, zero if there was none.
     last: Duration,
     /// Number of rounds of the port's loop since the kernel was last polled.
     unpolled: u8,
 }
 
 impl NapBackoff {
-    pub(super) fn new(wait: DoorbellMode) -> Self {
-        Self { wait, last: Duration::ZERO, unpolled: 0 }
-    }
-
     /// Starts again with the shortest nap, after work or a wake-up.
     fn restart(&mut self) {
         self.last = Duration::ZERO;
     }
 
     /// Returns the duration of the port's next nap.
-    fn next(&mut self) -> Duration {
-        if self.wait != DoorbellMode::Busy {
+    fn next(&mut self, mode: DoorbellMode) -> Duration {
+        if mode != DoorbellMode::Busy {
             self.last = (self.last * 2).clamp(SHORTEST, LONGEST);
         }
         self.last
@@ -117,7 +115,7 @@ impl NapBackoff {
             }
             let until = [time, rest].into_iter().flatten().min();
             let until = until.map(|end| end.saturating_sub(passed(wake)));
-            let nap = must_poll_pages.then(|| self.next());
+            let nap = must_poll_pages.then(|| self.next(wake.doorbell_mode()));
             self.unpolled = 0;
             let woken = wake.sleep([until, nap].into_iter().flatten().min())?;
             if woken || (must_poll_pages && wake.poll_pages(Duration::ZERO)) {

@@ -63,6 +63,7 @@ impl GuestActionTimes {
 /// Model of a guest that follows a script, and of the port that waits for it.
 struct WaitingModel<'a> {
     choices: &'a mut GuestActionTimes,
+    wait: DoorbellMode,
     script: VecDeque<GuestAction>,
     now: Time,
     /// Result of the port's last round (register pages must be polled), and the time of that round.
@@ -84,9 +85,10 @@ struct WaitingModel<'a> {
 }
 
 impl<'a> WaitingModel<'a> {
-    fn new(choices: &'a mut GuestActionTimes, script: &[GuestAction]) -> Self {
+    fn new(choices: &'a mut GuestActionTimes, wait: DoorbellMode, script: &[GuestAction]) -> Self {
         Self {
             choices,
+            wait,
             script: script.iter().copied().collect(),
             now: Time::from_micros(1),
             must_poll_pages: false,
@@ -177,6 +179,10 @@ impl WaitEnvironment for WaitingModel<'_> {
         Ok(self.received)
     }
 
+    fn doorbell_mode(&self) -> DoorbellMode {
+        self.wait
+    }
+
     fn must_poll_pages(&self) -> bool {
         self.must_poll_pages
     }
@@ -211,8 +217,8 @@ impl WaitEnvironment for WaitingModel<'_> {
 fn play(wait: DoorbellMode, script: &[GuestAction], time: Option<Duration>) -> usize {
     let (mut choices, mut orders) = (GuestActionTimes::default(), 0);
     loop {
-        let mut model = WaitingModel::new(&mut choices, script);
-        let mut naps = NapBackoff::new(wait);
+        let mut model = WaitingModel::new(&mut choices, wait, script);
+        let mut naps = NapBackoff::default();
         while !model.script.is_empty()
             || !model.sent.is_empty()
             || (model.must_poll_pages && !model.stored.is_empty())
@@ -249,15 +255,15 @@ fn waiting_port_misses_no_doorbell_or_message_in_any_order() {
 
 #[test]
 fn naps_of_a_polling_port_double_to_a_bound_until_work() {
-    let mut naps = NapBackoff::new(DoorbellMode::Mapped);
-    let first: Vec<_> = (0..6).map(|_| naps.next()).collect();
+    let mut naps = NapBackoff::default();
+    let first: Vec<_> = (0..6).map(|_| naps.next(DoorbellMode::Mapped)).collect();
     let grown = [16, 32, 64, 128, 160, 160].map(Duration::from_micros);
     assert_eq!(first, grown);
     assert_eq!((SHORTEST, LONGEST), (grown[0], grown[5]));
     naps.restart();
-    assert_eq!(naps.next(), SHORTEST);
-    let mut busy = NapBackoff::new(DoorbellMode::Busy);
-    assert!((0..8).all(|_| busy.next().is_zero()));
+    assert_eq!(naps.next(DoorbellMode::Mapped), SHORTEST);
+    let mut busy = NapBackoff::default();
+    assert!((0..8).all(|_| busy.next(DoorbellMode::Busy).is_zero()));
 }
 
 #[test]
@@ -270,9 +276,9 @@ fn port_with_doorbells_to_handle_rarely_polls_the_kernel() {
         (DoorbellMode::Mapped, true, 1),
     ] {
         let mut choices = GuestActionTimes::default();
-        let mut model =
-            WaitingModel { must_poll_pages: true, must_receive, ..WaitingModel::new(&mut choices, &[]) };
-        let mut naps = NapBackoff::new(wait);
+        let idle = WaitingModel::new(&mut choices, wait, &[]);
+        let mut model = WaitingModel { must_poll_pages: true, must_receive, ..idle };
+        let mut naps = NapBackoff::default();
         for _ in 0..ROUNDS {
             model.stored.push(model.now);
             naps.pass(&mut model, None).unwrap();
@@ -285,8 +291,9 @@ fn port_with_doorbells_to_handle_rarely_polls_the_kernel() {
 #[test]
 fn port_polls_doorbell_pages_before_a_nap() {
     let mut choices = GuestActionTimes::default();
-    let mut model = WaitingModel { must_poll_pages: true, ..WaitingModel::new(&mut choices, &[]) };
-    let mut naps = NapBackoff::new(DoorbellMode::Mapped);
+    let idle = WaitingModel::new(&mut choices, DoorbellMode::Mapped, &[]);
+    let mut model = WaitingModel { must_poll_pages: true, ..idle };
+    let mut naps = NapBackoff::default();
     let began = model.now;
     naps.pass(&mut model, Some(SPIN)).unwrap();
     assert_eq!(model.now.since(began), SPIN + KERNEL_CALL, "polls for SPIN, then calls the kernel");

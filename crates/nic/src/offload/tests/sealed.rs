@@ -2,30 +2,16 @@
 //! descriptors as a card that verifies it.
 
 use super::frames::{ipv4_frame, ipv4_header, pseudo, tcp4, tcp6, udp4, udp6};
+use super::transmit::BOTH;
 use super::{parsed, segmenter};
 use crate::offload::receive::classify;
 use crate::offload::transmit::insert;
 use alloc::vec::Vec;
 use i82576::descriptor::rx::status::{L4CS, L4E};
-use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
+use i82576::descriptor::tx::{AdvancedContextDescriptor, L4PacketType};
 use plane::frame::{TransportProtocol, TrustedChecksum};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::sample::Index;
-
-const SUMS: AdvancedDataDescriptor = AdvancedDataDescriptor {
-    insert_ip_checksum: true,
-    insert_l4_checksum: true,
-    address: 0,
-    length: 0,
-    end_of_packet: true,
-    report_status: false,
-    insert_vlan: false,
-    segment: false,
-    time_stamp: false,
-    context: 0,
-    check_context: false,
-    payload_length: 0,
-};
 
 /// Returns a frame of transport and IP version `kind`, its context, the seed that a driver leaves in the checksum
 /// field, and that field's offset.
@@ -70,7 +56,7 @@ fn checksum_inserted_by_the_card_is_not_summed_on_reception() {
         if kind < 4 {
             frame[field..field + 2].copy_from_slice(&seed.to_be_bytes());
         }
-        let sealed = insert(&mut frame, &SUMS, &context).unwrap();
+        let sealed = insert(&mut frame, &BOTH, &context).unwrap();
         assert_eq!(told(&frame, sealed).0 & (L4CS | L4E), L4CS);
         *frame.last_mut().unwrap() ^= 1;
         let (with, without) = told(&frame, sealed);
@@ -83,7 +69,7 @@ fn senders_checksum_over_a_wrong_seed_sets_an_rx_error() {
     for kind in 0..4 {
         let (mut frame, context, seed, field) = packet(kind, b"some payload");
         frame[field..field + 2].copy_from_slice(&(seed ^ 0x100).to_be_bytes());
-        let sealed = insert(&mut frame, &SUMS, &context).unwrap();
+        let sealed = insert(&mut frame, &BOTH, &context).unwrap();
         assert_eq!(told(&frame, sealed).0 & (L4CS | L4E), L4CS | L4E);
     }
 }
@@ -120,7 +106,7 @@ proptest! {
         let ip = if context.ipv4 { lengths.1 } else { lengths.2 };
         (context.mac_length, context.ip_length) = (lengths.0 as u8 & 0x7f, ip & 0x1ff);
         context.l4 = l4.unwrap_or(context.l4);
-        if let Ok(sealed) = insert(&mut frame, &SUMS, &context) {
+        if let Ok(sealed) = insert(&mut frame, &BOTH, &context) {
             let (with, without) = told(&frame, sealed);
             assert_eq!(with, without, "{context:?}");
         }
@@ -139,7 +125,7 @@ proptest! {
         let seed = if seed == 0xabcd { right } else { seed };
         frame[field..field + 2].copy_from_slice(&seed.to_be_bytes());
         context.mss = mss;
-        let mut segmenter = segmenter(&frame, &SUMS, &context).unwrap();
+        let mut segmenter = segmenter(&frame, &BOTH, &context).unwrap();
         let mut buffer = [0; 2048];
         while let Some(length) = segmenter.write_next(&mut buffer) {
             let (with, without) = told(&buffer[..length], segmenter.sealed());

@@ -4,7 +4,7 @@
 use super::{at, bench, frame, srrctl};
 use crate::common::{CardFixture, POOL, SIZE, mac, plain, tagged, tcp, udp};
 use i82576::PoolIndex;
-use i82576::bits::{ctrl, dctl, mrqc, psrtype, vmolr};
+use i82576::bits::{ctrl, dctl, mrqc, vmolr};
 use i82576::descriptor::rx::{packet_type, rss_type, status};
 use i82576::register::{self as r, rx, vf};
 use pcie::Function::Vf;
@@ -34,25 +34,6 @@ fn ctrl_vme_strips_no_vlan_tags_with_pools() {
     bench.pf().set(r::CTRL, ctrl::VME);
     bench.wire_sends(&tagged(100, &frame(100)));
     assert_eq!(bench.vf(0).expect_frame().bytes.len(), 104);
-}
-
-#[test]
-fn frame_with_stripped_tag_and_split_header_fills_3_buffers() {
-    let mut bench = bench();
-    bench.vf(0).write(at(rx::SRRCTL), srrctl(1, 128, 2));
-    bench.vf(0).write(vf::PSRTYPE, psrtype::IPV4_TCP);
-    let segment = tcp(mac(0), mac(9), &[7; 3000]);
-    for (options, header, bytes) in
-        [(POOL, 58, tagged(5, &segment)), (POOL | vmolr::STRVLAN, 54, segment.clone())]
-    {
-        bench.pf().write(r::vmolr(PoolIndex::FIRST), options);
-        bench.wire_sends(&tagged(5, &segment));
-        let received = bench.vf(0).expect_frame();
-        assert_eq!(received.parts[0].header_length, header);
-        assert_eq!(received.bytes, bytes);
-        assert_eq!(received.parts.len(), 3);
-        assert!(received.parts[..2].iter().all(|part| part.vlan_tag == 0));
-    }
 }
 
 #[test]

@@ -147,21 +147,22 @@ fn unmapped_header_buffer_sets_receive_error_rxe() {
 }
 
 #[test]
-fn header_split_of_a_stripped_frame_uses_several_buffers() {
-    let mut bench = bench();
-    bench.vf(0).write(at(rx::SRRCTL), srrctl(1, 128, 2));
-    bench.vf(0).write(vf::PSRTYPE, IP);
+fn stripped_and_split_frame_uses_several_buffers() {
     let segment = tcp(mac(0), mac(9), &[7; 3000]);
-    for (options, header, bytes) in
-        [(POOL, 58, tagged(5, &segment)), (POOL | vmolr::STRVLAN, 54, segment.clone())]
-    {
-        bench.pf().write(r::vmolr(PoolIndex::FIRST), options);
-        bench.wire_sends(&tagged(5, &segment));
-        let received = bench.vf(0).expect_frame();
-        assert_eq!(received.parts[0].header_length, header);
-        assert_eq!(received.bytes, bytes);
-        assert_eq!(received.parts.len(), 3);
-        assert!(received.parts[..2].iter().all(|part| part.vlan_tag == 0));
+    let tag = tagged(5, &segment);
+    for (options, header, bytes) in [(POOL, 58, &tag), (POOL | vmolr::STRVLAN, 54, &segment)] {
+        for split in [IP, psrtype::IPV4_TCP] {
+            let mut bench = bench();
+            bench.vf(0).write(at(rx::SRRCTL), srrctl(1, 128, 2));
+            bench.vf(0).write(vf::PSRTYPE, split);
+            bench.pf().write(r::vmolr(PoolIndex::FIRST), options);
+            bench.wire_sends(&tag);
+            let received = bench.vf(0).expect_frame();
+            assert_eq!(received.parts[0].header_length, header);
+            assert_eq!(&received.bytes, bytes);
+            assert_eq!(received.parts.len(), 3);
+            assert!(received.parts[..2].iter().all(|part| part.vlan_tag == 0));
+        }
     }
 }
 

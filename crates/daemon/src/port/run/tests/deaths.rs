@@ -9,9 +9,8 @@ use crate::port::clients::successor::ClientSaver;
 use crate::port::engine::family::PortCard;
 use host::eventfd::EventFd;
 use host::memory::FileIdentity;
-use host::socket::{ReplyLog, SocketSent, StreamSocket};
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use host::socket::{ReplyLog, SocketSent};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -66,9 +65,6 @@ impl ClientSaver for CrashingSaver {
     }
     fn keeper(&self, count: usize) -> FdSaver {
         self.inner.keeper(count)
-    }
-    fn forget(&self, numbers: Vec<u64>) {
-        self.inner.forget(numbers);
     }
     fn mapped(&mut self, window: &SavedDmaWindow, identity: Option<FileIdentity>) {
         self.inner.mapped(window, identity);
