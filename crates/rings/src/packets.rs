@@ -1,5 +1,5 @@
 //! Traits of a card for packets that travel one by one: the next packet of a transmit queue, and a frame that has to be
-//! looked at closely before it is received. `visit`, `send` and `arrive` move them.
+//! looked at closely before it is received. `visit`, `send` and `deliver` move them.
 
 use crate::buffers::BufferChain;
 use crate::card::{BurstCard, InvalidChecksumRequest};
