@@ -4,6 +4,9 @@
 //! A driver is state without a bus: every call receives the Hal, so that several drivers can share one.
 //!
 //! The owner delivers interrupts as calls, and the Hal returns the time.
+//!
+//! Modules [`pf`] and [`vf`] are the 82576's; [`avf`] has both drivers of an Adaptive Virtual Function, and [`any_vf`] a VF
+//! driver for either family.
 #![no_std]
 #![forbid(unsafe_code)]
 
