@@ -1,6 +1,6 @@
 //! The 82576: a pure state machine.
 //!
-//! A frame comes from the wire (`uplink`) or, when [`plane::pacing`] permits, from a transmit [`queue`]. [`offload`]
+//! A frame comes from the wire (`mac`) or, when [`plane::pacing`] permits, from a transmit [`queue`]. [`offload`]
 //! prepares it, [`plane::switch`] chooses its receivers, and it ends on the wire or in the receive queues that
 //! `steering` chooses. Crate `rings` calls these modules in this order. [`interrupt`] and [`moderation`] decide which
 //! function is notified and when. Drivers reach the card through [`mailbox`] and [`function`].
@@ -10,16 +10,16 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `port` | [`Nic`]: the card, and a poll of it |
+//! | `card` | [`Nic`]: the card, and a poll of it |
 //! | [`function`] | registers of the PF and of VFs, by slot; doorbells that a guest maps; configuration space and resets |
 //! | [`file`](mod@file), `decoded` | the register file, and values that follow from it |
-//! | `policy`, `police` | registers as the plane's tables and rates; VFs that misbehave |
-//! | `rounds`, `transmit` | visits to the transmit queues; the queues as sources of the plane |
+//! | `switch`, `police` | registers as the plane's tables and rates; VFs that misbehave |
+//! | `rounds`, `source` | visits to the transmit queues; the queues as sources of the plane |
 //! | `work`, `bursts` | the parts of the card that a frame touches; its rings as crate `rings` uses them |
 //! | [`queue`], `queues` | a transmit ring, a receive ring, and their registers; all queues |
 //! | [`offload`] | headers, checksums and hashes in the form of descriptors |
-//! | `receive`, `steering`, `buffer` | a frame for a receive queue: its queue, its contents; frames that wait for descriptors |
-//! | `uplink`, `stamps` | the MAC; time stamps |
+//! | `sink`, `steering`, `buffer` | a frame for a receive queue: its queue, its contents; frames that wait for descriptors |
+//! | `mac`, `stamps` | the MAC; time stamps |
 //! | [`interrupt`], [`moderation`] | causes and vectors; throttles |
 //! | [`mailbox`] | messages between VFs and the PF |
 //! | [`counters`], `statistics` | counters, and the registers that show them |
@@ -35,6 +35,7 @@ extern crate alloc;
 mod board;
 mod buffer;
 mod bursts;
+mod card;
 mod conditions;
 mod config;
 pub mod counters;
@@ -43,34 +44,32 @@ mod decoded;
 pub mod file;
 pub mod function;
 pub mod interrupt;
+mod mac;
 pub mod mailbox;
 pub mod moderation;
 pub mod offload;
 mod police;
-mod policy;
-mod port;
 pub mod queue;
 mod queues;
-mod receive;
 mod rounds;
 mod saved;
 mod scratch;
+mod sink;
 mod sizes;
+mod source;
 mod spaces;
 mod stamps;
 mod state;
 mod statistics;
 mod steering;
-mod transmit;
-mod uplink;
+mod switch;
 mod work;
 
+pub use card::{Nic, PollBudget, PollResult};
 pub use config::NicConfig;
 pub use counters::{PoolCounterArray, PoolCounters};
 pub use damaged::InvalidStateError;
-pub use function::doorbell;
 pub use plane::frame::TrustedChecksum;
 pub use plane::uplink::UnsegmentedLayout;
 pub use plane::{UnpluggedWire, UplinkWire};
-pub use port::{Nic, PollBudget, PollResult};
 pub use saved::{BaseState, NicState, RestoreError};

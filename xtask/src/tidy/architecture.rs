@@ -66,8 +66,8 @@ mod tests {
 
     #[test]
     fn only_quoted_names_of_rust_files_are_paths() {
-        let line = "`nic/src/port.rs` (`poll`), port.rs, `port/run.rs`, `Cargo.toml`";
-        assert!(source_files(line).eq(["nic/src/port.rs", "port/run.rs"]));
+        let line = "`nic/src/card.rs` (`poll`), card.rs, `port/run.rs`, `Cargo.toml`";
+        assert!(source_files(line).eq(["nic/src/card.rs", "port/run.rs"]));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::common::{CardFixture, mac, plain};
 use i82576::bits::dctl;
 use i82576::register::{self as r, rx, tx, vf};
 use i82576::window::MAPPED;
-use nic::doorbell::{COUNT, REGISTERS, SEEN};
+use nic::function::doorbell::{COUNT, REGISTERS, SEEN};
 use pcie::Function::Vf;
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 

@@ -5,7 +5,7 @@ use super::{CardFixture, index};
 use i82576::Time;
 use i82576::window::MAPPED;
 use nic::Nic;
-use nic::doorbell::Doorbells;
+use nic::function::doorbell::Doorbells;
 use pcie::Function;
 use pcie::pages::GuestPages;
 use std::cell::{Cell, RefCell};

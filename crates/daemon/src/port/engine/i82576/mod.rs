@@ -28,7 +28,7 @@ use i82576::register::{self, rx, rx_block, tx, tx_block};
 use i82576::window::MAPPED;
 use i82576::{PoolIndex, QueueIndex, Time};
 use iovm::VirtualFunctionState;
-use nic::doorbell::Doorbells;
+use nic::function::doorbell::Doorbells;
 use nic::{Nic, PollBudget, PollResult, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
 use pf_owner::{HostedPf, PfOwner, vf};

@@ -1,7 +1,7 @@
 //! Tests the options of delivery to a pool: stripping of VLAN tags, and RSS.
 
 use super::{PortBuilder, VFS, port, single};
-use crate::policy::{self, load};
+use crate::switch::{self, load};
 use i82576::PoolIndex;
 use i82576::bits::{ctrl, mrqc, rplolr, vmolr};
 use i82576::register as r;
@@ -9,7 +9,7 @@ use i82576::register as r;
 #[test]
 fn vmolr_strips_tags_of_single_and_rplolr_of_copied_frames() {
     let strips = |port: &PortBuilder, pool, replicated| {
-        load(&port.file, VFS).0.strips(policy::port(PoolIndex::of_field(pool)), replicated)
+        load(&port.file, VFS).0.strips(switch::port(PoolIndex::of_field(pool)), replicated)
     };
     let own = port().pool(1, vmolr::STRVLAN);
     assert_eq!([0, 1].map(|pool| strips(&own, pool, false)), [false, true]);
@@ -31,7 +31,7 @@ fn rss_in_a_pool_needs_vmolr_and_mrqc_enables() {
 fn ctrl_vme_strips_tags_and_mrqc_enables_rss_without_vmdq() {
     let options = |port: &PortBuilder| {
         let (tables, receive) = load(&port.file, VFS);
-        (tables.strips(policy::port(PoolIndex::FIRST), false), receive.scales & 1 != 0)
+        (tables.strips(switch::port(PoolIndex::FIRST), false), receive.scales & 1 != 0)
     };
     let port = single();
     assert_eq!(options(&port), (false, false));
