@@ -265,7 +265,7 @@ impl PortCard for AvfCard {
         self.pf.check_policies(vfs).map_err(|(vf, error)| (Some(vf), error))
     }
 
-    fn carry(
+    fn apply_policies(
         &mut self,
         port: &PortPolicy,
         vfs: &[VfPolicy],
