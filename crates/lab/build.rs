@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-/// Crates below the lab, and the lab itself. Missing crates are skipped.
+/// Names of the hashed crates: those that the lab depends on, and the lab itself. Missing crates are skipped.
 const CRATES: [&str; 13] = [
     "units",
     "pcie",
@@ -22,8 +22,8 @@ const CRATES: [&str; 13] = [
     "lab",
 ];
 
-/// Paths that only draw rows or are shown beside them, relative to the folders of `main`. The sensitivity
-/// file names the version it was computed with, so it cannot be part of the version.
+/// Paths that the hash excludes, as they only draw rows or are shown beside them, relative to the folders of
+/// `main`. The sensitivity file names the version it was computed with, so it cannot be part of the version.
 const SHOWN: [&str; 4] =
     ["../lab/src/figure", "../lab/src/report", "../lab/src/experiments/stated.rs", "data/sensitivity.toml"];
 

@@ -80,7 +80,7 @@ fn access(access: VfRegisterAccess) -> String {
     }
 }
 
-/// Returns the name of the part of the card that uses registers of this kind.
+/// Returns the name of the part of the card that acts on registers of this kind.
 fn part(kind: RegisterKind) -> &'static str {
     match kind {
         RegisterKind::TxTail | RegisterKind::RxTail => "queue",
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn register_table_row_has_offset_access_reset_and_part() {
+    fn avf_register_row_has_offset_access_reset_and_part() {
         let page = page();
         for line in [
             "| QTX_TAIL1 | 00000 + 4i, i < 16 | RW | 0 | queue |",

@@ -1,8 +1,8 @@
 //! The tasks of the project: `cargo xtask test` proves everything that can be proved on this machine,
-//! `cargo xtask explore` runs the property tests with new seeds, `cargo xtask soak` ends the host under guests hundreds of
-//! times, `cargo xtask bench` measures it beside its peers, `cargo xtask instructions` counts what the card spends on a
-//! frame, `cargo xtask deb` makes the Debian package, `cargo xtask tidy` checks the rules that the compiler does not know,
-//! `cargo xtask registers` writes the pages of the register tables.
+//! `cargo xtask explore` runs the property tests with new seeds, `cargo xtask soak` ends the host under guests hundreds
+//! of times, `cargo xtask bench` measures it beside its peers, `cargo xtask instructions` counts what the card spends
+//! on a frame, `cargo xtask deb` makes the Debian package, `cargo xtask tidy` checks the rules that the compiler does
+//! not know, `cargo xtask registers` writes the pages of the register tables.
 //!
 //! Plain cargo builds and runs the card itself.
 

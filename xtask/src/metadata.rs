@@ -1,4 +1,4 @@
-//! Asks cargo about the packages and the checkout's folder. Holds no rules.
+//! Requests facts about the packages and the checkout's folder from cargo. Holds no rules.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub(crate) fn relative(root: &Path, path: &Path) -> PathBuf {
     path.strip_prefix(root).unwrap_or(path).to_owned()
 }
 
-/// Cargo package, with the fields that the tidy rules read.
+/// Cargo package, with those of its fields that the tidy rules read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CargoPackage {
     pub(crate) name: String,

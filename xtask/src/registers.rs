@@ -1,4 +1,5 @@
-//! Generates `docs/REGISTERS.md`, the register table of the 82576 for people who write drivers, from the table that the card runs on.
+//! Generates `docs/REGISTERS.md`, the register table of the 82576 for people who write drivers, from the table that the
+//! card runs on.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -38,7 +39,7 @@ the register before the next frame.
 A reset value with an asterisk is not restored by CTRL.RST. \"(0: value)\" is the reset value of element 0, where it differs.
 ";
 
-/// Name shown for an offset that no table has.
+/// Name that the page shows for an offset without a register.
 const NAMELESS: &str = "(no register)";
 
 const VF_OPENING: &str = "
@@ -114,7 +115,7 @@ pub(crate) fn line(page: &mut String, cells: &[&str]) {
     _ = writeln!(page, "| {} |", cells.join(" | ").trim_end());
 }
 
-/// Returns the offsets of a register as text: `5400 + 8i, i < 16` for an array, or the offset alone.
+/// Returns the offsets of a register as text: `5400 + 8i, i < 16` for an array of registers, or the offset alone.
 pub(crate) fn place(offset: u32, stride: u32, count: u32) -> String {
     if count == 1 { format!("{offset:05x}") } else { format!("{offset:05x} + {stride:x}i, i < {count}") }
 }
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn register_table_row_has_offset_access_reset_and_notes() {
+    fn register_page_row_has_offset_access_reset_and_notes() {
         let page = page();
         let lines = [
             "| IMS | 01508, also 000d0 | W1S 77d4fbfd | 0 | interrupt |  | causes interrupt while their bits are one |",

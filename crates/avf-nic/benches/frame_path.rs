@@ -48,7 +48,7 @@ struct CardBench {
     card: Nic,
     plane: Plane<64>,
     memory: TwoVfMemory,
-    /// Tails of VF 1's receive ring and of VF 0's transmit ring.
+    /// Tail indices of VF 1's receive ring and of VF 0's transmit ring.
     tails: [usize; 2],
 }
 

@@ -58,7 +58,7 @@ impl AdminRing {
         self.tail = self.head;
     }
 
-    /// Returns the number of descriptors in the ring.
+    /// Returns the number of descriptors in the admin queue's ring.
     fn slots(&self) -> u32 {
         self.length & aqlen::LENGTH
     }
@@ -82,7 +82,7 @@ impl AdminRing {
             && (self.head | self.tail) & !AQ_INDEX == 0
     }
 
-    /// Moves the head past a completed descriptor.
+    /// Moves the head of the admin queue's ring past a completed descriptor.
     pub(crate) fn advance(&mut self) {
         self.head = (self.head + 1) % self.slots().max(1);
     }

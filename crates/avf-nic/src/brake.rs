@@ -1,6 +1,6 @@
-//! Restraint of a VF by the PF: the least time between two messages from its mailbox, and between two interrupts of a vector. A
-//! reset of the VF does not lift it: a guest must not escape it that way. The plane keeps transmit rates, and the PF driver
-//! decides when to restrain a VF.
+//! Limits that the PF sets on a VF: the least time between two messages from its mailbox, and between two interrupts of
+//! a vector. A reset of the VF does not lift them: a guest must not escape them that way. The plane keeps transmit
+//! rates, and the PF driver decides when to limit a VF.
 
 use avf::control::MailInterruptLimits;
 use core::time::Duration;
@@ -12,7 +12,7 @@ use units::Time;
 #[serde(rename = "Brake")]
 pub(crate) struct VfRestraint {
     pub(crate) restraint: MailInterruptLimits,
-    /// Earliest time of the VF's next message under a restraint.
+    /// Earliest time of the VF's next message while the PF limits the VF's messages.
     mail_at: Time,
 }
 
@@ -22,7 +22,7 @@ impl VfRestraint {
         (self.restraint.mail_us > 0 && self.mail_at > now).then_some(self.mail_at)
     }
 
-    /// Delays the VF's next message: a mailbox descriptor was taken at `now`.
+    /// Delays the VF's next message, because a mailbox descriptor was taken at `now`.
     pub(crate) fn took_mail(&mut self, now: Time) {
         self.mail_at = now + Duration::from_micros(self.restraint.mail_us.into());
     }

@@ -21,7 +21,7 @@ use rings::{FrameMemory, InvalidChecksumRequest, PlainReceiver, QueueAndHash, Ru
 
 impl<B: Bus> rings::BurstCard for FramePath<'_, B> {
     type Bus = B;
-    type TxFormat = plain::DataTxFormat;
+    type TxFormat = plain::TxDescriptorFormat;
     type RxFormat = PlainRxFormat;
 
     fn places(&mut self) -> &mut Option<Box<FrameMemory>> {

@@ -12,7 +12,7 @@ use pcie::{VfIndex, VfSet};
 use serde::{Deserialize, Serialize};
 use units::Time;
 
-/// A card of up to 64 VFs.
+/// Adaptive Virtual Function card with up to 64 VFs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "Card")]
 pub struct Nic {
@@ -23,7 +23,7 @@ pub struct Nic {
     pub(crate) admin: AdminQueues,
     /// VFs that were reset by their guests and that the PF has not seen yet.
     pub(crate) flr: u64,
-    /// VF whose mailbox the next poll reads first.
+    /// VF whose mailbox the next poll reads first; it rotates.
     pub(crate) turn: u8,
     /// Earliest time at which a frame that a VF's rate delays may leave, as of the last call of [`Nic::visit_ready`].
     #[serde(skip)]
@@ -31,7 +31,7 @@ pub struct Nic {
     /// Memory for the frames and descriptors of one call of the card.
     #[serde(skip)]
     pub(crate) scratch: Scratch,
-    /// Body of the message that the card copies from a VF's mailbox to the PF, or from the PF to a VF.
+    /// Buffer for the body of a message that the card copies from a VF's mailbox to the PF, or from the PF to a VF.
     #[serde(skip, default = "body")]
     pub(crate) body: Vec<u8>,
 }

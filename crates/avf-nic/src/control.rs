@@ -10,7 +10,7 @@ use avf::control::{CardControl, CardOrder, QueueInterruptCause, TxQueueContext};
 use avf::virtchnl::VfTrafficStatistics;
 
 impl Nic {
-    /// Returns the filters of a VF.
+    /// Returns the filters, checks and rate of a VF.
     #[must_use]
     pub fn filters(&self, vf: u8) -> Option<&VfFilters> {
         self.functions.get(usize::from(vf)).map(|function| &function.filters)
@@ -84,7 +84,7 @@ fn set_cause(causes: &mut [Option<QueueInterruptCause>], queue: u8, cause: Optio
     _ = causes.get_mut(usize::from(queue)).map(|own| *own = cause);
 }
 
-/// Adds a member to a list, or removes the member.
+/// Adds a member to a list of addresses or VLANs, or removes it.
 fn set_member<T: PartialEq>(members: &mut Vec<T>, member: T, on: bool) {
     members.retain(|own| *own != member);
     if on {

@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "CardCounters")]
 pub struct VfEventCounters {
-    /// Messages and commands taken from the VF.
+    /// Number of messages and commands taken from the VF.
     pub messages: u64,
     /// Mailbox descriptors of the VF that were neither a message nor a known command.
     pub strange: u64,
     /// Messages to the VF that were dropped because too many were pending.
     pub overflowed: u64,
-    /// Memory accesses for the VF that the bus refused.
+    /// Number of memory accesses for the VF that the bus refused.
     pub dma_faults: u64,
     /// Malformed packets of the VF, whose descriptors a real card would reject.
     pub malformed: u64,
-    /// Queues of the VF stopped because of malformed packets.
+    /// Number of the VF's queues that were stopped because of malformed packets.
     pub stopped: u64,
-    /// Interrupts sent to the VF.
+    /// Number of interrupts sent to the VF.
     pub interrupts: u64,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct VfHardware {
     pub(crate) scaling: Rss,
     pub(crate) rx: [ReceiveQueue; MAX_PAIRS],
     pub(crate) tx: [TransmitQueue; MAX_PAIRS],
-    /// Packet of the VF that waits between two of its segments.
+    /// Packet of the VF that is paused between two of its segments.
     #[serde(with = "crate::held")]
     pub(crate) held: HeldPacket<DescriptorOffloads>,
     /// Transmit queues that may hold a packet, a bit each. Writing a queue's tail or starting the queue sets its bit; a visit
@@ -56,8 +56,8 @@ pub(crate) struct VfHardware {
     /// vector n + 1 by bit n.
     #[serde(skip, default = "all")]
     pub(crate) stale: u16,
-    /// Restraint of the VF. The saved state has it outside the VF (`saved`), because the saved form of a VF is older
-    /// than restraints.
+    /// Limits on the VF's messages and interrupts. The saved state has them outside the VF (`saved`), because the saved
+    /// form of a VF is older than these limits.
     #[serde(skip)]
     pub(crate) brake: VfRestraint,
 }
@@ -91,7 +91,7 @@ impl VfFilters {
     }
 }
 
-/// Returns the `stale` bits of all mapped registers, so that the card publishes all of them.
+/// Returns the `stale` bits of all mapped registers of a VF, so that the card publishes all of them.
 fn all() -> u16 {
     u16::MAX
 }

@@ -1,4 +1,4 @@
-//! Saved form of a packet that waits between two of its segments. `rings` decides when it waits.
+//! Saved form of a packet that is paused between two of its segments. `rings` decides when a packet pauses.
 
 use crate::packet::DescriptorOffloads;
 use crate::tx_ring::MOST_BYTES;
@@ -11,13 +11,13 @@ use plane::frame::HEADROOM;
 use rings::{CopiedPacket, HeldPacket, PacketOffloads};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Saved form of a packet that waits between two of its segments, or of no packet.
+/// Saved form of a packet that is paused between two of its segments, or of no packet.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename = "Held")]
 struct SavedHeldPacket {
     packet: Option<SavedPacket>,
     queue: u8,
-    /// Bytes of the waiting packet, behind headroom; empty without a packet.
+    /// Bytes of the paused packet, behind headroom; empty without a packet.
     bytes: Vec<u8>,
 }
 
@@ -30,7 +30,7 @@ struct SavedPacket {
     sent: u32,
 }
 
-/// Serializes a packet that waits between two segments.
+/// Serializes a packet that is paused between two segments.
 pub(crate) fn serialize<S: Serializer>(
     held: &HeldPacket<DescriptorOffloads>,
     to: S,
@@ -45,7 +45,7 @@ pub(crate) fn serialize<S: Serializer>(
     saved.serialize(to)
 }
 
-/// Deserializes a packet that waits between two segments.
+/// Deserializes a packet that is paused between two segments.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
     from: D,
 ) -> Result<HeldPacket<DescriptorOffloads>, D::Error> {

@@ -40,7 +40,8 @@ impl InterruptVector {
             && self.happened >> (AT_ONCE + 1) == 0
     }
 
-    /// Returns the time at which the vector's pending causes may interrupt, at least `least` after its last interrupt.
+    /// Returns the time at which the vector's pending causes may interrupt, at least `least` after the vector's last
+    /// interrupt.
     fn due(&self, least: Duration) -> Option<Time> {
         let until = |itr: u8| match (self.intervals.get(usize::from(itr)), self.sent) {
             (Some(interval), Some(sent)) => sent + Duration::from_nanos(u64::from(*interval) * UNIT_NS),

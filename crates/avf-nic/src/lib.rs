@@ -2,8 +2,8 @@
 //! between VF and PF, interrupts, resets and rings.
 //!
 //! Time is an argument, memory and interrupts go through [`pcie::Bus`]. Register accesses only change state.
-//! [`Nic::visit_ready`] and [`Nic::arrive`] move frames, [`Nic::poll`] messages and interrupts. A guest is hostile: rings
-//! are checked at every visit, a descriptor is read once, a poll takes at most one message of each VF, pending messages
+//! [`Nic::visit_ready`] and [`Nic::arrive`] move frames, [`Nic::poll`] messages and interrupts. A guest is hostile:
+//! rings are checked at every visit, a descriptor is read once, a poll takes at most one message of each VF, pending messages
 //! are bounded, and every drop is counted.
 //!
 //! | module | content |

@@ -93,7 +93,7 @@ pub(crate) enum MessageOutcome {
     Answered,
     /// The descriptor is invalid and is written back with this error code.
     Strange(u16),
-    /// The PF has posted no buffer; the descriptor stays in the ring.
+    /// The PF has posted no buffer, so the descriptor stays in the VF's ring.
     Later,
 }
 

@@ -33,7 +33,7 @@ fn per_vf(offset: u32, first: u32) -> Option<u8> {
 }
 
 impl Nic {
-    /// Reads a register for the PF driver.
+    /// Reads a register of the PF for the PF driver.
     pub fn pf_read(&mut self, offset: u32) -> u32 {
         if let Some((side, field)) = queue_register(offset) {
             return self.admin.ring(side).get(field);

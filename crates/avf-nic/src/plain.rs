@@ -13,9 +13,9 @@ use rings::{RxFormat, TxFormat};
 
 /// Transmit descriptor format of this card, as crate `rings` uses it: data descriptors.
 #[derive(Debug)]
-pub(crate) struct DataTxFormat;
+pub(crate) struct TxDescriptorFormat;
 
-impl TxFormat for DataTxFormat {
+impl TxFormat for TxDescriptorFormat {
     const LENGTHS: RangeInclusive<u32> = MIN_FRAME as u32..=LONGEST as u32;
 
     #[inline(always)]
@@ -33,7 +33,7 @@ impl TxFormat for DataTxFormat {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BurstDescriptors {
     raw: [[u8; SIZE]; BURST],
-    /// Bus address of the first descriptor.
+    /// Bus address of the burst's first descriptor.
     at: u64,
 }
 
@@ -97,7 +97,8 @@ pub(crate) const fn hash_type(udp: bool) -> u64 {
     packet_type::hash_type(IpVersion::V4, payload(udp))
 }
 
-/// Receive descriptor format of a run of plain frames: the fields that all of the run's descriptors share.
+/// Receive descriptor format of a run of plain frames (consecutive ones for one queue): the fields that all of the
+/// run's descriptors share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlainRxFormat {
     words: RxWriteBackTemplate,
@@ -130,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn quick_write_back_of_checked_frames_equals_the_full_one(
+        fn fast_receive_write_back_equals_the_general_write_back(
             form in 0..4_usize,
             found in 0..PlainFrameKind::ALL,
             length in 0..0x4000_u16,

@@ -12,7 +12,7 @@ pub struct PollResult {
     pub more: bool,
     /// VFs, a bit each, from which the poll took a message into the PF's queue: visit the PF driver.
     pub for_pf: u64,
-    /// Time at which a throttled interrupt or the message of a restrained VF is due.
+    /// Time at which a throttled interrupt or the message of a limited VF is due.
     pub deadline: Option<Time>,
 }
 
@@ -44,7 +44,7 @@ impl Nic {
         poll
     }
 
-    /// Takes a message of a VF, if there is one and no restraint delays it.
+    /// Takes a message of a VF, if there is one and no limit delays it.
     fn take_mail<B: Bus>(&mut self, vf: u8, now: Time, bus: &mut B) -> Option<MessageOutcome> {
         let function = &self.functions[usize::from(vf)];
         if function.next_message().is_none() || function.brake.mail_due(now).is_some() {

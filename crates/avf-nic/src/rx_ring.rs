@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename = "RxQueue")]
 pub(crate) struct ReceiveQueue {
     context: Option<RxQueueContext>,
-    /// Index of the next descriptor to fill.
+    /// Index of the next receive descriptor to fill.
     head: u32,
     /// Value of QRX_TAIL as the driver wrote it. CONFIG_VSI_QUEUES keeps it, since DPDK writes the tail before that
     /// message.
@@ -34,7 +34,7 @@ pub enum ReceiveError {
     NoFunction,
     /// The receive queue is not set up, or is stopped.
     NotRunning,
-    /// The frame exceeds the queue's longest length.
+    /// The frame is longer than the queue's limit.
     TooLong,
     /// Too few receive buffers are posted for the frame.
     NoBuffer,
@@ -48,14 +48,14 @@ impl ReceiveQueue {
         *self = Self { context: Some(context), tail: self.tail, ..Self::default() };
     }
 
-    /// Clears the tail of a queue that is not set up.
+    /// Clears the tail of a receive queue that is not set up.
     pub(crate) fn forget_early_tail(&mut self) {
         if self.context.is_none() {
             *self = Self::default();
         }
     }
 
-    /// Returns `true` if a PF driver can have set up the queue like this.
+    /// Returns `true` if a PF driver could have set up the receive queue with these values.
     pub(crate) fn is_sound(&self) -> bool {
         let fits = |context: RxQueueContext| {
             RING.contains(&context.length.into())
@@ -76,7 +76,8 @@ impl ReceiveQueue {
         self.context.map(|context| context.length)
     }
 
-    /// Starts or stops the queue. After a stop, descriptors are read again: the driver may have posted other buffers.
+    /// Starts or stops the receive queue. After a stop, descriptors are read again: the driver may have posted other
+    /// buffers.
     pub(crate) fn run(&mut self, on: bool) {
         if !(on && self.running) {
             self.posted = None;
@@ -114,7 +115,7 @@ impl ReceiveQueue {
         (!context.keep_fcs).then_some(PlainReceiver { posted, ring, room, longest, function, bus, format })
     }
 
-    /// Moves the head past `buffers` filled buffers.
+    /// Moves the head of the receive ring past `buffers` filled buffers.
     #[inline]
     pub(crate) fn advance(&mut self, buffers: usize) {
         let slots = self.context.map_or(1, |context| context.length.into());

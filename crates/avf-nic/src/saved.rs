@@ -22,11 +22,12 @@ use serde::{Deserialize, Serialize};
 #[serde(rename = "CardState")]
 pub struct NicState {
     basis: BaseState,
-    /// Restraints of the VFs, one for each.
+    /// Limits on messages and interrupts that the PF has set, one for each VF.
     brakes: Vec<VfRestraint>,
 }
 
-/// Saved state of a card and its plane without the VFs' restraints: the whole state in the earlier version.
+/// Saved state of a card and its plane without the limits on VFs' messages and interrupts: the whole state in the
+/// earlier version.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "CardBasis")]
 pub struct BaseState {
@@ -38,7 +39,7 @@ pub struct BaseState {
     storm: StormState,
 }
 
-/// Saved rate debt and counters of a port of the plane.
+/// Saved rate debt and counters of one port of the plane.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename = "PortState")]
 struct SavedPlanePort {
@@ -87,7 +88,7 @@ impl Nic {
     }
 }
 
-/// Converts a state of the earlier version, without restraints of its VFs.
+/// Converts a state of the earlier version, which has no limits on messages and interrupts.
 impl From<BaseState> for NicState {
     fn from(basis: BaseState) -> Self {
         let brakes = basis.card.functions.iter().map(|_| VfRestraint::default()).collect();
@@ -111,7 +112,7 @@ impl NicState {
             (ports.len() == self.vfs(), "the number of the VFs' switch ports differs from the number of VFs"),
             (
                 self.brakes.len() == self.vfs(),
-                "the number of the VFs' interrupt restraints differs from the number of VFs",
+                "the number of VFs with limits on messages and interrupts differs from the number of VFs",
             ),
             (
                 accounts.into_iter().all(|account| account.is_sound()),

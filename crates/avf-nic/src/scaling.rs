@@ -92,7 +92,7 @@ impl Rss {
         u64::from(self.types[1]) << 32 | u64::from(self.types[0])
     }
 
-    /// Returns the receive queue of a hash.
+    /// Returns the receive queue that the table names for a hash.
     fn queue(&self, hash: u32) -> u8 {
         self.table.as_flattened()[(hash as usize) % LOOKUP_TABLE]
     }

@@ -164,8 +164,8 @@ impl VfHardware {
 }
 
 impl Nic {
-    /// Puts a frame into a receive queue of a VF, counts it, and raises the interrupt. Only tests and a fuzz target call
-    /// it; frames of the plane pass [`FrameSink::deliver`].
+    /// Puts a frame into a receive queue of a VF, counts it, and raises the interrupt. Only tests and a fuzz target
+    /// call it; frames of the plane pass [`FrameSink::deliver`].
     ///
     /// # Errors
     /// [`ReceiveError`]: the frame was dropped.

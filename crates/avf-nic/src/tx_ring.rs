@@ -37,7 +37,7 @@ pub(crate) struct TransmitQueue {
     /// Value of the tail register as the driver wrote it.
     pub(crate) tail: u32,
     pub(crate) running: bool,
-    /// True if the tail was written since the card last found no whole packet in the ring.
+    /// True if the tail was written since the card last found no complete packet in the ring.
     rung: bool,
     /// Number of the queue's malformed packets so far.
     malformed: u32,
@@ -52,7 +52,7 @@ pub(crate) struct TransmitQueue {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PacketDescriptors {
     packet: DescriptorOffloads,
-    /// Number of the packet's buffers.
+    /// Number of buffers of the packet.
     count: usize,
     /// True if the packet is malformed.
     broken: bool,
@@ -69,7 +69,7 @@ impl TransmitQueue {
         *self = Self { context: Some(context), tail: stored.tail, rung: stored.rung, ..Self::default() };
     }
 
-    /// Clears the tail of a queue that is not set up.
+    /// Clears the tail of a transmit queue that is not set up.
     pub(crate) fn forget_early_tail(&mut self) {
         if self.context.is_none() {
             *self = Self::default();
@@ -81,7 +81,7 @@ impl TransmitQueue {
         (self.tail, self.rung) = (tail, true);
     }
 
-    /// Returns true if a PF driver can have set up the queue like this.
+    /// Returns true if a PF driver could have set up the transmit queue with these values.
     pub(crate) fn is_sound(&self) -> bool {
         let fits = |context: TxQueueContext| {
             RING.contains(&context.length.into()) && self.head < context.length.into()

@@ -1,4 +1,4 @@
-//! The parts of the card that the frame path uses while frames pass. The methods are in `source`, `sink` and `bursts`.
+//! Parts of the card that the frame path uses while frames pass. The methods are in `source`, `sink` and `bursts`.
 
 use crate::card::Nic;
 use crate::function::VfHardware;
@@ -15,7 +15,7 @@ pub(crate) struct FramePath<'a, B> {
 }
 
 impl Nic {
-    /// Lends the parts of the card that the frame path uses.
+    /// Lends out the parts of the card that the frame path uses.
     pub(crate) fn work<'a, B>(&'a mut self, bus: &'a mut B) -> FramePath<'a, B> {
         FramePath { functions: &mut self.functions, scratch: &mut self.scratch, bus }
     }

@@ -11,7 +11,7 @@ pub const MAX_BODY: usize = 4096;
 
 /// Flags of an admin queue's descriptor.
 pub mod flag {
-    /// Descriptor done: the receiver has served it.
+    /// Admin descriptor flag (descriptor done): the receiver has served the descriptor.
     pub const DD: u16 = 1 << 0;
     /// Admin descriptor flag: the command is complete.
     pub const CMP: u16 = 1 << 1;
@@ -19,15 +19,15 @@ pub mod flag {
     pub const ERR: u16 = 1 << 2;
     /// Admin descriptor flag: a VF made an error.
     pub const VFE: u16 = 1 << 3;
-    /// The buffer is longer than [`super::LARGE`] bytes.
+    /// Admin descriptor flag: the buffer is longer than [`super::LARGE`] bytes.
     pub const LB: u16 = 1 << 9;
-    /// The card reads the buffer, rather than writes it.
+    /// Admin descriptor flag: the card reads the buffer, rather than writes it.
     pub const RD: u16 = 1 << 10;
     /// Admin descriptor flag: a VF issued the command.
     pub const VFC: u16 = 1 << 11;
     /// Admin descriptor flag: the descriptor names a buffer.
     pub const BUF: u16 = 1 << 12;
-    /// The descriptor raises no interrupt when it is done.
+    /// Admin descriptor flag: the descriptor raises no interrupt when it is done.
     pub const SI: u16 = 1 << 13;
     /// Admin descriptor flag: an error in the command raises an interrupt.
     pub const EI: u16 = 1 << 14;
@@ -35,16 +35,16 @@ pub mod flag {
     pub const FE: u16 = 1 << 15;
 }
 
-/// Longest buffer without [`flag::LB`], in bytes.
+/// Length in bytes of the longest buffer that needs no flag [`flag::LB`].
 pub const LARGE: usize = 512;
 
 /// Operations of an admin queue's descriptor.
 pub mod opcode {
-    /// The driver announces that it stops using its queues.
+    /// Admin operation: the driver announces that it stops using its queues.
     pub const QUEUE_SHUTDOWN: u16 = 0x0003;
-    /// Carries a message to the PF. In the PF's receive queue the return value is the VF's number.
+    /// Admin operation: carries a message to the PF. In the PF's receive queue the return value is the VF's number.
     pub const SEND_TO_PF: u16 = 0x0801;
-    /// Carries a message to a VF. In the PF's send queue param0 is the VF's number.
+    /// Admin operation: carries a message to a VF. In the PF's send queue param0 is the VF's number.
     pub const SEND_TO_VF: u16 = 0x0802;
 }
 
@@ -54,7 +54,7 @@ pub mod returned {
     pub const OK: u16 = 0;
     /// Admin return value: the operation is unknown.
     pub const ESRCH: u16 = 3;
-    /// The descriptor has an invalid field.
+    /// Admin return value: the descriptor has an invalid field.
     pub const EINVAL: u16 = 14;
     /// Admin return value: the queue has no free descriptor.
     pub const ENOSPC: u16 = 16;
@@ -66,7 +66,7 @@ pub mod returned {
 pub struct AdminQueueDescriptor {
     /// Flags of the descriptor, see [`flag`].
     pub flags: u16,
-    /// Operation of the descriptor, see [`opcode`].
+    /// Operation that the descriptor requests, see [`opcode`].
     pub opcode: u16,
     /// Length of the message's body in bytes; of the buffer in a posted descriptor.
     pub length: u16,

@@ -2,7 +2,7 @@
 
 /// ATQLEN and ARQLEN: the queue's length, its errors, and its enable bit.
 pub mod aqlen {
-    /// Number of descriptors in the ring.
+    /// ATQLEN, ARQLEN: mask of the number of descriptors in the mailbox ring.
     pub const LENGTH: u32 = 0x3ff;
     /// ATQLEN, ARQLEN: a VF made an error on the mailbox queue.
     pub const VFE: u32 = 1 << 28;
@@ -12,7 +12,7 @@ pub mod aqlen {
     pub const CRIT: u32 = 1 << 30;
     /// ATQLEN, ARQLEN: the mailbox queue is enabled. A reset clears this bit, and a driver notices the reset by that.
     pub const ENABLE: u32 = 1 << 31;
-    /// Error bits, which a driver reads and clears.
+    /// ATQLEN, ARQLEN: mask of the error bits, which a driver reads and clears.
     pub const ERRORS: u32 = VFE | OVFL | CRIT;
 }
 
@@ -35,20 +35,20 @@ pub mod dyn_ctl {
     pub const CLEARPBA: u32 = 1 << 1;
     /// DYN_CTL: triggers an interrupt of the vector now, by software.
     pub const SWINT_TRIG: u32 = 1 << 2;
-    /// Shift of the index of the interval that a write sets, bits 4:3.
+    /// DYN_CTL: shift of the index of the interval that a write sets, bits 4:3.
     pub const ITR_SHIFT: u32 = 3;
-    /// Index of no interval: the write changes no interval.
+    /// DYN_CTL: interval index that stands for no interval: the write changes no interval.
     pub const ITR_NONE: u32 = 3;
-    /// Shift of the interval, bits 16:5, in units of 2 us.
+    /// DYN_CTL: shift of the interval, bits 16:5, in units of 2 us.
     pub const INTERVAL_SHIFT: u32 = 5;
     /// DYN_CTL: mask of the throttling interval.
     pub const INTERVAL: u32 = 0xfff;
-    /// DYN_CTL: the software's interrupt waits for the end of an interval.
+    /// DYN_CTL: an interrupt that software triggers waits for the end of an interval.
     pub const SW_ITR_ENA: u32 = 1 << 24;
-    /// DYN_CTL: shift of the index of the interval that the software's interrupt waits for, bits 26:25.
+    /// DYN_CTL: shift of the index of the interval that a software-triggered interrupt waits for, bits 26:25.
     pub const SW_ITR_SHIFT: u32 = 25;
-    /// DYN_CTL: reserved in real cards. In a register that the guest has as memory the card sets it once it has taken
-    /// the stored value.
+    /// DYN_CTL: bit that is reserved in real cards. In a register that the guest has as memory the card sets it once it
+    /// has taken the stored value.
     pub const SEEN: u32 = 1 << 27;
     /// DYN_CTL: the card writes descriptors back when the vector's interval ends.
     pub const WB_ON_ITR: u32 = 1 << 30;

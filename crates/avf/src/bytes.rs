@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-/// Reader of the fields of a message.
+/// Reader of the little-endian fields of a message.
 #[derive(Debug)]
 pub struct MessageReader<'a>(&'a [u8]);
 
@@ -42,7 +42,7 @@ impl<'a> MessageReader<'a> {
     }
 }
 
-/// Writer of the fields of a message.
+/// Writer of the little-endian fields of a message.
 pub(crate) trait MessageWriter {
     fn put<const N: usize>(&mut self, field: [u8; N]) -> &mut Self;
 

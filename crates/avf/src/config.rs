@@ -81,7 +81,7 @@ mod tests {
     use pcie::capability::msix::MsiXControl;
 
     #[test]
-    fn a_vf_has_the_ids_and_capabilities_of_an_avf() {
+    fn vf_configuration_space_has_avf_ids_and_capabilities() {
         let space = space();
         for (offset, expected) in [
             (0x00, 0x1889_8086),

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub struct RxQueueContext {
     /// Address of the receive queue's ring.
     pub base: u64,
-    /// Number of descriptors in the ring.
+    /// Number of descriptors in the receive ring.
     pub length: u16,
     /// Format of the receive queue's descriptors.
     pub form: RxDescriptorFormat,
@@ -33,7 +33,7 @@ pub struct RxQueueContext {
 pub struct TxQueueContext {
     /// Address of the transmit queue's ring.
     pub base: u64,
-    /// Number of descriptors in the ring.
+    /// Number of descriptors in the transmit ring.
     pub length: u16,
     /// Address to which the card writes the queue's head, if the driver asked for that.
     pub head_address: Option<u64>,
@@ -49,13 +49,13 @@ pub struct QueueInterruptCause {
     pub itr: u8,
 }
 
-/// VLAN tag handling of a VF.
+/// Handling of VLAN tags in a VF's frames: stripping, insertion and port VLAN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "Tags")]
 pub struct VlanTagHandling {
     /// True if the card strips the tag of received frames.
     pub strip: bool,
-    /// True if descriptors may have a tag inserted.
+    /// True if the card inserts the VLAN tags that the VF's descriptors request.
     pub insert: bool,
     /// VLAN (priority, DEI, id) of all frames of the VF, invisible to the VF.
     pub port_vlan: Option<u16>,
@@ -72,7 +72,7 @@ pub enum RssHashFunction {
     Symmetric,
 }
 
-/// Rate limits on a VF's mail and interrupts: minimum times in microseconds. 0 sets no limit.
+/// Rate limits on a VF's mailbox messages and interrupts: minimum times in microseconds. 0 sets no limit.
 ///
 /// An X710 limits interrupts by VPINT_RATE0 and VPINT_RATEN, and does not limit mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -129,7 +129,7 @@ pub enum CardOrder<'a> {
     SpoofCheck(bool),
     /// Limits the VF's transmit rate, in Mb/s; 0 is no limit.
     Rate(u32),
-    /// Limits the VF's mail and interrupts.
+    /// Limits the rates of the VF's mailbox messages and interrupts.
     Restrain(MailInterruptLimits),
     /// Writes the hash key, from its first byte on; excess bytes of the order are ignored.
     HashKey(&'a [u8]),
@@ -164,6 +164,6 @@ pub trait CardControl {
     /// and [`CardOrder::Tags`].
     fn order(&mut self, vf: u8, order: CardOrder<'_>);
 
-    /// Returns the counters of a VF.
+    /// Returns the card's counters of a VF's traffic.
     fn statistics(&mut self, vf: u8) -> VfTrafficStatistics;
 }

@@ -3,25 +3,25 @@
 //! PHY); [`crate::control`] stands in for those.
 
 crate::register::offsets! {
-    /// Admin send queue, base, low half.
+    /// Base address of the PF's admin send queue, low half.
     PF_ATQBAL = 0x8_0000;
-    /// Admin receive queue, base, low half.
+    /// Base address of the PF's admin receive queue, low half.
     PF_ARQBAL = 0x8_0080;
-    /// Admin send queue, base, high half.
+    /// Base address of the PF's admin send queue, high half.
     PF_ATQBAH = 0x8_0100;
-    /// Admin receive queue, base, high half.
+    /// Base address of the PF's admin receive queue, high half.
     PF_ARQBAH = 0x8_0180;
-    /// Admin send queue, length and state (`bits::aqlen`).
+    /// Length and state of the PF's admin send queue (`bits::aqlen`).
     PF_ATQLEN = 0x8_0200;
-    /// Admin receive queue, length and state.
+    /// Length and state of the PF's admin receive queue.
     PF_ARQLEN = 0x8_0280;
-    /// Admin send queue, head.
+    /// Head index of the PF's admin send queue.
     PF_ATQH = 0x8_0300;
-    /// Admin receive queue, head.
+    /// Head index of the PF's admin receive queue.
     PF_ARQH = 0x8_0380;
-    /// Admin send queue, tail: the doorbell.
+    /// Tail index of the PF's admin send queue: the doorbell.
     PF_ATQT = 0x8_0400;
-    /// Admin receive queue, tail.
+    /// Tail index of the PF's admin receive queue.
     PF_ARQT = 0x8_0480;
     /// State of VF 0's reset, which the VF reads in VFGEN_RSTAT; the others follow at a stride of 4.
     VFGEN_RSTAT1 = 0x7_4400;

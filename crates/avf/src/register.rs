@@ -11,13 +11,13 @@ offsets! {
     QTX_TAIL = 0x0000;
     /// Tail of receive queue 0; the others follow at a stride of 4.
     QRX_TAIL = 0x2000;
-    /// Interval 0 of vector 1; intervals are 0x40 apart, vectors 4.
+    /// Interval 0 of interrupt vector 1; intervals are 0x40 apart, vectors 4.
     VFINT_ITRN = 0x2800;
-    /// Control of vector 1; the others follow at a stride of 4.
+    /// Interrupt control of vector 1; the others follow at a stride of 4.
     VFINT_DYN_CTLN = 0x3800;
     /// Interrupt causes of vector 0.
     VFINT_ICR01 = 0x4800;
-    /// Interval 0 of vector 0; the others follow at a stride of 4.
+    /// Interval 0 of interrupt vector 0; the others follow at a stride of 4.
     VFINT_ITR01 = 0x4c00;
     /// Interrupt causes of vector 0 that are enabled.
     VFINT_ICR0_ENA = 0x5000;
@@ -25,31 +25,31 @@ offsets! {
     VFINT_STAT_CTL0 = 0x5400;
     /// Interrupt control of vector 0.
     VFINT_DYN_CTL0 = 0x5c00;
-    /// Mailbox receive queue, base, high half.
+    /// Base address of the mailbox receive queue, high half.
     VF_ARQBAH = 0x6000;
-    /// Mailbox send queue, head.
+    /// Head index of the mailbox send queue.
     VF_ATQH = 0x6400;
-    /// Mailbox send queue, length and state.
+    /// Length and state of the mailbox send queue.
     VF_ATQLEN = 0x6800;
-    /// Mailbox receive queue, base, low half.
+    /// Base address of the mailbox receive queue, low half.
     VF_ARQBAL = 0x6c00;
-    /// Mailbox receive queue, tail.
+    /// Tail index of the mailbox receive queue.
     VF_ARQT = 0x7000;
-    /// Mailbox receive queue, head.
+    /// Head index of the mailbox receive queue.
     VF_ARQH = 0x7400;
-    /// Mailbox send queue, base, high half.
+    /// Base address of the mailbox send queue, high half.
     VF_ATQBAH = 0x7800;
-    /// Mailbox send queue, base, low half.
+    /// Base address of the mailbox send queue, low half.
     VF_ATQBAL = 0x7c00;
-    /// Mailbox receive queue, length and state.
+    /// Length and state of the mailbox receive queue.
     VF_ARQLEN = 0x8000;
-    /// Mailbox send queue, tail: the doorbell.
+    /// Tail index of the mailbox send queue: the doorbell.
     VF_ATQT = 0x8400;
     /// State of the VF's reset.
     VFGEN_RSTAT = 0x8800;
-    /// Packet types that are hashed, two words.
+    /// Packet types that RSS hashes, a bit each in two words.
     VFQF_HENA = 0xc400;
-    /// RSS key, 13 words.
+    /// RSS hash key, 13 words.
     VFQF_HKEY = 0xcc00;
     /// RSS lookup table, 16 words.
     VFQF_HLUT = 0xd000;

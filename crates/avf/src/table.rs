@@ -16,7 +16,7 @@ use VfRegisterAccess::{Rc, Ro, Rw};
 /// Effect of software's reads and writes on the stored value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VfRegisterAccess {
-    /// Written bits within the mask are kept.
+    /// Read-write register: written bits within the mask are stored.
     Rw(u32),
     /// Read-only register: writes are ignored.
     Ro,
@@ -31,11 +31,11 @@ pub enum RegisterKind {
     TxTail,
     /// The doorbell of a receive queue.
     RxTail,
-    /// An interval of vectors 1 to 16.
+    /// Throttling interval of interrupt vectors 1 to 16.
     Interval(u8),
     /// Throttling intervals of interrupt vector 0.
     IntervalOfVector0,
-    /// Controls of vectors 1 to 16.
+    /// Interrupt control of vectors 1 to 16.
     Control,
     /// Interrupt control of vector 0.
     ControlOfVector0,
@@ -47,9 +47,9 @@ pub enum RegisterKind {
     Mailbox(MailboxQueue, MailboxRegister),
     /// State of the VF's reset.
     Reset,
-    /// Packet types that are hashed.
+    /// Packet types that RSS hashes.
     HashTypes,
-    /// RSS key.
+    /// RSS hash key.
     HashKey,
     /// RSS lookup table.
     LookupTable,
@@ -57,12 +57,12 @@ pub enum RegisterKind {
     Unused,
 }
 
-/// Queue of the mailbox: send or receive.
+/// Direction of a mailbox queue: send or receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MailboxQueue {
-    /// From the VF to the PF (ATQ).
+    /// Mailbox queue from the VF to the PF (ATQ).
     Send,
-    /// From the PF to the VF (ARQ).
+    /// Mailbox queue from the PF to the VF (ARQ).
     Receive,
 }
 
@@ -81,7 +81,7 @@ pub enum MailboxRegister {
     Tail,
 }
 
-/// Effect on a register of a VF's resets (RESET_VF, a reset by the PF, FLR).
+/// Effect of the VF's resets (RESET_VF, a reset by the PF, FLR) on a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueAfterReset {
     /// The register gets its value after power-on.
@@ -90,7 +90,7 @@ pub enum ValueAfterReset {
     Kept,
 }
 
-/// Row of the table: a register, or an array of equal ones.
+/// Row of the register table: a register, or an array of equal ones.
 #[derive(Debug, Clone, Copy)]
 pub struct Register {
     /// Name of the register in Intel's headers.

@@ -1,5 +1,5 @@
-//! The card and its drivers connected in one process: memory per function, recorded interrupts, a clock moved by
-//! hand, and a wire of two queues of frames.
+//! Connects the card and its drivers in one process: memory per function, recorded interrupts, a clock moved by hand,
+//! and a wire of two queues of frames.
 //!
 //! Drivers get their [`Hal`](driver::Hal) from [`Backplane::pf`] and [`Backplane::vf`]. Registers act at once;
 //! frames move, interrupts fire and the PF driver answers only when the clock moves ([`Backplane::advance`], or a
@@ -43,7 +43,7 @@ pub struct Backplane {
 pub type RoundDisturbance = fn(&mut Nic, Option<&mut Pf>);
 
 impl Backplane {
-    /// Creates a card with `vfs` VFs enabled on the bus and the link up. No driver is attached.
+    /// Creates a card with `vfs` VFs enabled on the bus and the link up. No PF driver is attached.
     #[must_use]
     pub fn new(mac: MacAddress, vfs: u8) -> Self {
         let mut nic = Nic::new(nic::NicConfig { mac, iov: true, loopback: None });
@@ -130,12 +130,12 @@ impl Backplane {
         BackplaneVfHal { function: Function::Vf(vf), backplane: self }
     }
 
-    /// Returns the card.
+    /// Returns the card, for direct access by a test.
     pub fn nic(&mut self) -> &mut Nic {
         &mut self.nic
     }
 
-    /// Returns the card's environment: the memory of the functions, the interrupts and the wire.
+    /// Returns the environment of the card: the memory of the functions, the interrupts and the wire.
     pub fn world(&mut self) -> &mut CardEnvironment {
         &mut self.world
     }
@@ -162,8 +162,8 @@ impl Backplane {
         self.last_visit
     }
 
-    /// Performs all work that is due now: polls the card until it is idle, and visits the PF driver before and
-    /// after.
+    /// Performs all work of card and drivers that is due now: polls the card until it is idle, and visits the PF driver
+    /// before and after.
     ///
     /// # Panics
     /// If the card never becomes idle.
@@ -192,7 +192,7 @@ impl Backplane {
         self.settle();
     }
 
-    /// Polls the card once with another wire than its two queues of frames. Returns true if more work is due.
+    /// Polls the card once with the wire `wire` in place of its two queues of frames. Returns true if more work is due.
     pub fn poll_on<W: UplinkWire>(&mut self, wire: &mut W) -> bool {
         self.nic.poll(self.now, self.budget, &mut self.world.bus, wire).more
     }

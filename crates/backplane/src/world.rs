@@ -11,7 +11,7 @@ const BASE: Iova = 0x10_0000;
 /// Size of a function's memory in bytes.
 const SIZE: usize = 8 << 20;
 
-/// Memory of a function: only its allocated part is mapped.
+/// Memory of one function of the card: only its allocated part is mapped.
 #[derive(Debug, Default)]
 pub struct FunctionDmaMemory {
     bytes: Vec<u8>,
@@ -90,7 +90,7 @@ impl CardEnvironment {
         &self.bus.memory[index(function)]
     }
 
-    /// Returns the vectors of the MSI-X messages that a function has sent since the last call, in order.
+    /// Returns the interrupt vectors of the MSI-X messages that a function has sent since the last call, in order.
     pub fn take_interrupts(&mut self, function: Function) -> Vec<u16> {
         core::mem::take(&mut self.bus.interrupts[index(function)])
     }

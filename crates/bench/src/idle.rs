@@ -1,6 +1,6 @@
-//! A served host whose guests are silent: its processor time, and the latency of the first frame after a silence. Also
-//! the processor time of naps alone, which is the least for a host that polls doorbells in memory. The generator polls
-//! while its frame is pending, so the machine as a whole is not idle then.
+//! Measures a served host whose guests are silent: its processor time, and the latency of the first frame after a
+//! silence. Also the processor time of naps alone, which is the least for a host that polls doorbells in memory. The
+//! generator polls while its frame is pending, so the machine as a whole is not idle then.
 
 use crate::contender::served::ServedHost;
 use crate::contender::stations::VfCircle;
@@ -24,7 +24,7 @@ const SILENCE: Duration = Duration::from_millis(20);
 const IDLE: Duration = Duration::from_secs(1);
 /// Longest sleep of a port's idle thread.
 const NAP: Duration = Duration::from_micros(160);
-/// Time after which a frame that has not arrived counts as lost.
+/// Timeout after which a frame that has not arrived counts as lost.
 const LOST: Duration = Duration::from_millis(100);
 
 /// Measures a served host with two silent guests: processor time, and latency of the first frame after a silence.

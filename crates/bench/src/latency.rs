@@ -1,8 +1,8 @@
-//! Latency through the served card under load. Frames are due at a steady pace, and the latency counts from when a
-//! frame is due until the receiving guest has copied it, so that a delayed sender hides nothing.
+//! Measures the latency through the served card under load. Frames are due at a steady pace, and the latency counts
+//! from when a frame is due until the receiving guest has copied it, so that a delayed sender hides nothing.
 //!
-//! The latency is that of one direction. The peers' generator cannot stamp frames, so they have no row. There is no wire,
-//! so no time on one.
+//! The latency is that of one direction. The peers' generator cannot stamp frames, so they have no row. There is no
+//! wire, so no time on one.
 
 use crate::contender::Contender;
 use crate::contender::served::ServedHost;
@@ -71,7 +71,7 @@ fn measure(circle: &mut VfCircle, pace: f64, length: Duration) -> Vec<f64> {
     found
 }
 
-/// Receives pending frames, so that they do not disturb the next measurement.
+/// Receives pending frames, so that they do not disturb the next latency measurement.
 fn drain(circle: &mut VfCircle) {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(20) {

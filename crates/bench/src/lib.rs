@@ -120,7 +120,7 @@ fn growth(
     Ok(statistics::rows("VFs in use", &contenders, &rounds, size))
 }
 
-/// Measures latencies of the served card at parts of its capacity, and returns a row for each.
+/// Measures latencies of the served card at parts of its capacity, and returns a report row for each.
 fn latencies(
     options: &BenchmarkOptions,
     mode: ContenderKind,

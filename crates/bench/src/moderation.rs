@@ -1,7 +1,7 @@
-//! Interrupt rates of a receiver and their effects: four policies under four loads, live. The receiver's driver acts
-//! only on interrupts, has a ring of 64 buffers, and returns them when it has emptied the ring. Frames that arrive
-//! between two interrupts and do not fit are dropped, as in the research behind the adaptive policy (Dong et al., HPCA
-//! 2010).
+//! Measures interrupt rates of a receiver and their effects: four policies under four loads, live. The receiver's
+//! driver acts only on interrupts, has a ring of 64 buffers, and returns them when it has emptied the ring. Frames that
+//! arrive between two interrupts and do not fit are dropped, as in the research behind the adaptive policy (Dong et
+//! al., HPCA 2010).
 //!
 //! Adaptive Virtual Functions are not measured, because their driver has one policy. The lab models the cost of an
 //! interrupt for a guest's processor; this receiver polls its eventfd.
@@ -41,15 +41,15 @@ const ADAPTIVE: AdaptiveModeration = AdaptiveModeration {
 };
 /// Number of buffers of the receiver's ring.
 const BUFFERS: u16 = 64;
-/// Frames a second of 1,500 bytes at 1 Gb/s.
+/// Number of frames of 1,500 bytes in a second at 1 Gb/s.
 const BULK: f64 = 81_267.0;
-/// Frames a second before the step up to [`BULK`].
+/// Number of frames in a second before the load steps up to [`BULK`].
 const TRICKLE: f64 = 10_000.0;
-/// Time of a load before its measurement, longer than the adaptive policy needs to notice a rate.
+/// Duration of a load before its measurement, longer than the adaptive policy needs to notice a rate.
 const SETTLE: Duration = Duration::from_millis(2_200);
-/// Measured time after the step, in which the adaptive policy notices the new rate.
+/// Duration of the measurement after the load has stepped up, in which the adaptive policy notices the new rate.
 const AFTER_STEP: Duration = Duration::from_millis(1_000);
-/// Time after which an answer to a request, or a pending frame, counts as lost.
+/// Timeout after which an answer to a request, or a pending frame, counts as lost.
 const LOST: Duration = Duration::from_millis(100);
 
 /// Frames sent, latencies and interrupts of a receiver during a load.
@@ -57,11 +57,11 @@ const LOST: Duration = Duration::from_millis(100);
 struct ReceiverCounts {
     sent: u64,
     interrupts: u64,
-    /// Latency of each frame, nanoseconds.
+    /// Latency of each received frame in nanoseconds.
     took: Vec<f64>,
 }
 
-/// Measures every policy under every load, and returns the rows.
+/// Measures every policy of interrupt moderation under every load, and returns the report's rows.
 ///
 /// # Errors
 /// The host is gone, or a VF does not start.
@@ -124,7 +124,7 @@ impl InterruptDrivenPair {
         })?
     }
 
-    /// Runs every load on the receiver, and returns the loads' names, counts and durations.
+    /// Sends every load to the receiver in turn. Returns the name, the receiver's counts and the duration of each load.
     fn loads(&mut self, length: Duration) -> Vec<(&'static str, ReceiverCounts, Duration)> {
         self.stream(TRICKLE, SETTLE);
         let step = self.stream(BULK, AFTER_STEP);
@@ -141,8 +141,8 @@ impl InterruptDrivenPair {
         ]
     }
 
-    /// Sends frames at a steady pace for `length`, and counts those that arrive, also the late ones after the last was
-    /// sent.
+    /// Sends frames to the receiver at a steady pace for `length`, and counts those that arrive, also the late ones
+    /// after the last was sent.
     fn stream(&mut self, pace: f64, length: Duration) -> ReceiverCounts {
         let begun = self.clock.elapsed();
         let due = |frame: u64| (begun.as_nanos() as f64 + frame as f64 / pace * 1e9) as u64;

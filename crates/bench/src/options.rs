@@ -1,4 +1,4 @@
-//! Options of the command line.
+//! Command-line options of the benchmark.
 
 use crate::contender::card::CardVariant;
 use crate::contender::{self, ContenderKind};
@@ -7,7 +7,7 @@ use linux_guest::HostDpdk;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Selection of benchmarks.
+/// Command-line options that select the benchmarks of a run.
 #[derive(Debug, Clone, clap::Parser)]
 #[command(bin_name = "cargo xtask bench", version)]
 pub struct BenchmarkOptions {
@@ -64,7 +64,7 @@ pub struct BenchmarkOptions {
 }
 
 impl BenchmarkOptions {
-    /// Returns the length of a measured slice.
+    /// Returns the length of a measured slice of time.
     #[must_use]
     pub fn slice(&self) -> Duration {
         Duration::from_millis(self.slice_ms)

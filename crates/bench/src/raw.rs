@@ -1,5 +1,5 @@
-//! Speed of the machine itself: the references beside each slice, and the limits of the report. The probes are those of
-//! `softiov lab host` ([`host::measure`]).
+//! Measures the speed of the machine itself: the references beside each slice, and the limits of the report. The probes
+//! are those of `softiov lab host` ([`host::measure`]).
 
 use crate::contender::ContenderKind;
 use crate::machine::processors::ProcessorAssignment;
@@ -13,7 +13,7 @@ use std::time::Instant;
 
 /// Bytes of a frame in the copying probes.
 const FRAME: usize = 1514;
-/// Bytes of a register read: header and body of a vfio-user message.
+/// Length in bytes of the message for a register read: header and body of a vfio-user message.
 const MESSAGE: usize = 32;
 const ROUND_TRIPS: u32 = 2000;
 
@@ -27,7 +27,7 @@ pub struct MachineSpeed {
 }
 
 impl MachineSpeed {
-    /// Measures the machine's reference speed. Takes some tens of milliseconds.
+    /// Measures the machine's reference speed for a slice. Takes some tens of milliseconds.
     ///
     /// # Errors
     /// A probe fails on this machine.

@@ -1,4 +1,5 @@
-//! Rounds of slices: in each round every contender has a slice, after a raw reference.
+//! Runs the rounds of the benchmark: in each round every contender is measured for a slice of time, after the speed of
+//! the machine.
 
 use crate::contender::{Contender, SliceMeasurement};
 use crate::machine::processors::ProcessorAssignment;
@@ -10,7 +11,7 @@ use anyhow::Result;
 /// Maximum number of measured rounds for each wanted round, in case few slices are comparable.
 const PATIENCE: usize = 3;
 
-/// Measurement of a contender in one slice, with the speed of the machine just before.
+/// Measurement of a contender in one slice of time, with the speed of the machine just before.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeasuredSlice {
     /// Speed of the machine, measured before the slice.
@@ -19,7 +20,7 @@ pub struct MeasuredSlice {
     pub slice: SliceMeasurement,
 }
 
-/// Measured slices of one round: one for each contender, in their order.
+/// Measured slices of one round: one for each contender, in the contenders' order.
 pub type RoundMeasurements = Vec<MeasuredSlice>;
 
 /// Measures rounds until the first contender has the wanted number of comparable pairs with every other one, or too

@@ -1,12 +1,12 @@
-//! Medians of comparable slices: those of one round whose references differ by a tenth at most. The spread is that of
-//! the middle half of the values.
+//! Computes medians over comparable slices: those of one round between which the machine's speed differs by a tenth at
+//! most. The spread is that of the middle half of the values.
 
 use crate::contender::{Contender, ContenderKind};
 use crate::raw::MachineSpeed;
 use crate::report::{BenchmarkRow, RateRatio};
 use crate::rounds::{MeasuredSlice, RoundMeasurements};
 
-/// Largest difference between the references of two comparable slices, as a part of the smaller reference.
+/// Largest difference between the machine's speeds before two comparable slices, as a part of the smaller speed.
 const TOLERANCE: f64 = 0.1;
 
 /// Sorts the values and returns their median.
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn benchmark_slices_in_unequal_machine_states_are_not_compared() {
+    fn slices_at_different_machine_speeds_are_not_compared() {
         let rounds = [
             vec![turn(20.0, 8), turn(20.0, 2), turn(21.0, 4)],
             // The machine became three times as fast before the peers' slices, so this round does not count.

@@ -1,4 +1,4 @@
-//! Arithmetic expressions such as `tcp[12] & 0xf0`.
+//! Compiles arithmetic expressions of a filter, such as `tcp[12] & 0xf0`.
 
 use crate::error::{FilterError, refuse};
 use crate::layers::LayerOffsets;
@@ -11,7 +11,7 @@ use crate::qualifiers::ProtocolQualifier::{
 use crate::token::SymbolToken;
 use alloc::boxed::Box;
 
-/// Compiled arithmetic expression: the number that it computes, and tests that it needs.
+/// Compiled arithmetic expression of a filter: the number that it computes, and tests that it needs.
 #[derive(Debug)]
 pub(crate) struct ArithmeticExpression {
     pub(crate) value: ComputedNumber,
@@ -52,7 +52,7 @@ impl ArithmeticExpression {
         Self { value: ComputedNumber::Number(number), checks: None }
     }
 
-    /// Joins two expressions by an operator. Only the checks of the left one are kept, as in libpcap.
+    /// Joins two arithmetic expressions by an operator. Only the checks of the left one are kept, as in libpcap.
     pub(crate) fn join(self, operator: Operator, right: Self) -> Result<Self, FilterError> {
         match (operator, right.value.first_number()) {
             (Operator::Divide | Operator::Modulo, Some(0)) => refuse!("division by zero"),

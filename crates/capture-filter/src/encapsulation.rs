@@ -1,5 +1,5 @@
-//! Primitives that move the header offsets for the rest of a filter: VLAN tags, MPLS labels, PPPoE sessions and
-//! Geneve tunnels.
+//! Compiles primitives that move the header offsets for the rest of a filter: VLAN tags, MPLS labels, PPPoE sessions
+//! and Geneve tunnels.
 
 use crate::error::{FilterError, refuse};
 use crate::layers::{LayerOffsets, LinkLayer, SLOTS, ethernet};

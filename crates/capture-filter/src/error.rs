@@ -1,4 +1,4 @@
-//! Errors of filters.
+//! Errors of filters that are refused.
 
 use alloc::string::String;
 use core::fmt;

@@ -1,4 +1,4 @@
-//! Primitives `host` and `net`: comparisons of addresses of IPv4, IPv6, ARP, RARP, DECnet and Ethernet.
+//! Compiles the primitives `host` and `net`: comparisons of addresses of IPv4, IPv6, ARP, RARP, DECnet and Ethernet.
 
 use crate::error::{FilterError, refuse};
 use crate::layers::{LayerOffsets, ethernet};
@@ -30,7 +30,7 @@ impl MaskedIpv4Address {
         Ok(address)
     }
 
-    /// Converts a number to a network: `net 10` is 10.0.0.0/8.
+    /// Converts a number to an IPv4 network: `net 10` is 10.0.0.0/8.
     pub(crate) fn network(number: u32) -> Self {
         let (mut address, mut mask) = (number, u32::MAX);
         while address != 0 && address & 0xff00_0000 == 0 {
@@ -39,7 +39,8 @@ impl MaskedIpv4Address {
         Self { address, mask }
     }
 
-    /// Restricts the comparison to the bits of `mask`. An address with bits outside the mask is an error.
+    /// Restricts the comparison of an IPv4 address to the bits of `mask`. An address with bits outside the mask is an
+    /// error.
     pub(crate) fn under(self, mask: u32, text: &str) -> Result<Self, FilterError> {
         if self.address & !mask != 0 {
             let network = core::net::Ipv4Addr::from(self.address & mask);

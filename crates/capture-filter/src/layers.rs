@@ -1,5 +1,5 @@
-//! Header offsets at a point of the filter, and tests of their protocols. `vlan`, `mpls`, `pppoes` and `geneve` move
-//! them for the rest of the text, even after `or`.
+//! Holds the header offsets at a point of the filter, and compiles tests of their protocols. `vlan`, `mpls`, `pppoes`
+//! and `geneve` move the offsets for the rest of the text, even after `or`.
 
 use crate::error::{FilterError, refuse};
 use crate::node::{
@@ -9,7 +9,7 @@ use crate::node::{
 /// Maximum number of slots for offsets that depend on the frame; each `geneve` takes three.
 pub(crate) const SLOTS: usize = 15;
 
-/// Ethernet types (IANA).
+/// Ethernet types of protocols (IANA).
 pub(crate) mod ethernet {
     pub(crate) const IP: u32 = 0x0800;
     pub(crate) const ARP: u32 = 0x0806;
@@ -33,7 +33,7 @@ pub(crate) mod ethernet {
     pub(crate) const MAX_LENGTH: u32 = 1500;
 }
 
-/// Service access points of 802.2. They also stand for protocols where an Ethernet type may stand.
+/// Service access points of 802.2. A filter may name them in place of an Ethernet type.
 pub(crate) mod sap {
     pub(crate) const IP: u32 = 0x06;
     pub(crate) const SPANNING_TREE: u32 = 0x42;
@@ -50,7 +50,7 @@ const PPP_MPLS: u32 = 0x0281;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LinkLayer {
     Ethernet,
-    /// PPP, after `pppoes`.
+    /// The innermost link layer is PPP, after `pppoes`.
     Ppp,
 }
 
@@ -91,7 +91,7 @@ impl LayerOffsets {
         slots: 0,
     };
 
-    /// Returns the offset of the network header.
+    /// Returns the offset of the network header in the frame.
     pub(crate) fn network(&self) -> FrameOffset {
         self.payload.plus(self.label_bytes)
     }

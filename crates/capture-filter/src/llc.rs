@@ -1,4 +1,4 @@
-//! `llc` and its frame types (IEEE 802.2).
+//! Compiles the primitive `llc` and its frame types (IEEE 802.2).
 
 use crate::error::{FilterError, refuse};
 use crate::layers::{LayerOffsets, LinkLayer};

@@ -1,4 +1,4 @@
-//! Numbers of protocols and ports by name, from the texts of the system's tables.
+//! Looks up numbers of protocols and ports by name in the texts of the system's tables.
 
 use alloc::string::String;
 

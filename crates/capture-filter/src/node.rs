@@ -14,12 +14,12 @@ pub(crate) enum FilterNode {
     Compare(NumberComparison),
     Chain(HeaderChainSearch),
     Geneve(GeneveTest),
-    /// Test that the offsets in two slots differ, so that a Geneve payload begins with an Ethernet header.
+    /// Test that the offsets in two slots differ. They differ if a Geneve payload begins with an Ethernet header.
     Differ(OffsetSlot, OffsetSlot),
     True,
 }
 
-/// Comparison of two unsigned numbers.
+/// Test that compares two unsigned numbers of a frame or filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NumberComparison {
     pub(crate) left: ComputedNumber,
@@ -37,11 +37,11 @@ pub(crate) enum ComparisonRelation {
     CommonBits,
 }
 
-/// Number of 32 bits that a test computes from the frame.
+/// Number of 32 bits that a test of the filter computes from the frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ComputedNumber {
     Number(u32),
-    /// The number is the length of the whole frame.
+    /// The number is the length of the whole frame in bytes.
     Length,
     Field(FrameField),
     Negate(Box<ComputedNumber>),
@@ -54,16 +54,16 @@ pub(crate) enum Operator {
     Add,
     Subtract,
     Multiply,
-    /// Quotient; division by zero rejects the frame.
+    /// Quotient of two numbers; division by zero rejects the frame.
     Divide,
-    /// Remainder; division by zero rejects the frame.
+    /// Remainder of two numbers; division by zero rejects the frame.
     Modulo,
     And,
     Or,
     Xor,
-    /// Left shift; the result is 0 for more than 31 bits.
+    /// Left shift of a number; the result is 0 for more than 31 bits.
     ShiftLeft,
-    /// Right shift; the result is 0 for more than 31 bits.
+    /// Right shift of a number; the result is 0 for more than 31 bits.
     ShiftRight,
 }
 
@@ -88,7 +88,7 @@ impl FrameOffset {
     }
 }
 
-/// Number of bytes of a field.
+/// Size of a frame's field in bytes: 1, 2 or 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldSize {
     Byte = 1,
@@ -120,11 +120,12 @@ pub(crate) struct HeaderChainSearch {
 /// Test for a Geneve packet, which stores the offsets of the headers inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GeneveTest {
-    /// Offset of the outer IP header.
+    /// Offset of the IP header outside the Geneve tunnel.
     pub(crate) outer: FrameOffset,
     /// True if the outer header is an IPv6 header, of 40 bytes.
     pub(crate) is_ipv6: bool,
-    /// Slots in which the test stores the offsets of the inner link type, link header and payload.
+    /// Slot in which the test stores the offset of the inner link type. The slots of the inner link header and payload
+    /// follow.
     pub(crate) link_type: OffsetSlot,
     pub(crate) header: OffsetSlot,
     pub(crate) payload: OffsetSlot,
@@ -158,7 +159,7 @@ impl ComputedNumber {
         self.compare(ComparisonRelation::Equal, Self::Number(number))
     }
 
-    /// Compiles a test that the bits of `mask` equal `number`.
+    /// Compiles a test that the bits of the computed number under `mask` equal `number`.
     pub(crate) fn equals_under(self, mask: u32, number: u32) -> FilterNode {
         match mask {
             u32::MAX => self.equals(number),

@@ -1,5 +1,6 @@
-//! The grammar of pcap-filter(7). `and` and `or` have the same precedence and are read from left to right. Tests are
-//! compiled as their words are read, because `vlan` and similar primitives move the headers for the rest of the text.
+//! Parses the grammar of pcap-filter(7). `and` and `or` have the same precedence and are read from left to right. Tests
+//! are compiled as their words are read, because `vlan` and similar primitives move the headers for the rest of the
+//! text.
 
 use crate::arithmetic::{ArithmeticExpression, Precedence, SIGN_LEVEL, operator};
 use crate::error::{FilterError, refuse};
@@ -16,7 +17,7 @@ use alloc::vec::Vec;
 
 /// Maximum length of a filter's text in bytes.
 pub const MAX_TEXT: usize = 4096;
-/// Maximum nesting of brackets, `not` and signs of numbers.
+/// Maximum nesting of brackets, `not` and signs of numbers in a filter.
 const MAX_DEPTH: usize = 64;
 /// Maximum number of words and signs of a filter.
 const MAX_TOKENS: usize = 1024;
@@ -54,11 +55,11 @@ type CompiledPart = (FilterNode, Option<Qualifiers>);
 
 /// Item that was parsed at a point of the text where several kinds may stand.
 enum ParsedItem {
-    /// Test that may be joined with other tests.
+    /// Test of the frame that may be joined with other tests.
     Term(CompiledPart),
-    /// Operand that inherits its qualifiers.
+    /// Operand that inherits the qualifiers of an earlier operand.
     Operand(CompiledPart),
-    /// Number that is an operand or the beginning of an expression.
+    /// Number that is an operand or the beginning of an arithmetic expression.
     Number(u32),
     Expression(ArithmeticExpression),
 }
@@ -109,7 +110,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Runs `parse` one level of nesting deeper. Nesting beyond the maximum is an error.
+    /// Calls `parse` with the nesting depth raised by one. Nesting beyond the maximum is an error.
     fn deeper<T>(
         &mut self,
         parse: impl FnOnce(&mut Self) -> Result<T, FilterError>,
@@ -163,7 +164,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses the item at this point of the text. `operands` permits operands, which have the qualifiers `q`.
+    /// Parses the item at the current point of the filter's text. `operands` permits operands, which have the
+    /// qualifiers `q`.
     fn item(&mut self, q: Option<Qualifiers>, operands: bool) -> Result<ParsedItem, FilterError> {
         let first = match self.peek() {
             Some(FilterToken::Word(ReservedWord::Not)) => return self.negation(q, operands),
@@ -200,8 +202,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses brackets around terms, operands, a number or an expression. Qualifiers from before the brackets hold
-    /// after them.
+    /// Parses brackets around terms, operands, a number or an arithmetic expression. Qualifiers from before the
+    /// brackets hold after them.
     fn brackets(&mut self, q: Option<Qualifiers>, operands: bool) -> Result<ParsedItem, FilterError> {
         self.at += 1;
         let item = self.deeper(|parser| {
@@ -221,7 +223,8 @@ impl<'a> Parser<'a> {
         Ok(item)
     }
 
-    /// Parses the rest of an arithmetic expression, and its comparison with another. Returns any other item unchanged.
+    /// Parses the rest of an arithmetic expression, and its comparison with another expression. Returns any other item
+    /// unchanged.
     fn relation(&mut self, first: ParsedItem) -> Result<ParsedItem, FilterError> {
         let left = match first {
             ParsedItem::Number(number) if self.continues() => ArithmeticExpression::number(number),

@@ -1,5 +1,5 @@
-//! Primitives `port` and `portrange`: comparisons of ports of TCP, UDP and SCTP over IPv4 and IPv6. Of IPv4 fragments,
-//! only the first has ports; an IPv6 packet has ports only without extension headers.
+//! Compiles the primitives `port` and `portrange`: comparisons of ports of TCP, UDP and SCTP over IPv4 and IPv6. Of
+//! IPv4 fragments, only the first has ports; an IPv6 packet has ports only without extension headers.
 
 use crate::error::{FilterError, refuse};
 use crate::layers::{LayerOffsets, ethernet};

@@ -1,4 +1,4 @@
-//! Primitives of protocols: a word alone such as `tcp`, and `proto`, `protochain`, `broadcast` and
+//! Compiles primitives of protocols: a word alone such as `tcp`, and `proto`, `protochain`, `broadcast` and
 //! `multicast`.
 
 use crate::error::{FilterError, refuse};
@@ -8,11 +8,11 @@ use crate::names::NameDatabases;
 use crate::node::{ComparisonRelation, ComputedNumber, FieldSize, FilterNode, HeaderChainSearch};
 use crate::qualifiers::{DirectionQualifier, ProtocolQualifier};
 
-/// First bytes of OSI network protocols (ISO/IEC TR 9577).
+/// First byte of an OSI CLNP packet (ISO/IEC TR 9577). Those of other OSI network protocols follow.
 const CLNP: u32 = 0x81;
 const ESIS: u32 = 0x82;
 const ISIS: u32 = 0x83;
-/// Types of IS-IS packets (ISO/IEC 10589).
+/// Type of an IS-IS hello packet of level 1 (ISO/IEC 10589). Other types follow.
 const L1_HELLO: u32 = 15;
 const L2_HELLO: u32 = 16;
 const POINT_TO_POINT_HELLO: u32 = 17;

@@ -1,4 +1,4 @@
-//! Qualifiers of a primitive: protocol, direction and kind.
+//! Qualifiers of a filter's primitive: protocol, direction and kind.
 
 /// Protocol word that qualifies a primitive, such as `tcp`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

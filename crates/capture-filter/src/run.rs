@@ -6,7 +6,7 @@ use crate::node::{
     HeaderChainSearch, NumberComparison, Operator,
 };
 
-/// Maximum number of headers of a chain that a search follows.
+/// Maximum number of headers that a search in a header chain follows.
 const MAX_HEADERS: usize = 64;
 /// Ethernet type of a Geneve payload that begins with an Ethernet header (IANA).
 const TRANSPARENT_BRIDGING: u32 = 0x6558;

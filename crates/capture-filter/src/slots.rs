@@ -1,19 +1,20 @@
-//! Checks that a test reads a slot only where `geneve` has stored it; libpcap would read uninitialized memory there.
+//! Checks that a test reads a slot only where `geneve` has stored an offset in it; libpcap would read uninitialized
+//! memory there.
 
 use crate::error::{FilterError, refuse};
 use crate::node::{ComputedNumber, FilterNode, FrameField, GeneveTest, NumberComparison, OffsetSlot};
 
-/// Set of the slots that are stored, a bit for each.
+/// Set of the offset slots that are stored, a bit for each.
 type StoredSlots = u32;
 
-/// Slots that are stored after a test, if the test is true and if it is false.
+/// Sets of offset slots that are stored after a test, one if the test is true and one if it is false.
 #[derive(Clone, Copy)]
 struct SlotsByOutcome {
     if_true: StoredSlots,
     if_false: StoredSlots,
 }
 
-/// Refuses a filter with a test that reads a Geneve packet but may run for other packets.
+/// Refuses a filter with a test that reads inside a Geneve packet but may run for other packets.
 pub(crate) fn check(filter: &FilterNode) -> Result<(), FilterError> {
     match behind(filter, 0) {
         Some(_) => Ok(()),
@@ -24,7 +25,7 @@ pub(crate) fn check(filter: &FilterNode) -> Result<(), FilterError> {
     }
 }
 
-/// Returns the slots that are stored after a test, or `None` if the test reads a slot that is not stored.
+/// Returns the offset slots that are stored after a test, or `None` if the test reads a slot that is not stored.
 fn behind(node: &FilterNode, stored: StoredSlots) -> Option<SlotsByOutcome> {
     let same = SlotsByOutcome { if_true: stored, if_false: stored };
     let reads = |slot: OffsetSlot| (stored & bit(slot) != 0).then_some(same);

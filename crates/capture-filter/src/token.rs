@@ -1,6 +1,6 @@
-//! Tokens of a filter. The longest token at a point counts, and of equally long ones the first of reserved word,
-//! Ethernet address, number, IPv4 address, IPv6 address and name: `80-90` is a name, `1.2.3.4.5.6` an Ethernet
-//! address.
+//! Divides the text of a filter into tokens. The longest token at a point counts, and of equally long ones the first of
+//! reserved word, Ethernet address, number, IPv4 address, IPv6 address and name: `80-90` is a name, `1.2.3.4.5.6` an
+//! Ethernet address.
 
 use crate::error::{FilterError, refuse};
 use crate::words::{self, ReservedWord};
@@ -20,7 +20,7 @@ pub(crate) enum FilterToken<'a> {
     Sign(SymbolToken),
 }
 
-/// Symbol of the language: an operator or a bracket.
+/// Symbol of the filter language: an operator or a bracket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SymbolToken {
     Open,
@@ -72,7 +72,7 @@ const SIGNS: &[(&str, SymbolToken)] = &[
 ];
 const WORD_SIGNS: &[(&str, ReservedWord)] = &[("&&", ReservedWord::And), ("||", ReservedWord::Or)];
 
-/// Divides a text into tokens, each with the offset of its first byte.
+/// Divides the text of a filter into tokens, each with the offset of its first byte.
 pub(crate) fn tokens(text: &str) -> Result<Vec<(usize, FilterToken<'_>)>, FilterError> {
     let mut tokens = Vec::new();
     let mut at = 0;

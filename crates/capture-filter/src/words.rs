@@ -1,4 +1,4 @@
-//! Reserved words of the language.
+//! Reserved words of the filter language.
 
 use crate::qualifiers::{ProtocolQualifier, TypeQualifier};
 
@@ -29,7 +29,7 @@ pub(crate) enum ReservedWord {
     Pppoes,
     Geneve,
     Llc,
-    /// `rnr`, also a subtype of LLC.
+    /// Word `rnr`, also a subtype of LLC.
     Rnr,
     /// Refused word: for frames of another link type, or for metadata that a savefile does not have.
     Foreign,
@@ -234,20 +234,20 @@ const NUMBERS: &[(&str, u32)] = &[
     ("tcp-cwr", 0x80),
 ];
 
-/// Returns the reserved word that a text spells, if any.
+/// Returns the reserved word that a text spells, or `None` if the text is none.
 pub(crate) fn word(text: &str) -> Option<ReservedWord> {
     let proto = find(PROTOCOLS, text).map(ReservedWord::Proto);
     let foreign = || FOREIGN.contains(&text).then_some(ReservedWord::Foreign);
     proto.or_else(|| find(OTHERS, text)).or_else(foreign)
 }
 
-/// Returns the number that a named constant stands for.
+/// Returns the number that a named constant of the filter language stands for.
 pub(crate) fn number(text: &str) -> Option<u32> {
     find(NUMBERS, text)
 }
 
 impl ProtocolQualifier {
-    /// Returns the protocol's word in the language, for error texts.
+    /// Returns the word for the protocol in the filter language, for error texts.
     pub(crate) fn word(self) -> &'static str {
         PROTOCOLS.iter().find(|(_, proto)| *proto == self).map_or("no protocol", |(word, _)| word)
     }

@@ -38,7 +38,7 @@ fn deep_filters_run_in_a_small_stack_or_are_refused() {
 }
 
 #[test]
-fn filter_walk_of_circular_ipv6_headers_ends() {
+fn filter_search_in_circular_ipv6_headers_ends() {
     // An authentication header whose next header is its own kind.
     let mut frame = [0; 60];
     frame[12..14].copy_from_slice(&[8, 0]);
@@ -85,7 +85,7 @@ fn an_empty_filter_selects_every_frame() {
 
 proptest! {
     #[test]
-    fn any_filter_text_does_not_panic(text in "[a-z0-9 ():&|!=<>+*/%^\\[\\]\\\\.-]{0,60}", frame: Vec<u8>, length in any::<u16>()) {
+    fn filter_compiler_does_not_panic_on_any_text(text in "[a-z0-9 ():&|!=<>+*/%^\\[\\]\\\\.-]{0,60}", frame: Vec<u8>, length in any::<u16>()) {
         if let Ok(filter) = compile(&text) {
             let _ = filter.selects(&frame, length.into());
         }

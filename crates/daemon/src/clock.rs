@@ -19,7 +19,7 @@ impl TimeSource for HostClock {
     }
 }
 
-/// Returns the present time on the host's clock, for threads that have no loop to pass it on.
+/// Returns the present time on the host's clock, for threads that receive no time as an argument.
 pub(crate) fn now() -> Time {
     HostClock.now()
 }

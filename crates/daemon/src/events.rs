@@ -1,5 +1,5 @@
-//! Recent events of the host: the lines of its log as records, for `softiov events`. One list for the process, as
-//! there is one log, which fills the list.
+//! Recent events of the host: the lines of its log as records, for `softiov events`. A process has one list of events,
+//! as it has one log, which fills the list.
 //!
 //! The list is bounded in records and bytes. A client that asks too late receives the number of lost events.
 
@@ -18,36 +18,36 @@ const MOST: usize = 4096;
 const ROOM: usize = 1 << 20;
 /// Maximum number of events in one answer, so that the answer stays small and the lock is held briefly.
 const IN_ONE_ANSWER: usize = 256;
-/// Maximum size of one event in bytes. A longer event is cut.
+/// Maximum size of one event in bytes. A longer event is shortened.
 const LONGEST: usize = 1024;
 
-/// Event of the host.
+/// Event of the host: one line of its log, as a record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostEvent {
-    /// Number, counted from 1 since the start of the process.
+    /// Number of the event, counted from 1 since the start of the host process.
     pub number: u64,
-    /// Time of the event: RFC 3339, in UTC.
+    /// Time of the event in UTC, as in RFC 3339.
     pub time: String,
-    /// Level: error, warn or info.
+    /// Level of the event: "error", "warn" or "info".
     pub level: String,
-    /// Name of the function, port or interface that the event concerns, if any.
+    /// Name of the function, port or interface that the event concerns; missing if it concerns the whole host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
-    /// Message.
+    /// Text of the event.
     pub event: String,
-    /// Details by name.
+    /// Details of the event, by name.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub fields: Map<String, Value>,
 }
 
-/// Answer to a request for events.
+/// Answer to a request for the events after a number.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RecentEvents {
-    /// Events in order.
+    /// Requested events in the order of their numbers, at most 256.
     pub events: Vec<HostEvent>,
-    /// Requested events that are not kept any more.
+    /// Number of requested events that the host does not keep any more.
     pub lost: u64,
-    /// More events follow these.
+    /// True if the host has more events after these: request them with the last number received.
     pub more: bool,
 }
 
@@ -106,7 +106,7 @@ struct EventHistory {
 
 static KEPT: Mutex<EventHistory> = Mutex::new(EventHistory::new());
 
-/// Numbers an event, and adds it to the host's list.
+/// Gives an event its number, and adds the event to the host's list.
 pub fn note(event: HostEvent) {
     with(|kept| kept.note(event));
 }
@@ -153,7 +153,7 @@ impl EventHistory {
     }
 }
 
-/// Returns the approximate bytes of an event.
+/// Returns the approximate size of an event in the host's list, bytes.
 fn size(event: &HostEvent) -> usize {
     let fields = event.fields.iter().map(|(name, value)| {
         name.len() + value.as_str().map_or(size_of::<Value>(), str::len) + size_of::<Value>()
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_from_another_process_event_number_lists_all_events() {
+    fn event_position_of_another_process_has_number_zero() {
         let mark = EventPosition::behind(7);
         assert_eq!(mark.to_string().parse(), Ok(mark));
         assert_eq!((mark.number(), "7".parse::<EventPosition>().unwrap().number()), (7, 7));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn client_reads_events_after_its_number_and_count_of_lost() {
+    fn reading_returns_later_events_and_the_number_of_lost_ones() {
         let mut kept = EventHistory::new();
         assert_eq!(numbers(&kept, 0), (None, None, 0, false));
         for _ in 0..3 {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn events_longer_than_the_bounds_are_cut() {
+    fn events_beyond_the_size_limit_are_shortened() {
         let mut kept = EventHistory::new();
         let mut long = event(&"ä".repeat(LONGEST));
         long.fields.insert("why".to_owned(), Value::from("y".repeat(LONGEST)));

@@ -24,7 +24,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Name of the control socket among the kept descriptors.
+/// Name under which the vault keeps the control socket for the next process.
 const CONTROL: &str = "control";
 
 /// Host that is set up and whose threads do not run yet. It serves no client, and leaves a predecessor's descriptors
@@ -72,7 +72,7 @@ impl ReadyHost {
         Ok(Self { config, vault: vault.clone(), listener, tcp, threads, common, ports })
     }
 
-    /// Starts the threads of the host.
+    /// Starts the threads of the prepared host.
     ///
     /// # Errors
     /// [`StartError::System`].
@@ -125,7 +125,7 @@ impl ReadyHost {
     }
 }
 
-/// Running host with its threads. Dropping this value ends the host.
+/// Running host with its ports and threads. Dropping this value ends the host.
 #[derive(Debug)]
 pub struct RunningHost {
     control_socket: PathBuf,
@@ -139,7 +139,7 @@ pub struct RunningHost {
     probe: WatchdogProbe,
     server: ControlServerHandle,
     vault: DescriptorVault,
-    /// True once the next process has the control socket.
+    /// True once the next process serves the control socket, so that this process carries out no more requests.
     leaving: Arc<AtomicBool>,
     orders: mpsc::Receiver<MainThreadOrder>,
     order_waker: ThreadWaker,
@@ -176,8 +176,8 @@ impl RunningHost {
         runs(&self.api) && runs(&self.control)
     }
 
-    /// Returns the check of the watchdog, a function that waits until the control thread and every port have answered,
-    /// ahead of any number of pending requests. The error names the part that does not answer.
+    /// Returns the check of the watchdog, a function that waits until the control thread and every port have answered.
+    /// The check does not wait for pending requests. Its error names the part that does not answer.
     pub fn check(&self) -> impl Fn() -> Result<(), String> + Send + use<> {
         let probe = self.probe.clone();
         move || probe.ask().map_err(|failure| failure.message)
@@ -194,13 +194,13 @@ impl RunningHost {
         &self.vault
     }
 
-    /// Returns a descriptor that is readable while [`RunningHost::order`] has an order for the main thread.
+    /// Returns a descriptor that is readable while a request for the main thread ([`RunningHost::order`]) is pending.
     #[must_use]
     pub fn orders(&self) -> impl AsFd + '_ {
         &self.order_waker
     }
 
-    /// Returns the next order of a control client to the process as a whole, for the main thread.
+    /// Returns the next request of a control client that only the main thread can carry out: an upgrade.
     #[must_use]
     pub fn order(&self) -> Option<MainThreadOrder> {
         self.order_waker.drain();

@@ -1,4 +1,4 @@
-//! The live host: port threads, configuration and the control socket.
+//! The live host: a process whose threads run the ports, with its configuration and its control socket.
 //!
 //! [`RunningHost::start`] takes a configuration that [`config`] has checked, and brings up every port or none. Then
 //! each port runs in a thread of its own ([`port`]), and another thread answers on the [`control`] socket. One more

@@ -1,10 +1,10 @@
-//! Limit of the log lines that clients and guests can cause.
+//! Limit of the number of log lines that clients and guests can cause.
 
 use i82576::Time;
 use std::fmt::Display;
 use std::time::Duration;
 
-/// Limit of a message's log lines per minute, with the number of suppressed lines.
+/// Limit of log lines per minute for one kind of message, with the number of suppressed lines.
 #[derive(Debug)]
 pub(crate) struct LogLimit {
     most: u32,

@@ -149,7 +149,7 @@ mod tests {
     use pcap_parser::{Block, parse_pcapng};
 
     #[test]
-    fn pcapng_reader_finds_interfaces_and_packets_with_options() {
+    fn written_pcapng_is_read_back_with_its_options() {
         let whole = PcapngPacket {
             interface: 1,
             time: 7_000_000_009,

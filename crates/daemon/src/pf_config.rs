@@ -1,4 +1,4 @@
-//! Access to the card's configuration space as its PF, for the SR-IOV manager.
+//! Access of the SR-IOV manager to an 82576 card's configuration space, as the PF.
 
 use nic::Nic;
 use pcie::{ConfigAccess, Function, Rid};
@@ -6,7 +6,7 @@ use pcie::{ConfigAccess, Function, Rid};
 /// Routing id of the PF: bus 0, device 1. The host routes no request by it.
 pub const PF_RID: Rid = Rid(0x0008);
 
-/// Configuration space of the card, as the SR-IOV manager uses it.
+/// Access of the SR-IOV manager to the configuration space of an 82576 card.
 pub(crate) struct CardConfigSpace<'a>(pub(crate) &'a mut Nic);
 
 impl ConfigAccess for CardConfigSpace<'_> {

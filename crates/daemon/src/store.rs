@@ -14,7 +14,7 @@ use thiserror::Error;
 /// Version of the state file's format.
 const VERSION: u32 = 1;
 
-/// Contents of the state file.
+/// Contents of the state file: changes of settings by command, and an applied configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StoredSettings {
@@ -46,7 +46,7 @@ pub enum SettingsStoreError {
          ends"
     )]
     NoPlace,
-    /// The state file cannot be written.
+    /// The state file with changes by command cannot be written.
     #[error(
         "cannot save the change in {path}: {source}; nothing was changed. Free space, or set state_dir to a \
          writable directory, or use --volatile for a change until the host ends"
@@ -57,7 +57,7 @@ pub enum SettingsStoreError {
         /// Error from the kernel when writing the state file.
         source: io::Error,
     },
-    /// The state file cannot be read.
+    /// The state file with changes by command cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
         /// Path of the unreadable state file.
@@ -73,7 +73,7 @@ pub enum SettingsStoreError {
     Damaged {
         /// Path of the invalid state file.
         path: PathBuf,
-        /// Problem in the state file.
+        /// Description of the damage of the state file.
         problem: String,
     },
     /// A change in the state file conflicts with the configuration file.
@@ -89,7 +89,7 @@ pub enum SettingsStoreError {
 }
 
 impl HostConfig {
-    /// Reads the state file, if there is one, and returns the configuration with the kept changes.
+    /// Reads the state file, if there is one, and returns the configuration with the changes in the file.
     ///
     /// # Errors
     /// [`SettingsStoreError`].
@@ -142,7 +142,7 @@ impl HostConfig {
         Self::check(file, &self.runtime_dir)
     }
 
-    /// Writes the state file if the kept changes differ from those of `before`.
+    /// Writes the state file if the changes by command differ from those of the configuration `before`.
     ///
     /// # Errors
     /// [`SettingsStoreError::NoPlace`], [`SettingsStoreError::Write`]: the file is unchanged.

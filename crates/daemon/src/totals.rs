@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "Totals")]
 pub struct PortTotals {
-    /// Text of the port's uplink in the configuration. Another uplink counts from 0.
+    /// Configured uplink of the port as text, such as "tap:NAME". Another uplink counts from 0.
     pub uplink_name: String,
     /// Counters of the port's uplink.
     pub uplink: UplinkTotals,
-    /// Number of storm-control activations of the port.
+    /// Number of broadcast and multicast storms that the port has detected.
     pub storms: u64,
     /// Counters of the PF, if a guest drives it.
     pub pf: FunctionTotals,
@@ -69,7 +69,7 @@ pub struct AnswerDelayTotals {
     pub counts: Vec<(u16, u64)>,
 }
 
-/// Set of counters that combines with another set, counter by counter.
+/// Set of counters that can be added to another set or subtracted from it, counter by counter.
 trait CombinableCounters: Default {
     fn combine(&mut self, other: &Self, with: fn(u64, u64) -> u64);
 }
@@ -132,7 +132,7 @@ impl PortTotals {
         }
     }
 
-    /// Returns the counts that a successor, which counts `now` itself, has to add to continue from these totals.
+    /// Returns the counts that a successor has to add to its own counters `now`, to continue from these totals.
     #[must_use]
     pub fn beyond(mut self, now: &Self) -> Self {
         let less = u64::saturating_sub;

@@ -1,5 +1,5 @@
-//! Vault of a host: copies of descriptors by name, for the next thread of a port, or the next process of the host.
-//! They are kept here, and by the keeper if there is one.
+//! Vault of a host: copies of descriptors by name, for the next thread of a port, or the next process of the host. They
+//! are kept here, and by the keeper process if there is one.
 //!
 //! Calls may block while the keeper is busy, so a port's thread makes none while clients wait for it.
 
@@ -11,8 +11,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of logged failures of the keeper's socket per minute. A guest can make the host keep descriptors
-/// again and again.
+/// Maximum number of failed messages to the keeper process that are logged per minute. A guest can make the host keep
+/// descriptors again and again.
 const COMPLAINTS: u32 = 5;
 
 /// Vault of the host: kept descriptors by name, shared by its threads.
@@ -36,7 +36,7 @@ impl Default for DescriptorVault {
 }
 
 impl DescriptorVault {
-    /// Creates a vault from the descriptors of the previous process and the connection to the keeper.
+    /// Creates a vault from the descriptors of the previous process and the connection to the keeper process.
     #[must_use]
     pub fn new(shelf: KeptDescriptors, store: Option<KeeperConnection>) -> Self {
         let complaints = LogLimit::per_minute(COMPLAINTS);
@@ -89,18 +89,18 @@ impl DescriptorVault {
         self.contents().shelf.get(name)?.try_clone_to_owned().ok()
     }
 
-    /// Returns true if a keeper holds the descriptors, too.
+    /// Returns true if a keeper process holds the descriptors, too.
     #[must_use]
     pub fn is_kept(&self) -> bool {
         self.contents().store.is_some()
     }
 
-    /// Sends the keeper a message about this process, if there is a keeper.
+    /// Sends the keeper process a message about the state of this process, if there is a keeper.
     pub fn say(&self, text: &str) {
         self.contents().tell(|store| store.say(text));
     }
 
-    /// Asks the keeper to start the process that replaces this host. Returns `None` without a keeper.
+    /// Asks the keeper process to start the process that replaces this host. Returns `None` without a keeper.
     ///
     /// # Errors
     /// The keeper is gone.
@@ -108,7 +108,7 @@ impl DescriptorVault {
         self.contents().store.as_ref().map(KeeperConnection::succeed).transpose()
     }
 
-    /// Makes the keeper end the last successor process, and continues to keep descriptors at the keeper.
+    /// Makes the keeper process end the last successor, and sends it the descriptors that have changed meanwhile.
     pub fn abandon(&self) {
         let mut contents = self.contents();
         contents.tell(KeeperConnection::abandon);
@@ -135,7 +135,7 @@ impl DescriptorVault {
 }
 
 impl VaultContents {
-    /// Tells the keeper the present descriptor of a name, or that there is none.
+    /// Sends the keeper process the descriptor that a name stands for now, or the removal of the name.
     fn changed(&mut self, name: &str) {
         if let Some(untold) = &mut self.untold {
             untold.insert(name.to_owned());
@@ -148,13 +148,13 @@ impl VaultContents {
         self.heed(told);
     }
 
-    /// Sends the keeper a message.
+    /// Sends the keeper process a message by `what`, and handles a failure.
     fn tell(&mut self, what: impl FnOnce(&KeeperConnection) -> io::Result<()>) {
         let told = self.store.as_ref().map(what);
         self.heed(told);
     }
 
-    /// Drops the connection to the keeper if the keeper is gone, and logs the failure.
+    /// Logs a failed message to the keeper process, and drops the connection if the keeper is gone.
     fn heed(&mut self, told: Option<io::Result<()>>) {
         let Some(Err(error)) = told else { return };
         if !matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::WouldBlock) {

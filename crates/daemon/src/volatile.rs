@@ -8,9 +8,9 @@ use host::shared::SharedMemory;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 
-/// Name of the volatile settings among the kept descriptors.
+/// Name under which the vault keeps the memory of volatile settings for the next process.
 const VOLATILE: &str = "volatile";
-/// Bytes of the length field before the volatile settings.
+/// Bytes of the length field before the saved volatile settings in their memory.
 const LENGTH: u64 = 8;
 /// Maximum bytes of volatile settings that are read. It bounds the allocation if the memory is damaged.
 const MOST: u64 = 16 << 20;

@@ -56,7 +56,7 @@ pub struct AuditedRegister {
     pub value: Option<u32>,
     /// Resource that the register's value reveals.
     pub resource: RevealedResource,
-    /// Party that the register's value belongs to.
+    /// Party (guest or machine) that the register's value belongs to.
     pub whose: ValueOwner,
 }
 
@@ -65,7 +65,8 @@ pub struct AuditedRegister {
 pub struct AuditReport {
     /// Registers that reveal a resource, by function and offset.
     pub registers: Vec<AuditedRegister>,
-    /// Pages of BAR0 that have to be trapped: those with registers that reveal the machine.
+    /// Pages of BAR0 whose accesses the assigner of the device has to trap: those with registers that reveal the
+    /// machine.
     pub trap_pages: Vec<u32>,
 }
 
@@ -88,11 +89,11 @@ const BY_NAME: [(&str, RevealedResource); 14] = [
 ];
 const PAGE: u32 = 0x1000;
 
-/// Row of a register table, reduced to the facts that an audit needs.
+/// Row of a register table, reduced to the columns that an audit needs.
 struct AuditRow {
     name: &'static str,
     offsets: Vec<u32>,
-    /// True if reading the register has no side effect.
+    /// True if reading the register has no side effect on the card.
     safe: bool,
 }
 
@@ -105,7 +106,7 @@ pub struct KnownAddresses {
     pub bars: Vec<u64>,
 }
 
-/// Reads the PF's registers, and returns those that reveal a resource.
+/// Reads the registers of a PF, and returns those that reveal a resource.
 pub(crate) fn pf<H: Hal>(function: &str, hal: &mut H, known: &KnownAddresses) -> Vec<AuditedRegister> {
     let rows = CHAPTERS.iter().flat_map(|(_, rows)| *rows).map(|row| AuditRow {
         name: row.name,
@@ -115,7 +116,7 @@ pub(crate) fn pf<H: Hal>(function: &str, hal: &mut H, known: &KnownAddresses) ->
     audit(function, hal, known, rows)
 }
 
-/// Reads a VF's registers, and returns those that reveal a resource.
+/// Reads the registers of a VF, and returns those that reveal a resource.
 pub(crate) fn vf<B: CheckSubject>(hal: &mut B) -> Vec<AuditedRegister> {
     let rows = window::TABLE.iter().map(|row| AuditRow {
         name: row.name,
@@ -273,7 +274,7 @@ mod tests {
         assert_eq!(judge("RDBAL", 0x3000), Some((RevealedResource::DmaRing, ValueOwner::Guest)));
         assert_eq!(judge("RDBAH", 1), Some((RevealedResource::DmaRing, ValueOwner::Guest)));
         assert_eq!(judge("TDBAL", 0x7fff_0000), Some((RevealedResource::DmaRing, ValueOwner::Machine)));
-        assert_eq!(judge("TDBAL", 0), None, "no ring");
+        assert_eq!(judge("TDBAL", 0), None, "an address of zero is no ring");
         assert_eq!(judge("TDBAH", 2), Some((RevealedResource::DmaRing, ValueOwner::Machine)));
         assert_eq!(judge("RDLEN", 0x1000), None);
     }
@@ -290,6 +291,9 @@ mod tests {
         assert_eq!(report.trap_pages, [0x2000]);
         let text = report.to_string();
         assert!(text.contains("address of a BAR, THE MACHINE'S\n1 registers, 1 of them"), "{text}");
-        assert!(audit("01:00.0", &mut bus, &known(), [row(false)].into_iter()).is_empty(), "it is not read");
+        assert!(
+            audit("01:00.0", &mut bus, &known(), [row(false)].into_iter()).is_empty(),
+            "a register with side effects is not read"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! A function behind VFIO, as a driver sees it: registers mapped, memory shared through the IOMMU, interrupts by
+//! Gives a driver access to a function behind VFIO: registers mapped, memory shared through the IOMMU, interrupts by
 //! eventfds. A wait is a sleep, since the card works on its own.
 //!
 //! [`crate::port`] visits the PF driver during such waits.
@@ -20,7 +20,7 @@ use vfio_client::{RAM_BASE as SOCKET_RAM, RegisterAccesses, SharedDmaMemory, VfB
 pub(crate) const PF_DEVICES: [u16; 8] = [DEVICE_PF, 0x10e6, 0x10e7, 0x10e8, 0x150a, 0x150d, 0x1518, 0x1526];
 /// Device ids of supported VFs; the second is that of VFs under Hyper-V.
 const VF_DEVICES: [u16; 2] = [DEVICE_VF, 0x152d];
-/// VFIO's number of the region with the function's registers.
+/// Number of the VFIO region with the function's registers.
 const BAR0: u32 = 0;
 /// Size of the memory that a driver shares with the card, in bytes: two rings of 256 buffers of 2 KB, and room for
 /// alignment.
@@ -55,8 +55,8 @@ impl VfioPfHal {
 }
 
 impl VfioPfHal {
-    /// Returns the addresses that an audit compares registers with. The PF has no memory, and sees the rings of its
-    /// VFs.
+    /// Returns the addresses with which an audit compares the PF's registers. The PF has no memory, and sees the rings
+    /// of its VFs.
     pub(crate) fn known(&self) -> KnownAddresses {
         let memory = RAM_BASE..RAM_BASE + MAX_VFS as u64 * RAM_STEP;
         KnownAddresses { memory, bars: self.bars.clone() }
@@ -91,7 +91,7 @@ pub struct VfioVfHal {
     accesses: RegisterAccesses,
     /// Addresses of the VF's BARs on the machine.
     bars: Vec<u64>,
-    /// True if the last register read was all ones.
+    /// True if the last read of a VF register returned all ones: the card is gone.
     gone: bool,
 }
 
@@ -128,7 +128,7 @@ impl VfioVfHal {
     }
 }
 
-/// VF under check: its bus, and actions on it from outside its driver.
+/// VF that the checks examine: the bus for its driver, and actions on the VF from outside that driver.
 pub trait CheckSubject: VfBus {
     /// Returns the VF's PCI address, or the path of its socket.
     fn name(&self) -> String;
@@ -240,7 +240,7 @@ fn bars(pci: &PciSysfs, address: PciAddress) -> Result<Vec<u64>, DirectError> {
     Ok(pci.bars(address)?.into_iter().flatten().collect())
 }
 
-/// Checks the ids of a PCI function, before any access to the function's registers.
+/// Checks that a PCI function has one of the supported device ids, before any access to the function's registers.
 fn identify(
     pci: &PciSysfs,
     address: PciAddress,

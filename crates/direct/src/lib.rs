@@ -1,5 +1,5 @@
-//! The drivers on an 82576 behind VFIO, silicon or another's model: the same PF and VF drivers as on our card. And
-//! the checks that they work there, and on VFs of our own card behind vfio-user sockets.
+//! Runs the PF and VF drivers on an 82576 behind VFIO, silicon or another's model, and checks their work. The same
+//! checks run on VFs of our own card behind vfio-user sockets.
 //!
 //! | module | contents |
 //! |---|---|
@@ -33,7 +33,7 @@ pub enum DirectError {
     /// VFIO does not pass the function to this process.
     #[error(transparent)]
     Vfio(#[from] VfioError),
-    /// The PCI function belongs to another kind of device than wanted.
+    /// The PCI function is another kind of device than the drivers need.
     #[error("device {address} has ID {:04x}:{:04x}, which is not {wanted} of an 82576", found.vendor, found.device)]
     NotOurs {
         /// PCI address of the rejected function.
@@ -83,7 +83,7 @@ pub enum DirectError {
     /// A VF behind a socket cannot be opened, or was lost.
     #[error(transparent)]
     Hal(#[from] VfioUserHalError),
-    /// The function still has transactions in flight.
+    /// The function still has PCI Express transactions in flight.
     #[error(
         "function {0} still has transactions in flight a second after it was stopped; switch the machine off \
          and on"

@@ -24,7 +24,7 @@ use vfio_client::VfBus;
 /// Timeout until the link of a guest is up.
 const LINK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// TCP/IP stack of an embedded guest, used by the checks.
+/// TCP/IP stack of an embedded guest, as the checks use it.
 struct EmbeddedGuestStack(EmbeddedGuest);
 
 impl GuestStack for EmbeddedGuestStack {
@@ -53,7 +53,7 @@ fn sockets(folder: &Path, vfs: &[u8]) -> CheckPlan {
     CheckPlan { functions: FunctionSelection::Sockets(vfs.iter().map(socket).collect()), wire: None }
 }
 
-/// Waits until the PF has received the notice that the drivers of these VFs have left.
+/// Waits until the PF has received the notices that the drivers of the VFs `vfs` have left.
 fn assert_left(host: &RunningHost, vfs: &[u8]) {
     let begun = Instant::now();
     while !active(host, vfs).is_empty() {
@@ -62,7 +62,7 @@ fn assert_left(host: &RunningHost, vfs: &[u8]) {
     }
 }
 
-/// Returns those of these VFs that are active: their drivers have started and not left since.
+/// Returns those of the VFs `vfs` that are active: their drivers have started and not left since.
 fn active(host: &RunningHost, vfs: &[u8]) -> Vec<u8> {
     let is_active =
         |vf: &u8| match ask(host.control_socket(), ControlRequest::VfShow { vf: format!("pf0vf{vf}") }) {
@@ -147,7 +147,7 @@ fn audit_finds_address_registers_and_port_number() {
 }
 
 #[test]
-fn checks_that_need_two_vfs_are_skipped_with_one_vf() {
+fn with_one_vf_checks_that_need_two_are_skipped() {
     let folder = tempfile::tempdir().unwrap();
     let _host = RunningHost::start(HostConfig::check(HostConfig::parse("").unwrap(), folder.path()).unwrap())
         .unwrap();
@@ -161,7 +161,7 @@ fn checks_that_need_two_vfs_are_skipped_with_one_vf() {
 }
 
 #[test]
-fn check_run_stops_when_its_report_callback_asks() {
+fn check_run_ends_if_the_report_function_returns_break() {
     let folder = tempfile::tempdir().unwrap();
     let host = RunningHost::start(HostConfig::check(HostConfig::parse("").unwrap(), folder.path()).unwrap())
         .unwrap();

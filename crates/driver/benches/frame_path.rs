@@ -37,7 +37,7 @@ const ROUND: Duration = Duration::from_millis(4);
 #[derive(Debug, Default, Clone, Copy)]
 struct CardSideRing {
     base: u64,
-    /// Slot that the card uses next.
+    /// Ring slot that the benchmark, as the card, uses next.
     head: usize,
 }
 
@@ -111,7 +111,7 @@ impl DmaHal for MemoryVfBus {
 
 impl MemoryVfBus {
     fn new() -> Self {
-        let ram = SharedDmaMemory::new(RAM_BASE, MEMORY).expect("memory can be shared");
+        let ram = SharedDmaMemory::new(RAM_BASE, MEMORY).expect("shared memory for the VF can be created");
         let registers = vec![0; avf::ids::BAR0_SIZE / 4];
         Self { ram, registers, replies: 0, tx: CardSideRing::default(), rx: CardSideRing::default() }
     }
@@ -168,7 +168,8 @@ impl MemoryVfBus {
     }
 }
 
-/// A started VF with its bus, the frame to send, and the card's completions of a burst.
+/// Started VF with its bus, the frame to send, and the descriptors by which the benchmark completes a burst as the
+/// card.
 struct DriverFramePathBench {
     bus: MemoryVfBus,
     vf: AnyVf,
@@ -184,7 +185,7 @@ struct DriverFramePathBench {
 impl DriverFramePathBench {
     fn new(family: DeviceFamily, config: &AnyVfConfig, length: usize) -> Self {
         let mut bus = MemoryVfBus::new();
-        let mut vf = AnyVf::probe(&mut bus, family, config).expect("the VF probes");
+        let mut vf = AnyVf::probe(&mut bus, family, config).expect("the probe of the VF succeeds");
         vf.start(&mut bus).expect("the VF starts");
         let mut frame = vec![0; length];
         frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
@@ -274,7 +275,7 @@ fn median(mut exchange: impl FnMut()) -> f64 {
 /// Function that exchanges a burst of frames in one direction.
 type BurstExchange = fn(&mut DriverFramePathBench);
 
-/// Measured directions of the frame path, by name.
+/// Measured directions of the frame path (send and receive), each with its name.
 const DIRECTIONS: [(&str, BurstExchange); 2] =
     [("VF driver sends", DriverFramePathBench::send), ("VF driver receives", DriverFramePathBench::receive)];
 

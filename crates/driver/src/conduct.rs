@@ -1,5 +1,5 @@
-//! Conduct of VFs of every family: rates of six kinds of event against thresholds, and the measures against a VF
-//! that exceeds them: it is logged, throttled, or quarantined.
+//! Offences of VFs of every family: rates of six kinds of event against thresholds, and the measures against a VF that
+//! exceeds them: it is logged, throttled, or quarantined.
 //!
 //! A throttled VF (for ten seconds after its last offence) sends at most at 10 Mb/s, interrupts its guest at most a
 //! thousand times a second, and has at most ten requests served a second. A quarantined VF moves no frame and sees
@@ -16,7 +16,7 @@ use units::Time;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "Cause")]
 pub enum QuarantineCause {
-    /// The VF exceeded a threshold of its conduct.
+    /// The VF exceeded the quarantine threshold of an offence.
     Offence(Offence),
     /// The administrator has quarantined the VF.
     Administrator,
@@ -33,23 +33,23 @@ impl QuarantineCause {
     }
 }
 
-/// Number of a VF's events of each kind since the start.
+/// Number of a VF's offences of each kind since the start.
 pub type OffenceCounts = [u64; KINDS];
 
-/// Finding about a VF's conduct: the exceeded threshold, and the measure against the VF.
+/// Verdict on a VF's offences: the exceeded threshold, and the measure against the VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConductVerdict {
-    /// Kind of the events that exceeded the threshold.
+    /// Kind of offence whose threshold was exceeded.
     pub offence: Offence,
-    /// Events of the offence's kind per second.
+    /// Rate of the offence in events per second.
     pub rate: u64,
-    /// Measure against the VF that the threshold requires.
+    /// Measure against the VF that the exceeded threshold requires.
     pub action: OffenceAction,
 }
 
-/// Shortest period over which rates are measured.
+/// Shortest period over which rates of offences are measured.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Duration of a throttle after the last offence.
+/// Duration of a throttle, counted from the VF's last offence.
 const THROTTLE_TIME: Duration = Duration::from_secs(10);
 /// Interval between two served requests of a throttled or quarantined VF.
 pub(crate) const SERVICE: Duration = Duration::from_millis(100);
@@ -65,7 +65,7 @@ const MOST_COUNTED: u64 = 1 << 58;
 #[serde(rename = "Monitor")]
 pub struct ConductMonitor {
     sampled: Option<(Time, OffenceCounts)>,
-    /// Number of periods with an exceeded threshold, by kind of event.
+    /// Number of periods with an exceeded threshold, by kind of offence.
     crossed: OffenceCounts,
     throttled_until: Option<Time>,
     quarantined: Option<QuarantineCause>,
@@ -74,7 +74,7 @@ pub struct ConductMonitor {
 }
 
 impl ConductMonitor {
-    /// Creates the record of a quarantined VF without earlier offences.
+    /// Creates the record of a quarantined VF that has no earlier offences.
     #[must_use]
     pub fn of_quarantined(why: QuarantineCause) -> Self {
         Self { quarantined: Some(why), ..Self::default() }
@@ -86,13 +86,13 @@ impl ConductMonitor {
         self.quarantined
     }
 
-    /// Returns true if the VF is throttled for its conduct.
+    /// Returns true if the VF is throttled for its offences.
     #[must_use]
     pub fn throttled(&self) -> bool {
         self.throttled_until.is_some()
     }
 
-    /// Returns the number of periods with an exceeded threshold, by kind.
+    /// Returns the number of periods with an exceeded threshold, by kind of offence.
     #[must_use]
     pub fn offences(&self) -> &OffenceCounts {
         &self.crossed
@@ -103,13 +103,13 @@ impl ConductMonitor {
         self.throttled() || self.quarantined.is_some()
     }
 
-    /// Returns true if no counter of the VF's conduct is about to overflow.
+    /// Returns true if no counter of the VF's offences is about to overflow.
     pub(crate) fn is_sound(&self) -> bool {
         self.crossed.iter().all(|count| *count < MOST_COUNTED)
     }
 
     /// Compares new totals of events with the VF's limits once a period, and throttles the VF if they require it.
-    /// Returns the gravest finding; the caller carries out a quarantine.
+    /// Returns the gravest verdict; the caller carries out a quarantine.
     pub(crate) fn observe(
         &mut self,
         now: Time,
@@ -208,7 +208,7 @@ mod tests {
         Time::from_micros(s * 1_000_000)
     }
 
-    /// Observes a VF whose total of one kind rises by `events` in a second, and returns the verdict.
+    /// Observes a VF whose total of one kind of offence rises by `events` in a second, and returns the verdict.
     fn found(kind: Offence, events: u64) -> Option<ConductVerdict> {
         let mut monitor = ConductMonitor::default();
         assert_eq!(monitor.observe(seconds(5), [7; KINDS], &LIMITS), None, "nothing to compare with");
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn each_threshold_of_conduct_has_its_action() {
+    fn each_offence_threshold_has_its_own_action() {
         for offence in Offence::ALL {
             assert_eq!(found(offence, 9), None);
             for (rate, action) in [
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn conduct_threshold_of_zero_is_never_reached() {
+    fn offence_threshold_of_zero_is_never_reached() {
         let never = [OffenceThresholds { warn: 0, throttle: 0, quarantine: 0 }; KINDS];
         let mut monitor = ConductMonitor::default();
         monitor.observe(seconds(0), [0; KINDS], &never);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn event_rates_of_conduct_are_measured_over_a_second() {
+    fn offence_rates_are_measured_over_a_second() {
         let mut monitor = ConductMonitor::default();
         monitor.observe(seconds(0), [0; KINDS], &LIMITS);
         assert_eq!(monitor.observe(Time::from_micros(999_999), [1_000; KINDS], &LIMITS), None, "too soon");

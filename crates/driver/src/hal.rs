@@ -16,7 +16,7 @@ pub enum PrefetchPurpose {
     Write,
 }
 
-/// Registers of one function, and time.
+/// Interface to the registers of one function, and to a clock.
 pub trait Hal {
     /// Reads the 32-bit register at a byte offset of BAR0. Returns all ones for a removed function.
     fn read(&mut self, offset: u32) -> u32;
@@ -42,10 +42,10 @@ pub struct DmaAllocation {
 
 /// Error: DMA memory for this many bytes is exhausted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no DMA memory left for {0} bytes")]
+#[error("cannot allocate {0} bytes of DMA memory: the memory is exhausted")]
 pub struct OutOfDmaMemory(pub usize);
 
-/// [`Hal`] with DMA memory.
+/// Interface to a function's registers and clock ([`Hal`]), and to memory for DMA.
 ///
 /// A region belongs to the driver, so an access outside of it is a driver bug: implementations may panic.
 pub trait DmaHal: Hal {

@@ -5,8 +5,8 @@
 //!
 //! The owner delivers interrupts as calls, and the Hal returns the time.
 //!
-//! Modules [`pf`] and [`vf`] are the 82576's; [`avf`] has both drivers of an Adaptive Virtual Function, and [`any_vf`] a VF
-//! driver for either family.
+//! Modules [`pf`] and [`vf`] are the 82576's; [`avf`] has both drivers of an Adaptive Virtual Function, and [`any_vf`]
+//! a VF driver for either family.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -12,7 +12,7 @@ pub struct TxOffload {
     pub l4_checksum: bool,
     /// Payload bytes of a TCP segment; every segment then gets both checksums.
     pub tso: Option<u16>,
-    /// VLAN tag to insert: priority, DEI, id.
+    /// VLAN tag to insert into the frame: priority, DEI, id.
     pub vlan: Option<u16>,
 }
 
@@ -23,7 +23,7 @@ impl TxOffload {
     }
 }
 
-/// Maximum bytes of a frame searched for its headers.
+/// Number of bytes at a frame's start that are searched for its headers.
 pub(crate) const HEADERS: usize = 192;
 const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];
@@ -72,12 +72,12 @@ impl HeaderLengths {
         complete.then_some(Self { mac, ip, l4, ipv4: kind == IPV4, tcp: protocol == TCP })
     }
 
-    /// Returns the length of the frame's headers in bytes.
+    /// Returns the length of all headers of the frame, in bytes.
     pub(crate) fn total(&self) -> usize {
         self.mac + self.ip + self.l4
     }
 
-    /// Returns true if the IP header has a checksum.
+    /// Returns true if the IP header is of version 4, which has a checksum.
     pub(crate) fn is_ipv4(&self) -> bool {
         self.ipv4
     }

@@ -1,5 +1,5 @@
-//! Division of checksum work between the card and this module: the card computes and verifies the checksums of TCP and
-//! UDP over IPv4, this module the rest.
+//! Divides checksum work between card and guest: the card computes and verifies the checksums of TCP and UDP over IPv4,
+//! this module all others.
 //!
 //! The stack neither computes nor verifies the checksums of IPv4, TCP and UDP. It still handles those of ICMP. IPv6
 //! is not supported.
@@ -61,7 +61,7 @@ fn transport_is_intact(packet: &Ipv4Packet<&[u8]>) -> bool {
     }
 }
 
-/// Returns true if an IPv4 packet is not a fragment.
+/// Returns true if an IPv4 packet is no fragment.
 fn is_whole<T: AsRef<[u8]>>(packet: &Ipv4Packet<T>) -> bool {
     !packet.more_frags() && packet.frag_offset() == 0
 }
@@ -118,7 +118,7 @@ mod tests {
         Ipv4Packet::new_unchecked(&mut udp[14..]).fill_checksum();
         assert!(
             is_intact(&udp, &verdict(ChecksumStatus::Unknown, ChecksumStatus::Unknown)),
-            "UDP may have none"
+            "a UDP datagram may have no checksum"
         );
         udp[40] = 1;
         assert!(

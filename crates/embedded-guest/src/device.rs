@@ -1,5 +1,5 @@
 //! The VF driver as the TCP/IP stack's network device: tokens over fixed buffers, without allocation per frame. The
-//! device receives frames in bursts, which the stack takes one by one; the guest's loop publishes the sent ones
+//! device receives frames in bursts, which the stack takes one by one; the guest's loop publishes the sent frames
 //! together.
 //!
 //! The card computes checksums and segments packets; [`checksum`] handles those that it does not. The guest's loop
@@ -19,14 +19,14 @@ pub(crate) const MAX_FRAME: usize = 1514;
 const MAX_SEGMENTED: usize = 14 + 65_535;
 /// Maximum number of received frames that one call examines to find one with correct checksums.
 const CHECKED_FRAMES: usize = 64;
-/// Maximum number of frames that are received from the VF together.
+/// Maximum number of frames that the device receives from the VF in one burst.
 const BURST: usize = 32;
-/// Number of descriptors of an ordinary frame: a context and its data.
+/// Number of transmit descriptors of an ordinary frame: a context and its data.
 const FRAME_SLOTS: usize = 2;
-/// Number of descriptors of the longest frame before segmentation: a context, and its data in buffers of 2 KB.
+/// Number of transmit descriptors of the longest frame before segmentation: a context, and its data in buffers of 2 KB.
 const SEGMENTED_SLOTS: usize = MAX_SEGMENTED.div_ceil(2048) + 1;
 
-/// Numbers of frames that the device dropped.
+/// Numbers of frames that the guest's network device dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DroppedFrames {
     /// Number of received frames that were dropped for a wrong checksum.
@@ -51,9 +51,9 @@ pub(crate) struct VfDevice<H> {
 #[derive(Debug)]
 struct RxBurst {
     buffers: Box<[[u8; MAX_FRAME]]>,
-    /// Descriptions of the received frames, in the order of their buffers.
+    /// Descriptions of the burst's frames, in the order of their buffers.
     received: Vec<VfReceivedFrame>,
-    /// Number of received frames of the burst that the stack took.
+    /// Number of the burst's frames that the stack took.
     taken: usize,
 }
 
@@ -69,8 +69,8 @@ impl RxBurst {
         self.taken == self.received.len()
     }
 
-    /// Receives a further burst in place of the last one. Returns true if a frame arrived; frames too long for a buffer
-    /// are lost.
+    /// Receives a burst of frames in place of the last burst. Returns true if a frame arrived; frames too long for a
+    /// buffer are lost.
     fn fill<H: VfBus>(&mut self, hal: &mut H, vf: &mut AnyVf) -> bool {
         let Self { buffers, received, taken } = self;
         received.clear();
@@ -83,7 +83,7 @@ impl RxBurst {
         found > 0
     }
 
-    /// Takes the next frame of the burst. Returns the index of its buffer, and its description.
+    /// Takes the next frame of the burst. Returns the index of the frame's buffer, and the frame's description.
     fn next(&mut self) -> Option<(usize, VfReceivedFrame)> {
         let received = *self.received.get(self.taken)?;
         self.taken += 1;
@@ -103,7 +103,7 @@ impl<H: VfBus> VfDevice<H> {
         }
     }
 
-    /// Returns true if the stack cannot send because descriptors are used up.
+    /// Returns true if the stack cannot send because the VF's transmit descriptors are used up.
     pub(crate) fn is_full(&mut self) -> bool {
         !self.vf.has_room(&mut self.hal, SEGMENTED_SLOTS)
     }

@@ -59,10 +59,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use vfio_client::{RegisterAccesses, VfBus, VfioUserHal, VfioUserHalError};
 
-/// Size of the memory that the guest shares with the card, in bytes: rings of 256 buffers of 2 KB, two for each queue
-/// pair, and room for the rest.
+/// Size of the memory that guest and card share, in bytes: 512 buffers of 2 KB for each queue pair, and the driver's
+/// other memory.
 const MEMORY: u64 = 8 << 20;
-/// Timeout until the PF's driver is available.
+/// Timeout of the guest's wait for the PF's driver.
 const PF_PATIENCE: Duration = Duration::from_secs(5);
 /// Period of attempts to reach the PF's driver, and of checks of the link while a caller waits for it.
 const RETRY: Duration = Duration::from_millis(20);
@@ -108,7 +108,7 @@ pub struct EmbeddedGuestStats {
     pub card: AccumulatedStatistics,
     /// Counters of the VF driver, per pair of rings.
     pub queues: Vec<QueuePairCounters>,
-    /// Numbers of frames that the device dropped.
+    /// Numbers of frames that the guest's network device dropped.
     pub refused: DroppedFrames,
     /// Number of interrupts that the guest took, merged ones included.
     pub interrupts: u64,
@@ -116,7 +116,7 @@ pub struct EmbeddedGuestStats {
     pub accesses: RegisterAccesses,
 }
 
-/// Running embedded guest. Dropping it stops it, and its VF.
+/// Handle of a running embedded guest. Dropping the handle stops the guest and its VF.
 #[derive(Debug)]
 pub struct EmbeddedGuest {
     name: String,
@@ -130,7 +130,7 @@ pub struct EmbeddedGuest {
 }
 
 impl EmbeddedGuest {
-    /// Attaches to the socket, starts the VF, and starts a thread that runs the guest. The link may come up later.
+    /// Attaches to the VF's socket, starts the VF, and starts a thread that runs the guest. The link may come up later.
     ///
     /// # Errors
     /// [`EmbeddedGuestError`].
@@ -196,7 +196,7 @@ impl EmbeddedGuest {
         self.link.load(Ordering::Acquire)
     }
 
-    /// Waits until the guest's link is up or the time has passed. Returns true if the link is up.
+    /// Waits until the guest's link is up or the time `patience` has passed. Returns true if the link is up.
     #[must_use]
     pub fn wait_link(&self, patience: Duration) -> bool {
         let start = Instant::now();
@@ -206,7 +206,7 @@ impl EmbeddedGuest {
         self.link_up()
     }
 
-    /// Pings `to`, each request after the answer to the one before, and returns the result of all pings.
+    /// Pings address `to`, each request after the answer to the one before, and returns the result of all pings.
     ///
     /// # Errors
     /// [`EmbeddedGuestError::Ended`].
@@ -214,7 +214,7 @@ impl EmbeddedGuest {
         self.ask(|answer| GuestCommand::Ping { to, count, answer })
     }
 
-    /// Sends echo requests to `to` at this period, until the returned measurement is dropped.
+    /// Sends echo requests to address `to` at this period, until the returned measurement is dropped.
     ///
     /// # Errors
     /// [`EmbeddedGuestError::Ended`].

@@ -1,6 +1,5 @@
-//! Tests guests that drive Adaptive Virtual Functions on the live host, over real sockets: frames by several
-//! queues, with doorbells by message and in memory, resets, changes of policy and link, and the other family at the
-//! far end of a wire.
+//! Tests embedded guests that drive Adaptive Virtual Functions on the live host, over real sockets: frames by several
+//! queues, with doorbells by message and in memory, resets, changes of policy and link, and a wire to an 82576 port.
 
 use daemon::RunningHost;
 use daemon::config::HostConfig;
@@ -36,7 +35,7 @@ impl AvfTestHost {
         let socket = self.folder.path().join(&name).join("vf.sock");
         let ip = Ipv4Addr::new(10, 82, port, vf + 1);
         let guest = EmbeddedGuest::start(EmbeddedGuestConfig { socket, name, ip }).unwrap();
-        assert!(guest.wait_link(PATIENCE), "the link of {} comes up", guest.name());
+        assert!(guest.wait_link(PATIENCE), "the link of {} did not come up in time", guest.name());
         guest
     }
 
@@ -47,7 +46,7 @@ impl AvfTestHost {
     fn vf(&self, request: ControlRequest) -> VfStatus {
         match ask(self.host.control_socket(), request).unwrap() {
             ControlAnswer::Vf(status) => *status,
-            _ => panic!("the request was for one VF"),
+            _ => panic!("expected the status of one VF"),
         }
     }
 
@@ -67,7 +66,7 @@ impl AvfTestHost {
 fn eventually(what: &str, holds: impl Fn() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < PATIENCE, "{what}");
+        assert!(start.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -99,7 +98,7 @@ fn pings_and_flows_work_with_doorbells_by_message_and_memory() {
         let sent: u64 = stats.queues.iter().map(|queue| queue.tx.frames).sum();
         let lost: u64 = stats.queues.iter().map(|queue| queue.rx.errors + queue.rx.bad_checksums).sum();
         assert!(stats.interrupts > 0 && stats.card.rx_packets > 0, "{wait}: {stats:?}");
-        assert!(sent < stats.card.tx_packets, "{wait}, the card has cut segments: {stats:?}");
+        assert!(sent < stats.card.tx_packets, "{wait}, the card has segmented packets: {stats:?}");
         assert_eq!(
             (stats.refused.bad_checksum, stats.refused.transmit, lost),
             (0, 0, 0),
@@ -110,7 +109,7 @@ fn pings_and_flows_work_with_doorbells_by_message_and_memory() {
 }
 
 #[test]
-fn doorbells_in_memory_avoid_nearly_all_messages() {
+fn doorbells_in_memory_avoid_nearly_all_vfio_user_messages() {
     let world = AvfTestHost::new("mapped");
     let [one, other] = world.pair();
     let trapped = || {
@@ -120,10 +119,10 @@ fn doorbells_in_memory_avoid_nearly_all_messages() {
     let before = (trapped(), world.show().tx.packets);
     exchange([&one, &other], 16 << 20);
     let (trapped, packets) = (trapped() - before.0, world.show().tx.packets - before.1);
-    assert!(trapped * 100 < packets, "{trapped} messages for {packets} packets sent");
+    assert!(trapped * 100 < packets, "{trapped} messages for {packets} packets sent: at most 1 % expected");
 }
 
-/// Sends many flows: the addresses and ports of a flow choose its queue, at the sender by the driver, at the receiver
+/// Sends many flows. The addresses and ports of a flow choose its queue, at the sender by the driver, at the receiver
 /// by the card's hash.
 #[test]
 fn flows_are_spread_over_every_queue_of_both_guests() {
@@ -159,14 +158,16 @@ fn tcp_flow_survives_resets_of_the_port() {
                     let vf = world.show();
                     vf.tx.packets > before.tx.packets + 50 && vf.rx.packets > before.rx.packets + 5
                 };
-                eventually("the flow continues", || continues() || flow.is_finished());
+                eventually("the TCP flow continues", || continues() || flow.is_finished());
                 world.reset_port();
-                eventually("its driver restarts", || world.show().mailbox.resets > before.mailbox.resets);
+                eventually("the VF's driver restarts", || {
+                    world.show().mailbox.resets > before.mailbox.resets
+                });
             }
             flow.join().unwrap()
         });
         assert!(flow.is_intact(), "{wait}: {flow:?}");
-        eventually("both answer again", || answers(&one, &other));
+        eventually("both guests answer pings after the reset", || answers(&one, &other));
     }
 }
 
@@ -175,10 +176,10 @@ fn guest_link_follows_link_changes_by_the_administrator() {
     let world = AvfTestHost::new("sleep");
     let [one, other] = world.pair();
     world.set(VfSettings::link(LinkState::Disable));
-    eventually("the link goes down", || !one.link_up());
+    eventually("the guest's link goes down", || !one.link_up());
     world.set(VfSettings::link(LinkState::Auto));
-    eventually("the link comes back", || one.link_up());
-    eventually("frames too", || answers(&one, &other));
+    eventually("the guest's link comes back", || one.link_up());
+    eventually("both guests answer pings after the link came back", || answers(&one, &other));
 }
 
 #[test]
@@ -188,12 +189,12 @@ fn guest_adopts_a_changed_mac_address_and_vlan() {
     // No other station knows the former address, so none has a stale entry.
     let mac = "02:00:00:00:77:01".to_owned();
     world.set(VfSettings { mac: Some(mac.clone()), spoofchk: Some(true), ..VfSettings::default() });
-    eventually("it sends by its new address", || answers(&one, &other));
+    eventually("the guest sends by its new MAC address", || answers(&one, &other));
     assert_eq!(world.show().mac, mac);
     world.set(VfSettings { vlan: Some(7), ..VfSettings::default() });
-    eventually("no other VF is on its VLAN", || !answers(&one, &other));
+    eventually("the guest's VF is alone on its VLAN", || !answers(&one, &other));
     world.set(VfSettings { vlan: Some(0), ..VfSettings::default() });
-    eventually("it answers without the VLAN", || answers(&one, &other));
+    eventually("the guest answers pings without the VLAN", || answers(&one, &other));
 }
 
 #[test]

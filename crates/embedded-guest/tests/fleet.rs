@@ -17,10 +17,11 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(240);
 /// Maximum number of VFs of an AVF card.
 const MOST: u8 = 64;
-/// Indices of VFs to test: first and last, and those on both sides of a 32-bit word's edge and of the 82576's last VF.
+/// Indices of the VFs to test: first and last, and those on both sides of a 32-bit word's edge and of the 82576's last
+/// VF.
 const ENDS: [u8; 6] = [0, 7, 8, 31, 32, 63];
 
-/// Lock that lets one test at a time have hosts: all hosts of a process share its table of mappings, and a hand-over
+/// Lock that lets one test at a time run hosts: all hosts of a process share its table of mappings, and a hand-over
 /// needs two.
 static TURN: Mutex<()> = Mutex::new(());
 
@@ -41,10 +42,10 @@ impl FullPortHost {
         Self { host, _turn: turn, folder, text }
     }
 
-    /// Replaces the host by another one, which takes over all guests, as `softiov upgrade` does.
+    /// Replaces the running host by another host, which takes over all guests, as `softiov upgrade` does.
     fn hand_over(&mut self) {
         let host = self.host.take().unwrap();
-        assert!(host.pause(PATIENCE), "the port can be paused");
+        assert!(host.pause(PATIENCE), "the port did not pause in time");
         let ready = ReadyHost::open(config(&self.text, self.folder.path()), host.vault()).unwrap();
         host.leave();
         self.host = Some(ready.start().unwrap());
@@ -54,7 +55,7 @@ impl FullPortHost {
         let name = format!("pf0vf{vf}");
         let socket = self.folder.path().join(&name).join("vf.sock");
         let guest = EmbeddedGuest::start(EmbeddedGuestConfig { socket, name, ip: address(vf) }).unwrap();
-        assert!(guest.wait_link(PATIENCE), "the link of {} comes up", guest.name());
+        assert!(guest.wait_link(PATIENCE), "the link of {} did not come up in time", guest.name());
         guest
     }
 
@@ -65,7 +66,7 @@ impl FullPortHost {
     fn vf(&self, request: ControlRequest) -> VfStatus {
         match self.ask(request).unwrap() {
             ControlAnswer::Vf(status) => *status,
-            other => panic!("{other:?} about a VF"),
+            other => panic!("expected the status of one VF: {other:?}"),
         }
     }
 
@@ -86,7 +87,7 @@ impl FullPortHost {
             change: SettingsCommand::volatile(settings),
         })? {
             ControlAnswer::Port(status) => Ok(*status),
-            other => panic!("{other:?} about a port"),
+            other => panic!("expected the status of one port: {other:?}"),
         }
     }
 
@@ -111,7 +112,7 @@ fn answers(one: &EmbeddedGuest, other: &EmbeddedGuest) -> bool {
 fn eventually(what: &str, holds: impl Fn() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < PATIENCE, "{what}");
+        assert!(start.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -145,7 +146,7 @@ fn guests_on_any_vf_survive_a_host_hand_over() {
             world.hand_over();
             send_round(&guests, 1 << 20);
         }
-        assert_eq!(resets(&world, &ENDS), before, "{wait}: no VF was reset");
+        assert_eq!(resets(&world, &ENDS), before, "{wait}: a VF was reset");
         let addresses = ENDS.map(|vf| world.show(vf).mac);
         assert_eq!(addresses, [0, 1, 2, 3, 4, 5].map(|place: usize| guests[place].mac().to_string()));
     }
@@ -158,8 +159,8 @@ fn policy_of_the_last_vf_survives_a_host_hand_over() {
     // The arithmetic of SR-IOV: the PF is 00:01.0, the first VF 16 behind it, the others one by one.
     assert_eq!([0, 8, 63].map(|vf| world.show(vf).rid), ["00:03.0", "00:04.0", "00:0a.7"]);
     world.set(63, VfSettings { vlan: Some(7), ..VfSettings::default() });
-    eventually("no other VF is on its VLAN", || !answers(&last, &first));
-    assert!(answers(&beside, &first), "and no other VF is on it");
+    eventually("VF 63 is alone on VLAN 7", || !answers(&last, &first));
+    assert!(answers(&beside, &first), "VFs without VLAN 7 exchange frames");
     let watcher = MirrorRule { to: 62, vfs: vec![63], uplink: None, vlans: None };
     let mirror = [("0".to_owned(), Some(watcher))].into();
     let told = world.set_port(PortSettings { mirror, ..PortSettings::default() }).unwrap();
@@ -167,18 +168,20 @@ fn policy_of_the_last_vf_survives_a_host_hand_over() {
     let settings = world.show(63).settings;
     assert_eq!((settings.vlan, world.show(0).settings.vlan), (Some(7), Some(0)));
     world.set(0, VfSettings { vlan: Some(7), ..VfSettings::default() });
-    eventually("both are on the VLAN", || answers(&last, &first));
+    eventually("VFs 0 and 63 are both on VLAN 7", || answers(&last, &first));
     let again = world.set_port(PortSettings::default()).unwrap();
     assert_eq!(again.settings, told.settings, "the mirror rule still exists");
     let copied = world.show(62).rx.packets;
-    eventually("VF 62 has copies", || answers(&first, &last) && world.show(62).rx.packets > copied);
+    eventually("VF 62 receives mirrored frames", || {
+        answers(&first, &last) && world.show(62).rx.packets > copied
+    });
     world.set(63, VfSettings { quarantine: Some(true), ..VfSettings::default() });
     eventually("VF 63 is quarantined", || !answers(&last, &first));
     world.hand_over();
     assert_eq!(world.show(63).conduct.quarantine.as_deref(), Some("administrator"));
-    assert!(!answers(&last, &first), "still quarantined");
+    assert!(!answers(&last, &first), "VF 63 stays quarantined");
     world.set(63, VfSettings { quarantine: Some(false), ..VfSettings::default() });
-    eventually("VF 63 is released", || answers(&last, &first));
+    eventually("VF 63 is released from quarantine", || answers(&last, &first));
 }
 
 #[test]
@@ -198,11 +201,12 @@ fn running_port_accepts_a_changed_number_of_vfs() {
         "{refused}"
     );
     let second = world.attach(1);
-    assert!(answers(&first, &second), "the other VFs are undisturbed");
+    assert!(answers(&first, &second), "the other VFs exchange frames");
     assert_eq!(world.show(0).mailbox.resets, world.show(1).mailbox.resets);
 }
 
-/// Runs 64 guests on one port, which exchange frames. The cost of each guest is in `docs/performance.md`.
+/// Runs an embedded guest on each of 64 VFs of one port; the guests exchange frames. The cost of each guest is in
+/// `docs/performance.md`.
 #[test]
 fn a_guest_on_each_of_64_vfs_exchanges_frames_with_another() {
     let world = FullPortHost::new(MOST, "sleep");
@@ -210,11 +214,11 @@ fn a_guest_on_each_of_64_vfs_exchanges_frames_with_another() {
     send_round(&guests, 256 << 10);
     let port = match world.ask(ControlRequest::PortShow { port: "pf0".into() }).unwrap() {
         ControlAnswer::Port(port) => port,
-        other => panic!("{other:?} about a port"),
+        other => panic!("expected the status of one port: {other:?}"),
     };
     assert!(port.vfs.iter().all(|vf| vf.active && vf.link && vf.peer.is_some()));
     let moved = |vf: &VfStatus| vf.rx.bytes > 256 << 10 && vf.tx.bytes > 256 << 10;
-    assert!(port.vfs.iter().all(moved), "each has sent and received: {:?}", port.vfs);
+    assert!(port.vfs.iter().all(moved), "a guest has not sent or received enough: {:?}", port.vfs);
     let answers = port.answers.unwrap();
     println!("{} requests, p50 {} ns, max {} ns", answers.requests, answers.p50_ns, answers.max_ns);
 }

@@ -1,5 +1,5 @@
-//! Tests guests that map the card's pages of doorbells, on the live host. `daemon` and `nic` test the pages of another
-//! client and a hostile guest's stores, `bench` measures the cost of waiting.
+//! Tests embedded guests that map the card's doorbell pages, on the live host. `daemon` and `nic` test the pages of
+//! another client and a hostile guest's stores, `bench` measures the cost of waiting.
 
 use daemon::RunningHost;
 use daemon::config::HostConfig;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Running host with a port of two VFs, and guests on the first ones. The guests are dropped first.
+/// Running host with a port of two VFs, and guests on the first VFs. The guests are dropped first.
 struct MappedDoorbellHost {
     guests: Vec<EmbeddedGuest>,
     host: RunningHost,
@@ -31,7 +31,7 @@ impl MappedDoorbellHost {
             let socket = folder.path().join(&name).join("vf.sock");
             let ip = Ipv4Addr::new(10, 82, 0, vf + 1);
             let guest = EmbeddedGuest::start(EmbeddedGuestConfig { socket, name, ip }).unwrap();
-            assert!(guest.wait_link(PATIENCE), "the link of {} comes up", guest.name());
+            assert!(guest.wait_link(PATIENCE), "the link of {} did not come up in time", guest.name());
             guest
         };
         Self { guests: (0..guests).map(attach).collect(), host, _folder: folder }
@@ -40,7 +40,7 @@ impl MappedDoorbellHost {
     fn vf(&self, vf: u8) -> VfStatus {
         match ask(self.host.control_socket(), ControlRequest::VfShow { vf: format!("pf0vf{vf}") }).unwrap() {
             ControlAnswer::Vf(status) => *status,
-            _ => panic!("the request was for one VF"),
+            _ => panic!("expected the status of one VF"),
         }
     }
 
@@ -61,7 +61,7 @@ impl MappedDoorbellHost {
 }
 
 #[test]
-fn traffic_with_mapped_doorbells_sends_almost_no_messages() {
+fn mapped_doorbells_avoid_nearly_all_vfio_user_messages() {
     let mut rates = Vec::new();
     for wait in ["sleep", "mapped"] {
         let world = MappedDoorbellHost::new(wait, 2);
@@ -83,7 +83,7 @@ fn traffic_with_mapped_doorbells_sends_almost_no_messages() {
 }
 
 #[test]
-fn next_client_gets_mapped_pages_without_earlier_data() {
+fn next_guest_of_a_vf_gets_mapped_pages_without_old_data() {
     let mut world = MappedDoorbellHost::new("mapped", 2);
     for _ in 0..3 {
         drop(world.guests.pop());
@@ -103,7 +103,7 @@ fn port_reset_is_visible_in_mapped_registers() {
         ask(world.host.control_socket(), ControlRequest::PortReset { port: "pf0".into() }).unwrap();
         let began = Instant::now();
         while world.vf(0).mailbox.resets == resets || world.ping().is_none() {
-            assert!(began.elapsed() < PATIENCE, "both answer again");
+            assert!(began.elapsed() < PATIENCE, "the guests did not exchange a ping in time");
         }
     }
 }

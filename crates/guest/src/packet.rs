@@ -23,9 +23,9 @@ pub const FRAGMENT: usize = 1_480;
 
 const ID_AT: usize = 18;
 const FRAGMENT_AT: usize = 20;
-/// Bits of the fragment field of an IPv4 header (RFC 791): "more fragments", and the fragment's offset in units of 8
-/// bytes.
+/// Bit of an IPv4 header's fragment field (RFC 791): more fragments follow.
 const MORE: u16 = 0x2000;
+/// Bits of an IPv4 header's fragment field (RFC 791): the fragment's offset in units of 8 bytes.
 const OFFSET: u16 = 0x1fff;
 const PROTOCOL_AT: usize = 23;
 const PROTOCOL_TCP: u8 = 6;
@@ -38,15 +38,14 @@ const WINDOW_AT: usize = 48;
 /// Bytes of the sequence number at the start of a datagram's payload.
 const NUMBER: usize = 4;
 
-/// Returns a datagram's sequence number among those of its sender. Returns `None` if the payload is too
-/// short.
+/// Returns the sequence number at the start of a datagram's payload. Returns `None` if the payload is too short.
 #[must_use]
 pub fn number(datagram: &[u8], payload: usize) -> Option<u32> {
     let bytes = datagram.get(UDP_HEADERS..)?.first_chunk().filter(|_| payload >= NUMBER)?;
     Some(u32::from_be_bytes(*bytes))
 }
 
-/// Writes a datagram's sequence number, if the datagram is long enough.
+/// Writes a sequence number at the start of a datagram's payload, if the datagram is long enough.
 pub fn set_number(datagram: &mut [u8], number: u32) {
     if let Some(bytes) = datagram.get_mut(UDP_HEADERS..UDP_HEADERS + NUMBER) {
         bytes.copy_from_slice(&number.to_be_bytes());
@@ -60,11 +59,11 @@ pub enum ReceivedPacket {
     Udp(usize),
     /// TCP segment, with the fields of its header.
     Tcp {
-        /// Sequence number of the first byte, modulo 2^32.
+        /// Sequence number of the TCP segment's first byte, modulo 2^32.
         sequence: u32,
-        /// Sequence number of the next byte the segment's sender expects.
+        /// Sequence number of the next byte that the segment's sender expects.
         acknowledgement: u32,
-        /// Packets that the segment's sender can receive beyond that byte.
+        /// Receive window of the segment's sender in packets, from the byte it expects next.
         window: u16,
         /// Payload bytes of the TCP segment.
         payload: usize,
@@ -75,9 +74,9 @@ pub enum ReceivedPacket {
         id: u16,
         /// Offset of the fragment in the IPv4 payload, in bytes, a multiple of 8.
         offset: u16,
-        /// The datagram has further fragments after this one.
+        /// The IPv4 datagram has further fragments after this one.
         more: bool,
-        /// Bytes after the IPv4 header, including the UDP header in the first fragment.
+        /// Bytes after the fragment's IPv4 header, including the UDP header in the first fragment.
         payload: usize,
     },
     /// Frame of any other kind, which the kernel ignores.
@@ -110,10 +109,9 @@ pub fn parse(frame: &[u8]) -> ReceivedPacket {
     }
 }
 
-/// Writes the headers of a frame from `from` to `to` into `frame`, which has the frame's length. The IPv4
-/// addresses are 10.0 followed by the second and last byte of the MAC address, so different stations are
-/// different flows. The IPv4 checksum is correct, the UDP checksum is 0 (none), and the TCP checksum is not
-/// filled in.
+/// Writes the headers of a frame between two MAC addresses into `frame`, which has the frame's length. The IPv4
+/// addresses are 10.0 followed by the second and last byte of the MAC address, so different stations are different
+/// flows. The IPv4 checksum is correct, the UDP checksum is 0 (none), and the TCP checksum is not filled in.
 pub fn fill(frame: &mut [u8], from: MacAddress, to: MacAddress, packet: ReceivedPacket) {
     let length = frame.len();
     if length < UDP_HEADERS {
@@ -167,7 +165,7 @@ mod tests {
         fill(&mut frame, from, to, ReceivedPacket::Udp(1_472));
         set_number(&mut frame, 0xfedc_ba98);
         assert_eq!((parse(&frame), number(&frame, 1_472)), (ReceivedPacket::Udp(1_472), Some(0xfedc_ba98)));
-        assert_eq!(number(&frame, 3), None, "the rest is padding");
+        assert_eq!(number(&frame, 3), None, "three payload bytes hold no sequence number");
         let mut frame = [0; TCP_HEADERS + 1_448];
         let segment = ReceivedPacket::Tcp { sequence: 7_000, acknowledgement: 9, window: 3, payload: 1_448 };
         fill(&mut frame, from, to, segment);
@@ -188,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn ipv4_fragment_carries_its_offset() {
+    fn parsed_ipv4_fragment_has_its_offset() {
         let mut frame = [0; IP_HEADERS + FRAGMENT];
         for (offset, more) in [(0, true), (1_480, true), (2_960, false)] {
             let fragment = ReceivedPacket::Fragment { id: 0xfffe, offset, more, payload: FRAGMENT };

@@ -1,5 +1,5 @@
-//! The machine interface a kernel needs: interrupts, a timer, and accounts to charge work to. A device's
-//! driver may need more ([`crate::device`]).
+//! The machine interface that a modelled kernel needs: interrupts, a timer, and accounts to charge work to. A
+//! device's driver may need more ([`crate::device`]).
 //!
 //! The implementer charges the cost of each call: nothing on bare metal, an exit under hardware
 //! virtualization, a hypercall under paravirtualization.
@@ -40,21 +40,21 @@ pub trait KernelPlatform {
     /// Takes the next pending interrupt, or returns `None`.
     fn take_interrupt(&mut self) -> Option<InterruptSource>;
 
-    /// Ends the interrupt that the kernel took last.
+    /// Ends the interrupt that the kernel took last (end of interrupt).
     fn end_of_interrupt(&mut self);
 
-    /// Masks or unmasks a vector in the device's MSI-X table, if there is a table.
+    /// Masks or unmasks an interrupt vector in the device's MSI-X table, if there is a table.
     fn mask(&mut self, vector: u16, masked: bool) -> DeviceAccessOutcome;
 
-    /// Programs the local timer; `None` stops it.
+    /// Programs the kernel's local timer; `None` stops the timer.
     fn set_timer(&mut self, at: Option<VirtualInstant>);
 
     /// Charges the copy of a received payload from the driver's buffers to the program.
     fn copy_to_program(&mut self, bytes: u64);
 
-    /// Charges a system call: entering and leaving the kernel, beyond the cost on bare metal.
+    /// Charges a program's system call: entering and leaving the kernel, beyond the cost on bare metal.
     fn system_call(&mut self);
 
-    /// Halts the virtual CPU until the next interrupt.
+    /// Halts the kernel's virtual CPU until the next interrupt.
     fn halt(&mut self);
 }

@@ -6,9 +6,11 @@
 #[derive(Debug, Clone)]
 pub struct SocketReceiveBuffer {
     room: u32,
-    /// Number of stored packets, of the kernel buffers they occupy, and of their payload bytes.
+    /// Number of packets that the socket stores.
     packets: u32,
+    /// Number of kernel buffers that the stored packets occupy.
     buffers: u32,
+    /// Number of payload bytes of the stored packets.
     bytes: u64,
     /// Packets that the socket accepted since its creation.
     pub accepted: PacketCount,
@@ -19,9 +21,9 @@ pub struct SocketReceiveBuffer {
 /// Number of packets and of their payload bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PacketCount {
-    /// Number of packets in the count.
+    /// Number of counted packets.
     pub packets: u64,
-    /// Number of payload bytes of the packets.
+    /// Number of payload bytes of the counted packets.
     pub bytes: u64,
 }
 
@@ -33,14 +35,14 @@ impl PacketCount {
 }
 
 impl SocketReceiveBuffer {
-    /// Creates a receive buffer of `room` kernel buffers.
+    /// Creates a socket's receive buffer of `room` kernel buffers.
     #[must_use]
     pub fn new(room: u32) -> Self {
         let (accepted, dropped) = (PacketCount::default(), PacketCount::default());
         Self { room, packets: 0, buffers: 0, bytes: 0, accepted, dropped }
     }
 
-    /// Stores a packet that occupies `pieces` kernel buffers. Returns `false` if the packet was dropped.
+    /// Stores a packet that occupies `pieces` kernel buffers of the socket. Returns `false` if the packet was dropped.
     pub fn push(&mut self, bytes: u64, pieces: u32) -> bool {
         if self.room() < pieces {
             self.dropped.add(bytes);

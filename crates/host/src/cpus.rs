@@ -18,14 +18,14 @@ pub struct CpuList(Vec<u32>);
      the machine does (taskset, CPUAffinity= and AllowedCPUs= of a systemd unit, a container's cpuset)"
 )]
 pub struct DisallowedCpu {
-    /// Number of the refused processor.
+    /// Number of the processor that the calling thread may not run on.
     pub cpu: u32,
     /// Processors that the thread may run on.
     pub allowed: CpuList,
 }
 
 impl CpuList {
-    /// Largest processor number that the kernel is asked about.
+    /// Largest processor number in the kernel's set of permitted processors (`CPU_SETSIZE` - 1).
     pub const LAST: u32 = CpuSet::MAX_CPU as u32 - 1;
 
     /// Returns the processors that the calling thread, and threads that it starts, may run on.

@@ -125,7 +125,7 @@ pub fn restrict(path: &Path, mode: u32, group: Option<u32>) -> Result<(), Socket
     set_rights(path, mode, None, group)
 }
 
-/// Refuses a folder in which a user other than root and this one could replace a socket.
+/// Refuses a socket folder in which a user other than root and this process's user could replace a socket.
 ///
 /// # Errors
 /// See [`SocketFolderError`].
@@ -155,7 +155,7 @@ pub fn barrier(path: &Path, uid: u32, gid: u32) -> Option<PathBuf> {
     if uid == 0 { None } else { ways.into_iter().find(closed).map(Path::to_owned) }
 }
 
-/// Creates a folder that only its owner may enter. Returns false if it exists.
+/// Creates a folder that only its owner may enter. Returns false if the folder exists already.
 fn create(path: &Path) -> Result<bool, SocketFolderError> {
     match DirBuilder::new().mode(PRIVATE).create(path) {
         Ok(()) => Ok(true),
@@ -341,10 +341,10 @@ mod tests {
     }
 
     #[test]
-    fn socket_folder_that_the_user_cannot_enter_is_named() {
+    fn socket_folder_the_user_cannot_enter_is_named_in_the_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sockets");
-        let name = "socket_folder_that_the_user_cannot_enter_is_named";
+        let name = "socket_folder_the_user_cannot_enter_is_named_in_the_error";
         if !geteuid().is_root() {
             return skipped(name, "only root can give a folder away");
         }

@@ -22,7 +22,8 @@ pub fn enter_new_network() -> io::Result<()> {
 /// thread's later sockets and children are in it; other threads of the process stay where they are.
 ///
 /// # Errors
-/// `NotFound` without such a file, `InvalidInput` if it is no network namespace, `PermissionDenied` without CAP_SYS_ADMIN.
+/// `NotFound` without such a file, `InvalidInput` if it is no network namespace, `PermissionDenied` without
+/// CAP_SYS_ADMIN.
 pub fn enter_network(path: &Path) -> io::Result<()> {
     let namespace = File::open(path)?;
     Ok(move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?)

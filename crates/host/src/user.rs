@@ -60,9 +60,9 @@ pub fn is_private_group(uid: u32, gid: u32) -> bool {
 /// User and group that a process can switch to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessUser {
-    /// Number of the user.
+    /// User id that the process switches to.
     pub uid: u32,
-    /// Number of the user's group.
+    /// Group id that the process switches to: the user's group.
     pub gid: u32,
     /// User name, if known: supplementary groups are looked up by name.
     pub name: Option<String>,

@@ -23,7 +23,7 @@ pub struct VnetHeader {
     /// Offset of the first byte covered by a missing checksum, from the start of the frame, and the checksum's offset
     /// from there. The checksum's field holds the pseudo header's sum.
     pub checksum: Option<(u16, u16)>,
-    /// Segmentation that the packet still needs.
+    /// Segmentation that the packet still needs before it fits on a network.
     pub segments: GsoType,
     /// Length of all headers, in bytes, of a packet that is to be segmented.
     pub headers: u16,
@@ -33,7 +33,8 @@ pub struct VnetHeader {
 
 /// Flag of a missing checksum (VIRTIO_NET_HDR_F_NEEDS_CSUM).
 const NEEDS_CHECKSUM: u8 = 1;
-/// Segmentation types (VIRTIO_NET_HDR_GSO_*), and a flag for a set TCP CWR bit.
+/// Segmentation type of a packet that needs no segmentation (VIRTIO_NET_HDR_GSO_NONE). The types of TCP and the flag
+/// for a set TCP CWR bit follow.
 const NONE: u8 = 0;
 const TCP_V4: u8 = 1;
 const TCP_V6: u8 = 4;

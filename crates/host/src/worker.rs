@@ -69,7 +69,7 @@ impl BlockingWorker {
         started.into_iter().map(|(worker, thread)| thread.wait().map(|_| worker)).collect()
     }
 
-    /// Creates a worker's handle, and the function that the worker's thread runs.
+    /// Creates the handle of a worker, and the function that the worker's thread runs.
     fn new() -> (Self, impl FnOnce() + Send + 'static) {
         let (jobs, queue) = mpsc::channel();
         let backlog = Arc::new(AtomicUsize::new(0));
@@ -103,7 +103,7 @@ impl BlockingWorker {
     }
 }
 
-/// Cuts a thread's name to the kernel's limit.
+/// Cuts a thread's name to the number of bytes that the kernel keeps.
 fn cut(name: &str) -> &str {
     name.char_indices().nth(NAME).map_or(name, |(end, _)| &name[..end])
 }
@@ -144,6 +144,8 @@ impl Drop for DeferredFd {
 }
 
 impl AsFd for DeferredFd {
+    /// Returns the descriptor that the worker's thread will close.
+    ///
     /// # Panics
     /// Never, for the same reason as [`DeferredFd::into_inner`].
     fn as_fd(&self) -> BorrowedFd<'_> {

@@ -10,9 +10,10 @@ use alloc::vec::Vec;
 
 /// Bytes of a chunk of host memory: the size of a driver's usual receive buffer.
 const CHUNK: usize = 2048;
-/// Allocation unit of chunks' storage in bytes: a cache line. A chunk stores a power of two of these.
+/// Allocation unit of storage for chunks of host memory, in bytes: a cache line. A chunk stores a power of
+/// two of these units.
 const BLOCK: usize = 64;
-/// Number of size classes of a chunk's storage: none, or 1 to 32 blocks in powers of two.
+/// Number of size classes of a memory chunk's storage: none, or 1 to 32 blocks in powers of two.
 const SIZES: usize = 7;
 
 /// Host physical memory, from address 0.
@@ -21,16 +22,16 @@ pub struct HostMemory {
     bytes: usize,
     chunks: Vec<ChunkStorage>,
     kept: Vec<u8>,
-    /// Start of each freed storage in `kept`, in blocks, by size class.
+    /// Start of each freed storage of a chunk in `kept`, in blocks, by size class.
     free: [Vec<u32>; SIZES],
 }
 
 /// Stored part of a chunk of host memory. All bytes of the chunk behind the stored part are zero.
 #[derive(Debug, Clone, Copy, Default)]
 struct ChunkStorage {
-    /// Start of the chunk's storage in `kept`, in blocks.
+    /// Start of the memory chunk's storage in `kept`, in blocks.
     at: u32,
-    /// Size class of the chunk's storage ([`ChunkStorage::length`]).
+    /// Size class of the memory chunk's storage ([`ChunkStorage::length`]).
     size: u8,
 }
 
@@ -51,7 +52,7 @@ impl ChunkStorage {
     }
 }
 
-/// Error of an access to an address range that exceeds the memory.
+/// Error of an access to an address range that exceeds the host memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("address range {address:#x} + {length} exceeds the guest's memory")]
 pub struct MemoryRangeError {
@@ -114,7 +115,7 @@ impl HostMemory {
         Ok(())
     }
 
-    /// Enlarges the storage of the chunk with this index to at least `bytes` bytes.
+    /// Enlarges the storage of the memory chunk with this index to at least `bytes` bytes.
     fn grow(&mut self, index: usize, bytes: usize) {
         let (old, size) = (self.chunks[index], ChunkStorage::size_for(bytes));
         let at = self.free[usize::from(size)].pop().unwrap_or((self.kept.len() / BLOCK) as u32);

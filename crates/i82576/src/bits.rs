@@ -15,9 +15,9 @@ pub use time::{tcptimer, tsync, tsyncrxcfg};
 
 /// Bits of the device control register (CTRL).
 pub mod ctrl {
-    /// The link is forced to full duplex.
+    /// CTRL: the link is forced to full duplex.
     pub const FD: u32 = 1 << 0;
-    /// Stop mastering the bus; STATUS.GIO_MASTER then falls.
+    /// CTRL: stop mastering the bus; STATUS.GIO_MASTER then falls.
     pub const GIO_MASTER_DISABLE: u32 = 1 << 2;
     /// CTRL: bring the link up.
     pub const SLU: u32 = 1 << 6;
@@ -43,7 +43,7 @@ pub mod status {
     pub const FD: u32 = 1 << 0;
     /// STATUS: the link is up.
     pub const LU: u32 = 1 << 1;
-    /// The link's speed is 1000 Mb/s.
+    /// STATUS: the link's speed is 1000 Mb/s.
     pub const SPEED_1000: u32 = 0b10 << 6;
     /// STATUS: the port has loaded its settings from the NVM.
     pub const LAN_INIT_DONE: u32 = 1 << 9;
@@ -59,9 +59,9 @@ pub mod status {
 
 /// Bits of the extended device control register (CTRL_EXT).
 pub mod ctrl_ext {
-    /// PF reset done: VFs may start (RSTI falls, RSTD rises).
+    /// CTRL_EXT: PF reset done: VFs may start (RSTI falls, RSTD rises).
     pub const PFRSTD: u32 = 1 << 14;
-    /// Frames have an extended (outer) VLAN tag.
+    /// CTRL_EXT: frames have an extended (outer) VLAN tag.
     pub const EXT_VLAN: u32 = 1 << 26;
     /// CTRL_EXT: a driver of this port is loaded.
     pub const DRV_LOAD: u32 = 1 << 28;
@@ -71,31 +71,31 @@ pub mod ctrl_ext {
 pub mod rctl {
     /// RCTL: the receiver is enabled.
     pub const EN: u32 = 1 << 1;
-    /// Every unicast frame is accepted (without VMDq).
+    /// RCTL: every unicast frame is accepted (without VMDq).
     pub const UPE: u32 = 1 << 3;
-    /// Every multicast frame is accepted (without VMDq).
+    /// RCTL: every multicast frame is accepted (without VMDq).
     pub const MPE: u32 = 1 << 4;
-    /// Frames above the standard length are accepted.
+    /// RCTL: frames above the standard length are accepted.
     pub const LPE: u32 = 1 << 5;
     /// RCTL: mask of the loopback mode.
     pub const LBM_MASK: u32 = 3 << 6;
-    /// Loopback mode: in the MAC, before the PHY.
+    /// RCTL loopback mode: in the MAC, before the PHY.
     pub const LBM_MAC: u32 = 1 << 6;
-    /// Multicast offset: position of the 12 address bits that index MTA and UTA.
+    /// RCTL multicast offset: position of the 12 address bits that index MTA and UTA.
     pub const MO_SHIFT: u32 = 12;
     /// RCTL: broadcasts are accepted (without VMDq).
     pub const BAM: u32 = 1 << 15;
     /// RCTL: the VLAN filter is enabled.
     pub const VFE: u32 = 1 << 18;
-    /// The tag's canonical form indicator is compared with CFI.
+    /// RCTL: the tag's canonical form indicator is compared with CFI.
     pub const CFIEN: u32 = 1 << 19;
-    /// Required value of the canonical form indicator.
+    /// RCTL: required value of the canonical form indicator.
     pub const CFI: u32 = 1 << 20;
     /// RCTL: received pause frames are discarded.
     pub const DPF: u32 = 1 << 22;
-    /// Pass MAC control frames other than pauses to software.
+    /// RCTL: pass MAC control frames other than pauses to software.
     pub const PMCF: u32 = 1 << 23;
-    /// Buffer sizes of BSIZE are 16 times as large.
+    /// RCTL: buffer sizes of BSIZE are 16 times as large.
     pub const BSEX: u32 = 1 << 25;
     /// RCTL: strip the frame check sequence from received frames.
     pub const SECRC: u32 = 1 << 26;
@@ -121,25 +121,25 @@ pub mod tctl {
 
 /// Interrupt causes other than those of queues (ICR, ICS, IMS, IMC).
 pub mod icr {
-    /// The card has written a transmit descriptor back.
+    /// ICR: the card has written a transmit descriptor back.
     pub const TXDW: u32 = 1 << 0;
-    /// The state of the link has changed.
+    /// ICR: the state of the link has changed.
     pub const LSC: u32 = 1 << 2;
-    /// The number of free receive descriptors is low.
+    /// ICR: the number of free receive descriptors is low.
     pub const RXDMT0: u32 = 1 << 4;
     /// ICR: a receive ring ran out of buffers.
     pub const RXO: u32 = 1 << 6;
-    /// The card has written a receive descriptor back.
+    /// ICR: the card has written a receive descriptor back.
     pub const RXDW: u32 = 1 << 7;
     /// ICR: a PHY access by MDIC has finished.
     pub const MDAC: u32 = 1 << 9;
-    /// A VF has written its mailbox or was reset.
+    /// ICR: a VF has written its mailbox or was reset.
     pub const VMMB: u32 = 1 << 8;
-    /// Storm control event: a storm began or ended.
+    /// ICR storm control event: a storm began or ended.
     pub const SCE: u32 = 1 << 25;
-    /// The TCP timer has expired.
+    /// ICR: the TCP timer has expired.
     pub const TIMER: u32 = 1 << 30;
-    /// Transmit is out of sync: a VF's packet was blocked.
+    /// ICR: transmit is out of sync: a VF's packet was blocked.
     pub const DOUTSYNC: u32 = 1 << 28;
     /// ICR: the port has asserted its interrupt.
     pub const INTA: u32 = 1 << 31;
@@ -150,19 +150,19 @@ pub mod icr {
 /// Extended interrupt causes (EICR, EICS, EIMS, EIMC): vectors in 24:0, or queues in 15:0 while there is a single
 /// interrupt.
 pub mod eicr {
-    /// The TCP timer has expired.
+    /// EICR: the TCP timer has expired.
     pub const TIMER: u32 = 1 << 30;
-    /// A cause in ICR has occurred.
+    /// EICR: a cause in ICR has occurred.
     pub const OTHER: u32 = 1 << 31;
 }
 
 /// Bits of the general interrupt control (GPIE).
 pub mod gpie {
-    /// Every read of ICR clears it.
+    /// GPIE: every read of ICR clears it.
     pub const NSICR: u32 = 1 << 0;
     /// GPIE: the card uses several MSI-X vectors.
     pub const MULTIPLE_MSIX: u32 = 1 << 4;
-    /// An interrupt masks its extended causes (auto-mask).
+    /// GPIE: an interrupt masks its extended causes (auto-mask).
     pub const EIAME: u32 = 1 << 30;
     /// GPIE: the MSI-X pending-bit array is in use.
     pub const PBA: u32 = 1 << 31;
@@ -186,9 +186,9 @@ pub mod ivar {
     pub const VECTOR: u8 = 0x1f;
     /// VTIVAR: mask of a VF's vector, 0..=2; 3 does not exist.
     pub const VF_VECTOR: u8 = 0x03;
-    /// Writable bits of VTIVAR.
+    /// VTIVAR: mask of the writable bits.
     pub const VTIVAR_MASK: u32 = 0x8383_8383;
-    /// Writable bits of VTIVAR_MISC.
+    /// VTIVAR_MISC: mask of the writable bits.
     pub const VTIVAR_MISC_MASK: u32 = 0x83;
 }
 
@@ -228,9 +228,9 @@ pub mod v2p {
     pub const REQ: u32 = 1 << 0;
     /// V2PMAILBOX: the VF acknowledges the PF's message.
     pub const ACK: u32 = 1 << 1;
-    /// Mailbox control: the VF holds the message buffer.
+    /// V2PMAILBOX: the VF holds the mailbox buffer.
     pub const VFU: u32 = 1 << 2;
-    /// Mailbox control: the PF holds the message buffer.
+    /// V2PMAILBOX: the PF holds the mailbox buffer.
     pub const PFU: u32 = 1 << 3;
     /// V2PMAILBOX: the PF has sent the VF a message; cleared on read.
     pub const PFSTS: u32 = 1 << 4;
@@ -250,9 +250,9 @@ pub mod p2v {
     pub const STS: u32 = 1 << 0;
     /// P2VMAILBOX: the PF acknowledges the VF's message.
     pub const ACK: u32 = 1 << 1;
-    /// Mailbox control: the VF holds the message buffer.
+    /// P2VMAILBOX: the VF holds the mailbox buffer.
     pub const VFU: u32 = 1 << 2;
-    /// Mailbox control: the PF holds the message buffer.
+    /// P2VMAILBOX: the PF holds the mailbox buffer.
     pub const PFU: u32 = 1 << 3;
     /// P2VMAILBOX: takes the mailbox buffer from the VF and drops the VF's pending request.
     pub const RVFU: u32 = 1 << 4;
@@ -278,7 +278,7 @@ pub mod dctl {
 
 /// Bits of a receive queue's buffers and descriptor format (SRRCTL).
 pub mod srrctl {
-    /// Drop packets without a descriptor, instead of delaying the port.
+    /// SRRCTL: drop packets without a descriptor, instead of delaying the port.
     pub const DROP_EN: u32 = 1 << 31;
     /// SRRCTL: position of the receive descriptor type.
     pub const DESCTYPE_SHIFT: u32 = 25;
@@ -320,9 +320,9 @@ pub mod srrctl {
 pub mod rah {
     /// RAH: the receive address entry is valid.
     pub const AV: u32 = 1 << 31;
-    /// Position of the pools that receive by the address, a bit each.
+    /// RAH: position of the pools that receive by the address, a bit each.
     pub const POOLSEL_SHIFT: u32 = 18;
-    /// Mask of the pools that receive by the address.
+    /// RAH: mask of the pools that receive by the address.
     pub const POOLSEL_MASK: u32 = 0xff << POOLSEL_SHIFT;
 }
 
@@ -340,23 +340,23 @@ pub mod mrqc {
     pub const DEFAULT_QUEUE_SHIFT: u32 = 3;
     /// MRQC: position of the nine hash type bits.
     pub const HASH_TYPES_SHIFT: u32 = 16;
-    /// Hash type: TCP over IPv4 by addresses and ports.
+    /// MRQC hash type: TCP over IPv4 by addresses and ports.
     pub const TCP_IPV4: u32 = 1 << HASH_TYPES_SHIFT;
     /// MRQC hash type: IPv4 packets by their addresses.
     pub const IPV4: u32 = 1 << 17;
-    /// Hash type: TCP over IPv6 with extensions by addresses and ports.
+    /// MRQC hash type: TCP over IPv6 with extensions by addresses and ports.
     pub const TCP_IPV6_EX: u32 = 1 << 18;
     /// MRQC hash type: IPv6 packets with extension headers by addresses.
     pub const IPV6_EX: u32 = 1 << 19;
     /// MRQC hash type: IPv6 packets by their addresses.
     pub const IPV6: u32 = 1 << 20;
-    /// Hash type: TCP over IPv6 by addresses and ports.
+    /// MRQC hash type: TCP over IPv6 by addresses and ports.
     pub const TCP_IPV6: u32 = 1 << 21;
-    /// Hash type: UDP over IPv4 by addresses and ports.
+    /// MRQC hash type: UDP over IPv4 by addresses and ports.
     pub const UDP_IPV4: u32 = 1 << 22;
-    /// Hash type: UDP over IPv6 by addresses and ports.
+    /// MRQC hash type: UDP over IPv6 by addresses and ports.
     pub const UDP_IPV6: u32 = 1 << 23;
-    /// Hash type: UDP over IPv6 with extensions by addresses and ports.
+    /// MRQC hash type: UDP over IPv6 with extensions by addresses and ports.
     pub const UDP_IPV6_EX: u32 = 1 << 24;
 }
 

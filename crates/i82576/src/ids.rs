@@ -25,9 +25,9 @@ pub const RECEIVE_ADDRESSES: usize = 24;
 pub const VLAN_FILTERS: usize = 32;
 /// Number of mirror rules (VMRCTL).
 pub const MIRROR_RULES: usize = 4;
-/// Bytes of the PF's register BAR.
+/// Bytes of the PF's BAR with the registers.
 pub const PF_BAR0_SIZE: usize = 0x2_0000;
-/// Bytes of a VF's register BAR.
+/// Bytes of a VF's BAR with the registers.
 pub const VF_BAR0_SIZE: usize = 0x4000;
 /// Bytes of the BAR with the MSI-X table (at 0) and pending bits (at 0x2000).
 pub const BAR3_SIZE: usize = 0x4000;

@@ -38,17 +38,17 @@ pub const CTS: u32 = 0x2000_0000;
 
 /// Info values of SET_MAC_ADDR: what to do with the VF's additional addresses.
 pub mod mac_filter {
-    /// The VF's additional address filters are removed.
+    /// Info value of SET_MAC_ADDR: remove the VF's additional address filters.
     pub const CLEAR: u32 = 1;
-    /// An address filter is added beside the VF's main address.
+    /// Info value of SET_MAC_ADDR: add an address filter beside the VF's main address.
     pub const ADD: u32 = 2;
 }
 
 /// Info bits of SET_PROMISC.
 pub mod promisc {
-    /// The VF requests every unicast frame, which the 82576 refuses.
+    /// Info bit of SET_PROMISC: the VF requests every unicast frame, which the 82576 refuses.
     pub const UNICAST: u32 = 1;
-    /// The VF requests every multicast frame.
+    /// Info bit of SET_PROMISC: the VF requests every multicast frame.
     pub const MULTICAST: u32 = 2;
 }
 

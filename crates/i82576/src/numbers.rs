@@ -91,7 +91,7 @@ impl VfIndex {
         QueueIndex(self.0 + 8 * (which & 1))
     }
 
-    /// Returns the VF's pool.
+    /// Returns the pool of the switch that belongs to the VF.
     #[must_use]
     pub const fn pool(self) -> PoolIndex {
         PoolIndex(self.0)

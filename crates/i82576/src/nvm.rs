@@ -7,7 +7,7 @@ use crate::{MacAddress, ids};
 pub const WORDS: usize = 256;
 /// Number of NVM words that the checksum covers, its own word included.
 pub const SUMMED: usize = 64;
-/// Required sum of the NVM words that the checksum covers.
+/// Required sum of the NVM words that the checksum covers, modulo 2^16.
 pub const SUM: u16 = 0xbaba;
 
 /// Index of the first NVM word of the port's address, low byte first; two more follow.

@@ -14,21 +14,21 @@ pub const STATUS: usize = 1;
 pub const ID_1: usize = 2;
 /// PHY register number: identifier, lower half.
 pub const ID_2: usize = 3;
-/// Auto-negotiation advertisement register.
+/// PHY register number: auto-negotiation advertisement.
 pub const ADVERTISE: usize = 4;
-/// Link partner ability register.
+/// PHY register number: link partner ability.
 pub const PARTNER: usize = 5;
-/// Auto-negotiation expansion register.
+/// PHY register number: auto-negotiation expansion.
 pub const EXPANSION: usize = 6;
-/// Next page transmit register.
+/// PHY register number: next page transmit.
 pub const NEXT_PAGE: usize = 7;
-/// Gigabit control register.
+/// PHY register number: gigabit control.
 pub const GIGABIT_CONTROL: usize = 9;
-/// Gigabit status register.
+/// PHY register number: gigabit status.
 pub const GIGABIT_STATUS: usize = 10;
-/// Extended status register.
+/// PHY register number: extended status.
 pub const EXTENDED_STATUS: usize = 15;
-/// Port configuration register, the first one that depends on the page.
+/// PHY register number: port configuration, the first one that depends on the page.
 pub const PORT_CONFIG: usize = 0x10;
 /// PHY register number: port status.
 pub const PORT_STATUS: usize = 0x11;
@@ -36,40 +36,40 @@ pub const PORT_STATUS: usize = 0x11;
 pub const PORT_CONTROL: usize = 0x12;
 /// PHY register number: link health.
 pub const LINK_HEALTH: usize = 0x13;
-/// GMII FIFO register.
+/// PHY register number: GMII FIFO.
 pub const GMII_FIFO: usize = 0x14;
 /// PHY register number: power management.
 pub const POWER: usize = 0x19;
-/// Page select register: page in bits 15:5.
+/// PHY register number: page select, with the page in bits 15:5.
 pub const PAGE: usize = 0x1f;
 
-/// Bits of [`CONTROL`].
+/// Bits of the PHY's control register ([`CONTROL`]).
 pub mod control {
     /// PHY control: reset of the PHY, self-clearing.
     pub const RESET: u16 = 1 << 15;
-    /// Sent frames are looped back, and do not reach the wire.
+    /// PHY control: sent frames are looped back, and do not reach the wire.
     pub const LOOPBACK: u16 = 1 << 14;
-    /// Auto-negotiation enable, instead of speed and duplex from this register.
+    /// PHY control: auto-negotiation enable, instead of speed and duplex from this register.
     pub const NEGOTIATE: u16 = 1 << 12;
     /// PHY control: power down, without a link.
     pub const POWER_DOWN: u16 = 1 << 11;
-    /// Isolate from the MAC: no link.
+    /// PHY control: isolate the PHY from the MAC: no link.
     pub const ISOLATE: u16 = 1 << 10;
     /// PHY control: restart auto-negotiation, self-clearing.
     pub const RESTART: u16 = 1 << 9;
-    /// Reserved bits of the control register.
+    /// PHY control: reserved bits.
     pub const RESERVED: u16 = 0x3f;
 }
 
-/// Bits of [`STATUS`].
+/// Bits of the PHY's status register ([`STATUS`]).
 pub mod status {
     /// PHY status: auto-negotiation is complete.
     pub const COMPLETE: u16 = 1 << 5;
-    /// The link is up, and was since the last read.
+    /// PHY status: the link is up, and was since the last read.
     pub const LINK: u16 = 1 << 2;
 }
 
-/// Writable bits of each register; all other bits are read-only.
+/// Writable bits of each PHY register; all other bits are read-only.
 pub const WRITABLE: [u16; REGISTERS] = {
     let mut masks = [0; REGISTERS];
     masks[CONTROL] = !(control::RESET | control::RESTART | control::RESERVED);
@@ -85,7 +85,7 @@ pub const WRITABLE: [u16; REGISTERS] = {
     masks
 };
 
-/// Reset values of the registers, without a link.
+/// Reset values of the PHY registers, without a link.
 pub const RESET: [u16; REGISTERS] = {
     let mut values = [0; REGISTERS];
     // Gigabit, full duplex, auto-negotiation.

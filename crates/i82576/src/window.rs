@@ -17,7 +17,7 @@ pub enum VfRegisterBacking {
     PerVf(u32, u32),
     /// Three bits in the PF register at this offset, a bit per vector: those of VF `n` are bits 22-3n and up.
     VectorBits(u32),
-    /// EITRs of the VF's three vectors.
+    /// EITR registers of the VF's three vectors.
     Throttle,
     /// Register of the VF's receive queue, n or n + 8, by its offset within the queue's block.
     Receive(u32),
@@ -25,7 +25,7 @@ pub enum VfRegisterBacking {
     Transmit(u32),
 }
 
-/// Row of the table: a VF register, or an array of equal ones.
+/// Row of the VF register table: a VF register, or an array of equal ones.
 #[derive(Debug, Clone, Copy)]
 pub struct VfRegister {
     /// Name of the VF register in the datasheet.
@@ -47,9 +47,9 @@ pub struct VfRegister {
 pub struct ResolvedVfRegister {
     /// Main offset of the PF register that holds the bits.
     pub offset: u32,
-    /// Position of the bits in the PF register.
+    /// Position of the VF register's bits in the PF register.
     pub shift: u32,
-    /// Mask of the bits, as the VF sees them.
+    /// Mask of the VF register's bits, as the VF sees them.
     pub mask: u32,
     /// Effect of the VF's reads and writes.
     pub access: RegisterAccess,
@@ -60,7 +60,7 @@ pub struct ResolvedVfRegister {
 /// mailbox).
 pub const MAPPED: core::ops::Range<u32> = 0x1000..0x4000;
 
-/// Mask of a VF's three vectors.
+/// Mask of the bits of a VF's three interrupt vectors.
 pub const VECTOR_BITS: u32 = 0b111;
 
 const fn row(

@@ -4,12 +4,12 @@ use pcie::capability::express;
 use pcie::config::offset;
 use pcie::{ConfigAccess, Function, walk};
 
-/// Device with VFs, as the manager of the VFs accesses the device.
+/// Device with VFs, as the SR-IOV manager accesses it.
 ///
 /// Bus mastering and reset have default bodies: the configuration writes for silicon. A card in the same process
 /// may use a shorter way.
 pub trait SrIovDevice: ConfigAccess {
-    /// Lets a function issue memory requests, or stops it.
+    /// Permits a function to issue memory requests, or stops it.
     fn set_bus_master(&mut self, function: Function, on: bool) {
         let command = self.config_read(function, offset::COMMAND, 2) as u16 & !offset::COMMAND_BUS_MASTER;
         let bit = if on { offset::COMMAND_BUS_MASTER } else { 0 };

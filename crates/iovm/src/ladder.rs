@@ -1,4 +1,4 @@
-//! The reset ladder: the steps that make a function safe between two owners (Dong et al., "Towards high-quality I/O
+//! Steps of the reset ladder, which make a function safe between two owners (Dong et al., "Towards high-quality I/O
 //! virtualization", SYSTOR 2009). It stops the function, waits for its last request, resets it, and disables its
 //! interrupts.
 //!

@@ -1,5 +1,5 @@
-//! A card for tests: the 82576's configuration spaces, a log of the requests to it, and a switch for memory
-//! requests that never arrive. It has no registers.
+//! SR-IOV card for tests: the 82576's configuration spaces, a log of the requests to it, and a switch for
+//! memory requests that never arrive. It has no registers.
 
 use crate::SrIovDevice;
 use alloc::vec::Vec;

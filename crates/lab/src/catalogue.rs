@@ -1,4 +1,4 @@
-//! The catalogue: a model's experiments, settings and constants, and the check that they are consistent.
+//! The catalogue: a model's experiments, settings and cost constants, and the check that they are consistent.
 //! [`crate::runner::plan`] selects from it.
 
 use std::collections::BTreeSet;
@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::{Experiment, Figure, FigureKind, PointCombinations};
 use crate::value::ParameterValue;
 
-/// Setting of a run, which `--set` changes in every experiment: the cost table, a constant in it, or a duration.
+/// Setting of an experiment run, which `--set` changes in every experiment: the cost table, a constant in it, or a
+/// duration.
 #[derive(Clone, Debug)]
 pub struct SettingDefinition {
     /// Name of the setting, with a prefix for its group: `cost.eoi_fast`.
@@ -25,7 +26,7 @@ pub struct SettingDefinition {
 }
 
 impl SettingDefinition {
-    /// Returns `true` if the setting permits the value.
+    /// Returns `true` if the setting permits this value.
     pub(crate) fn takes(&self, value: &ParameterValue) -> bool {
         let chosen = || self.choices.iter().any(|&choice| *value == ParameterValue::name(choice));
         value.kind() == self.default.kind() && (self.choices.is_empty() || chosen())
@@ -37,7 +38,7 @@ impl SettingDefinition {
 pub struct Catalogue {
     /// Experiments of the model, in the order of rows and reports.
     pub experiments: &'static [Experiment],
-    /// Settings of the model, in the order of rows.
+    /// Settings of the model, in the order of result rows.
     pub settings: Vec<SettingDefinition>,
     /// Values stated by papers, for figures.
     pub stated: Vec<StatedValue>,
@@ -49,7 +50,7 @@ pub struct Catalogue {
     pub sensitivity: Sensitivity,
 }
 
-/// Value that a paper states for a point.
+/// Value that a paper states for an experiment point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StatedValue {
     /// Name of the experiment that the stated value belongs to.
@@ -82,7 +83,7 @@ pub struct ModelConstant {
 }
 
 impl ModelConstant {
-    /// Creates the parameter of a row of the cost table `table`.
+    /// Creates the description of a constant from its row in the cost table `table`.
     pub(crate) fn of(table: &str, row: &CostRow) -> Self {
         Self {
             table: table.to_owned(),
@@ -98,12 +99,12 @@ impl ModelConstant {
     }
 }
 
-/// Published value of a calibration target, with the model's result.
+/// Published value of a calibration target, with the value that the model computes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Residual {
     /// Quantity that the target measures, and its set-up.
     pub what: String,
-    /// Unit of the published and of the model's value.
+    /// Unit of the published value and of the model's value.
     pub unit: String,
     /// Published value of the target.
     pub target: f64,
@@ -114,7 +115,7 @@ pub struct Residual {
 }
 
 impl Residual {
-    /// Returns the relative difference of the model's value from the target, or `None` if the target is zero.
+    /// Returns the relative difference of the model's value from the published one, or `None` if that is zero.
     #[must_use]
     pub fn relative(&self) -> Option<f64> {
         (self.target != 0.0).then(|| (self.model - self.target) / self.target)
@@ -132,13 +133,13 @@ pub struct Sensitivity {
     pub values: Vec<ValueSensitivity>,
 }
 
-/// Value of the model, with the constants that affect it.
+/// Value that the model computes, with the constants that affect it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ValueSensitivity {
     /// Quantity that the model computes, and its set-up.
     pub what: String,
-    /// Unit of the value.
+    /// Unit of the value that the model computes.
     pub unit: String,
     /// Value that the model computes with unchanged constants.
     pub value: f64,
@@ -147,7 +148,7 @@ pub struct ValueSensitivity {
     pub effects: Vec<ConstantEffect>,
 }
 
-/// Effect of a constant on a value.
+/// Effect of a cost constant on a value that the model computes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConstantEffect {
@@ -160,7 +161,7 @@ pub struct ConstantEffect {
 }
 
 impl ConstantEffect {
-    /// Returns the larger of the effect's two absolute changes.
+    /// Returns the larger of the constant's two effects, as an absolute percentage.
     #[must_use]
     pub fn size(&self) -> f64 {
         self.less_pct.abs().max(self.more_pct.abs())
@@ -168,7 +169,7 @@ impl ConstantEffect {
 }
 
 impl Catalogue {
-    /// Returns the experiment called `name`.
+    /// Returns the experiment called `name` in the catalogue.
     #[must_use]
     pub fn experiment(&self, name: &str) -> Option<&'static Experiment> {
         self.experiments.iter().find(|experiment| experiment.name == name)
@@ -180,7 +181,7 @@ impl Catalogue {
     pub fn problems(&self) -> Vec<String> {
         let mut problems = repeated("experiment", self.experiments.iter().map(|experiment| experiment.name));
         problems.extend(repeated("setting", self.settings.iter().map(|setting| setting.name.as_str())));
-        problems.extend(self.stated.iter().filter_map(|stated| self.nowhere(stated)));
+        problems.extend(self.stated.iter().filter_map(|stated| self.stated_value_problem(stated)));
         for experiment in self.experiments {
             let own = self.problems_of(experiment);
             problems.extend(own.into_iter().map(|problem| format!("{}: {problem}", experiment.name)));
@@ -188,8 +189,8 @@ impl Catalogue {
         problems
     }
 
-    /// Returns a description of the problem if a stated value matches no point or metric.
-    fn nowhere(&self, stated: &StatedValue) -> Option<String> {
+    /// Returns a description of the problem if a stated value matches no experiment point or metric.
+    fn stated_value_problem(&self, stated: &StatedValue) -> Option<String> {
         let found = self.experiment(stated.experiment).is_some_and(|experiment| {
             let names = experiment.axes.iter().map(|axis| axis.name);
             names.eq(stated.axes.iter().map(|(name, _)| *name))
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn figure_of_an_undeclared_metric_is_a_problem() {
+    fn figure_of_an_undeclared_metric_is_reported_as_a_problem() {
         let mut experiment = synthetic::catalogue().experiments[0];
         experiment.metrics = &experiment.metrics[1..];
         let experiments = Box::leak(Box::new([experiment]));

@@ -1,5 +1,5 @@
-//! Declares an experiment as data: axes, metrics and figures. Only running one point is code.
-//! [`crate::runner`] runs sweeps, [`crate::figure`] draws.
+//! Declares an experiment as data: axes, metrics and figures. Only running one point is code. [`crate::runner`] runs
+//! sweeps, [`crate::figure`] draws.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,9 +23,9 @@ pub struct Experiment {
     pub shows: &'static str,
     /// Parameters that the experiment varies, the slowest first.
     pub axes: &'static [Axis],
-    /// Combinations of axis values that are run.
+    /// Combinations of axis values that the experiment runs.
     pub points: PointCombinations,
-    /// Metrics of every point of the experiment, in the order of a row.
+    /// Metrics of every point of the experiment, in the order of a result row.
     pub metrics: &'static [Metric],
     /// Figures drawn from the experiment's rows.
     pub figures: &'static [Figure],
@@ -33,12 +33,12 @@ pub struct Experiment {
     pub run: fn(&ExperimentPoint, &PointContext) -> Result<PointOutcome, PointRunError>,
 }
 
-/// Parameter that an experiment varies.
+/// Parameter that an experiment varies, with its values.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis {
     /// Name of the axis in rows and for `--set`; an axis named like a setting varies the setting.
     pub name: &'static str,
-    /// Short description of the axis.
+    /// Short description of the axis, for help and reports.
     pub what: &'static str,
     /// Values of the axis, in the order of the rows.
     pub values: AxisValues,
@@ -47,7 +47,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Returns the label of an axis value in figures.
+    /// Returns the label of one of the axis's values in figures.
     #[must_use]
     pub fn label(&self, value: &ParameterValue) -> String {
         let at = self.values.list().iter().position(|known| known == value);
@@ -60,9 +60,9 @@ impl Axis {
 pub enum AxisValues {
     /// Integers from `first` up to `last`.
     Range {
-        /// First value of the axis.
+        /// First value of the axis range.
         first: i64,
-        /// Upper bound of the axis values.
+        /// Upper bound of the axis range.
         last: i64,
         /// Difference of consecutive axis values, at least 1.
         step: i64,
@@ -85,7 +85,7 @@ impl AxisValues {
     }
 }
 
-/// Combinations of axis values that are points.
+/// Combinations of axis values that are points of the experiment.
 #[derive(Clone, Copy, Debug)]
 pub enum PointCombinations {
     /// All combinations of axis values, the last axis varying fastest.
@@ -101,7 +101,7 @@ pub struct Metric {
     pub name: &'static str,
     /// Unit of the metric as shown: `Mb/s`, `%`.
     pub unit: &'static str,
-    /// Short description of the metric.
+    /// Short description of the metric, for help and reports.
     pub what: &'static str,
 }
 
@@ -158,7 +158,7 @@ pub struct ExperimentPoint {
 }
 
 impl ExperimentPoint {
-    /// Returns the parameters of the point's row: axis values, then changed settings.
+    /// Returns the parameters in the point's result row: axis values, then changed settings.
     #[must_use]
     pub fn params(&self) -> Params {
         let all = self.axes.iter().chain(self.changed.iter());
@@ -172,13 +172,13 @@ impl fmt::Display for ExperimentPoint {
     }
 }
 
-/// Context of the run of a point: seed and settings.
+/// Context in which an experiment point is run: seed and settings.
 #[derive(Clone, Debug)]
 pub struct PointContext {
-    /// Seed of every named generator of the run. It depends on the run's seed, the experiment and the axes
-    /// but not on settings, so that runs with different settings use the same random numbers.
+    /// Seed of every named random generator of the point. It depends on the run's seed, the experiment and the axes but
+    /// not on settings, so that runs with different settings use the same random numbers.
     pub seed: u64,
-    /// All settings of the run, changed or not. A setting varied by an axis has the axis value.
+    /// All settings of the point's run, changed or not. A setting varied by an axis has the axis value.
     pub settings: RunSettings,
 }
 
@@ -191,7 +191,7 @@ pub(crate) const CONSTANT: &str = "cost.";
 pub struct RunSettings {
     values: Params,
     read: Arc<Mutex<BTreeSet<String>>>,
-    /// Cost tables that runs have been given.
+    /// Cost tables that were handed to experiment runs.
     tables: Arc<Mutex<Vec<CostTable>>>,
 }
 
@@ -226,7 +226,7 @@ impl RunSettings {
         self.look(name).text(name)
     }
 
-    /// Registers a table that a run is given: the table's constants count as read once the run looks them up.
+    /// Registers a cost table that a run is given: the table's constants count as read once the run looks them up.
     pub(crate) fn hand_out(&self, table: &CostTable) {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner).push(table.clone());
     }
@@ -252,16 +252,16 @@ impl RunSettings {
     }
 }
 
-/// Result of running one point of an experiment.
+/// Result of running one experiment point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointOutcome {
-    /// All metrics of the experiment, in the experiment's order, finite.
+    /// All metrics of the point, in the experiment's order, finite.
     pub metrics: Metrics,
-    /// Hash of all traced events of the run, for comparing two runs.
+    /// Hash of all events traced while the point was run, for comparing two runs.
     pub trace: u64,
     /// Virtual time that the run simulated, in picoseconds.
     pub simulated_ps: u64,
-    /// Number of events that the run handled.
+    /// Number of events that the simulation of the point handled.
     pub events: u64,
 }
 
@@ -279,7 +279,7 @@ pub enum PointRunError {
         "settings without effect on this point: {0}; remove them, or keep points without effect with --unaffected"
     )]
     NoEffect(String),
-    /// Cycles or packets were not conserved: the model has a defect.
+    /// The model failed to conserve cycles or packets: it has a defect.
     #[error("invariant of the model violated: {0}")]
     Invariant(String),
 }

@@ -16,7 +16,7 @@ mod tests {
     use super::stable;
 
     #[test]
-    fn hash_of_a_text_never_changes() {
+    fn stable_hash_of_a_text_never_changes() {
         assert_eq!(stable(b""), 0xf52a_15e9_a9b5_e89b);
         assert_eq!(stable(b"fig06"), stable(b"fig06"));
         assert_ne!(stable(b"fig06"), stable(b"fig07"));

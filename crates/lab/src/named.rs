@@ -9,13 +9,13 @@ use thiserror::Error;
 
 use crate::value::ParameterValue;
 
-/// Named values in insertion order.
+/// List of named values in insertion order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedValues<T>(Vec<(String, T)>);
 
-/// Parameters of a point: axis values, then changed settings.
+/// Parameters of an experiment point: axis values, then changed settings.
 pub type Params = NamedValues<ParameterValue>;
-/// Metrics of a point, by name.
+/// Metrics of an experiment point, by name.
 pub type Metrics = NamedValues<f64>;
 
 /// Error: the list has no value of this name and kind.
@@ -35,7 +35,7 @@ impl<T> NamedValues<T> {
         Self(Vec::new())
     }
 
-    /// Appends a value, or replaces the value of that name in place.
+    /// Appends a named value, or replaces the value of that name in place.
     pub fn set(&mut self, name: impl Into<String>, value: T) {
         let name = name.into();
         match self.0.iter_mut().find(|(known, _)| *known == name) {
@@ -51,23 +51,23 @@ impl<T> NamedValues<T> {
         self
     }
 
-    /// Returns the value called `name`.
+    /// Returns the value called `name`, or `None` if the list has none.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&T> {
         self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
-    /// Returns all names with their values, in order.
+    /// Returns all names with their values, in insertion order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// Returns the names of all values, in order.
+    /// Returns the names of all values, in insertion order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.iter().map(|(name, _)| name)
     }
 
-    /// Returns `true` if there are no values.
+    /// Returns `true` if the list has no values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -75,7 +75,7 @@ impl<T> NamedValues<T> {
 }
 
 impl NamedValues<ParameterValue> {
-    /// Returns the integer called `name`.
+    /// Returns the integer called `name` from the list.
     ///
     /// # Errors
     /// [`NoSuchValue`] if there is no such integer.
@@ -87,7 +87,7 @@ impl NamedValues<ParameterValue> {
         )
     }
 
-    /// Returns the boolean called `name`.
+    /// Returns the boolean called `name` from the list.
     ///
     /// # Errors
     /// [`NoSuchValue`] if there is no such boolean.
@@ -97,7 +97,7 @@ impl NamedValues<ParameterValue> {
         })
     }
 
-    /// Returns the number called `name`, which may be an integer.
+    /// Returns the number called `name` from the list; an integer is converted.
     ///
     /// # Errors
     /// [`NoSuchValue`] if there is no such number.
@@ -109,7 +109,7 @@ impl NamedValues<ParameterValue> {
         })
     }
 
-    /// Returns the text called `name`.
+    /// Returns the text called `name` from the list.
     ///
     /// # Errors
     /// [`NoSuchValue`] if there is no such text.
@@ -143,7 +143,7 @@ impl<T> FromIterator<(String, T)> for NamedValues<T> {
     }
 }
 
-/// Formats as `vms=1 msi_accel=false`.
+/// Formats named values as `vms=1 msi_accel=false`.
 impl<T: fmt::Display> fmt::Display for NamedValues<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (name, value)) in self.iter().enumerate() {

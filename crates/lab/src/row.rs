@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::named::{Metrics, Params};
 
-/// Parameters and metrics of a point, written as one JSON object with the fields in this order.
+/// Parameters and metrics of an experiment point, written as one JSON object with the fields in this order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResultRow {
@@ -18,7 +18,7 @@ pub struct ResultRow {
 }
 
 impl ResultRow {
-    /// Returns the row as one line of JSON, without a line end.
+    /// Returns the result row as one line of JSON, without a line end.
     #[must_use]
     pub fn to_json(&self) -> String {
         // Serializing cannot fail: a row has only names, finite numbers and texts.
@@ -26,7 +26,7 @@ impl ResultRow {
     }
 }
 
-/// Rounds to six significant decimal digits: more than a model's accuracy, and few enough to hide the last
+/// Rounds a metric to six significant decimal digits: more than a model's accuracy, and few enough to hide the last
 /// bits of a sum. Printed and stored values are therefore equal. Never returns minus zero.
 #[must_use]
 pub fn rounded(value: f64) -> f64 {
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn result_row_keeps_six_significant_digits() {
+    fn result_row_metrics_are_rounded_to_six_significant_digits() {
         assert_eq!(rounded(957.123_456), 957.123);
         assert_eq!(rounded(154_012_345.6), 154_012_000.0);
         assert_eq!(rounded(0.1 + 0.2), 0.3);

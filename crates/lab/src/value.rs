@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ParameterValue {
-    /// Switch that is on or off.
+    /// Parameter that is on or off.
     Bool(bool),
-    /// Integer: a count or whole amount.
+    /// Integer parameter: a count or whole amount.
     Int(i64),
-    /// Number: a factor or fraction; settings only, never an axis.
+    /// Real parameter: a factor or fraction; settings only, never an axis.
     Real(f64),
     /// Name of a parameter's choice.
     Text(Cow<'static, str>),
@@ -37,7 +37,7 @@ impl ParameterValue {
         }
     }
 
-    /// Returns the name of this kind of value, for messages.
+    /// Returns the name of the parameter value's kind, for messages.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {

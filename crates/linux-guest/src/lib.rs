@@ -1,4 +1,4 @@
-//! Stock Linux guests: QEMU, kernel and initramfs from Debian packages, booted and controlled.
+//! Starts stock Linux guests under QEMU, with kernel and initramfs from Debian packages, and runs commands in them.
 //!
 //! The crate has two halves. [`assets`] prepares the files of a guest, once per machine: a QEMU new enough for
 //! vfio-user, an unmodified Debian kernel with its igbvf module, and an initramfs with busybox, iperf3, ethtool, ip

@@ -1,6 +1,5 @@
-//! Boots the stock guest without a card, to test the assets, the control channel and the driver's presence: a
-//! failure elsewhere is then the card's. Needs apt (or the environment variables that stand in for it) and fails
-//! without.
+//! Boots the stock guest without a card, to test the assets, the control channel and the driver's presence: a failure
+//! elsewhere is then the card's. Needs apt (or the environment variables that stand in for apt) and fails without.
 
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ const COMMAND: Duration = Duration::from_secs(30);
 fn a_stock_guest_boots_runs_commands_and_shuts_down() {
     let assets = BootFiles::prepare(KernelSeries::Bookworm61).expect("the assets can be prepared");
     let mut guest = LinuxGuest::builder("plain").spawn(&assets).expect("QEMU starts");
-    guest.wait_ready(BOOT).expect("it boots");
+    guest.wait_ready(BOOT).expect("the guest must boot");
 
     let release = guest.check("uname -r", COMMAND).unwrap();
     assert!(release.starts_with("6.1."), "{release}");
@@ -28,9 +27,9 @@ fn a_stock_guest_boots_runs_commands_and_shuts_down() {
 
     guest.check("touch /before", COMMAND).unwrap();
     guest.reboot().unwrap();
-    guest.wait_ready(BOOT).expect("it boots again");
-    guest.check("test ! -e /before", COMMAND).expect("it is a new boot");
-    guest.shutdown(BOOT).expect("it turns off");
+    guest.wait_ready(BOOT).expect("the guest must boot again");
+    guest.check("test ! -e /before", COMMAND).expect("a reboot must discard the guest's files");
+    guest.shutdown(BOOT).expect("the guest must turn off");
 }
 
 fn commands_are_framed(guest: &LinuxGuest) {

@@ -164,7 +164,7 @@ impl CardBench {
         self.heads[0] = (self.heads[0] + count * buffers) % RING;
     }
 
-    /// Sends these descriptors from VF 0. The card makes `frames` frames of them.
+    /// Sends the given descriptors from VF 0. The card makes `frames` frames of them.
     fn send(&mut self, descriptors: &[[u8; 16]], frames: usize) {
         self.post(1);
         let head = self.heads[1];
@@ -182,7 +182,7 @@ impl CardBench {
         self.memory.store(0, FRAME, frame);
     }
 
-    /// Asserts that no measured frame was dropped.
+    /// Asserts that no frame was dropped during the measurement.
     fn check(&self) {
         let [sender, receiver, ..] = self.nic.counters();
         assert!(sender.tx_packets + receiver.rx_packets > 0, "no frame was moved");

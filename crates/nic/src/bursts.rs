@@ -1,7 +1,7 @@
 //! The card's rings for bursts of plain frames: frames in one data descriptor, with checksum requests at most
 //! (crate `rings`). All other frames pass `source` and `sink`.
 
-use crate::offload::plain::{DataTxFormat, PlainRxFormat};
+use crate::offload::plain::{PlainRxFormat, TxDescriptorFormat};
 use crate::queue::QueueIo;
 use crate::scratch::{CachedReceiveQueue, Scratch};
 use crate::switch::{self, pool};
@@ -27,7 +27,7 @@ impl<B: Bus> FramePath<'_, B> {
 
 impl<B: Bus> rings::BurstCard for FramePath<'_, B> {
     type Bus = B;
-    type TxFormat = DataTxFormat;
+    type TxFormat = TxDescriptorFormat;
     type RxFormat = PlainRxFormat;
 
     const KEEPS_DESCRIPTORS: bool = true;

@@ -1,5 +1,5 @@
-//! The card, one port with its functions: its state, and the poll that moves frames. Other modules have the stages that a
-//! frame passes.
+//! The card, one port with its functions: its state, and the poll that moves frames. Other modules have the stages that
+//! a frame passes.
 
 use crate::conditions::PollSettings;
 use crate::config::NicConfig;
@@ -21,7 +21,7 @@ use pcie::{Bus, Function};
 use plane::UplinkWire;
 use plane::pacing::{LatenessLimit, Pacing};
 
-/// Limit of the work in one poll.
+/// Limit of the work that the card does in one poll.
 #[derive(Debug, Clone, Copy)]
 pub struct PollBudget {
     /// Maximum number of frames from the wire, and of frames from each transmit queue. A segment of a large packet
@@ -35,7 +35,7 @@ impl Default for PollBudget {
     }
 }
 
-/// Result of a poll: the time at which the card has to be polled again.
+/// Result of a poll of the card: the time at which the card has to be polled again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PollResult {
     /// True if the budget ran out before the work did: poll again at once.
@@ -45,8 +45,8 @@ pub struct PollResult {
     pub deadline: Option<Time>,
 }
 
-/// A port: a PF and up to eight VFs. It is a value: a clone behaves as the original would from there on. Between
-/// two polls a port can be saved as a [`NicState`] and restored, also more than once.
+/// Port of an 82576: a PF and up to eight VFs. It is a value: a clone behaves as the original would from there on.
+/// Between two polls a port can be saved as a [`NicState`] and restored, also more than once.
 #[derive(Debug, Clone)]
 pub struct Nic {
     pub(crate) state: DeviceState,
@@ -72,7 +72,7 @@ impl Nic {
         nic
     }
 
-    /// Saves all that a successor needs to continue this port.
+    /// Saves the state that a successor needs to continue this port.
     #[must_use]
     pub fn save(&self) -> NicState {
         NicState::of(&self.state, &self.plane)

@@ -21,7 +21,7 @@ pub(crate) struct PollSettings {
     pub(crate) pools: bool,
     /// True if received frames are hashed (MRQC selects RSS).
     pub(crate) hashes: bool,
-    /// Register RXCSUM: the checksums to verify and report.
+    /// Value of RXCSUM, which selects the checksums to verify and report.
     pub(crate) checks: u32,
 }
 

@@ -6,7 +6,7 @@ use i82576::MacAddress;
 /// Port configuration, the counterpart of the NVM image.
 #[derive(Debug, Clone, Copy)]
 pub struct NicConfig {
-    /// The port's own address.
+    /// MAC address of the port itself.
     pub mac: MacAddress,
     /// True if I/O virtualization is on. Without it the card has no VFs and no SR-IOV capability.
     pub iov: bool,

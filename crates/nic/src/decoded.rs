@@ -69,7 +69,7 @@ mod tests {
         fn msix(&mut self, _function: Function, _vector: u16) {}
     }
 
-    /// An action that may change a register.
+    /// Action of a test that may change a register.
     #[derive(Debug, Clone)]
     enum RegisterAction {
         Write(Function, u32, u32),

@@ -118,7 +118,7 @@ impl RegisterFile {
         }
     }
 
-    /// Returns the stored value at a canonical offset.
+    /// Returns the stored value of the register at a canonical offset.
     #[must_use]
     pub fn get(&self, offset: u32) -> u32 {
         self.words.get(offset as usize / 4).copied().unwrap_or(0)
@@ -131,7 +131,7 @@ impl RegisterFile {
         }
     }
 
-    /// Clears and sets bits at a canonical offset.
+    /// Clears some bits of the register at a canonical offset, and sets others.
     pub fn update(&mut self, offset: u32, clear: u32, set: u32) {
         self.set(offset, self.get(offset) & !clear | set);
     }
@@ -209,7 +209,7 @@ impl Default for RegisterMap {
     }
 }
 
-/// Returns every register's reset value, and zero at reserved offsets.
+/// Returns the reset value of every register, and zero at reserved offsets.
 fn reset_values() -> Box<[u32; WORDS]> {
     let mut values = filled(0);
     table::rows()

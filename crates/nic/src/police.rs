@@ -48,7 +48,7 @@ impl<B: Bus> FramePath<'_, B> {
     }
 }
 
-/// Returns a queue's bit in WVBR and MDFB.
+/// Returns a queue's bit in the registers WVBR and MDFB.
 #[inline]
 fn bit(queue: QueueIndex) -> u32 {
     1 << queue.get()

@@ -18,7 +18,7 @@ pub(crate) fn per_queue<T>(all: Vec<T>) -> PerQueue<T> {
     all
 }
 
-/// The queues, and the frames that wait for them.
+/// Queues of the card, and the received frames that wait for descriptors.
 #[derive(Debug, Clone)]
 pub(crate) struct CardQueues {
     /// Receive queues: descriptors fetched ahead, and those filled and not written back.

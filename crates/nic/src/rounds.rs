@@ -14,7 +14,7 @@ use plane::UplinkWire;
 
 impl<B: Bus> FramePath<'_, B> {
     /// Visits every ready transmit queue once. The next poll starts behind the queue that was served first in this one,
-    /// so that none is always first. A queue behind a closed gate stays ready, and so does one whose next frame is
+    /// so that none is always first. A queue that may not send now stays ready, and so does one whose next frame is
     /// delayed. Returns true if a queue has more frames that may leave now, and the time when the first delayed frame
     /// may leave.
     pub(crate) fn visit_ready<W: UplinkWire>(
@@ -76,7 +76,7 @@ impl<B> FramePath<'_, B> {
         }
     }
 
-    /// Raises a queue's interrupt if its write-back (`announced`) has written descriptors. Returns true if the ring
+    /// Raises a queue's interrupt if its write-back has written descriptors (`announced`). Returns true if the ring
     /// faulted.
     pub(crate) fn announce(
         &mut self,

@@ -73,7 +73,7 @@ pub struct BaseState {
     io_address: u32,
     /// True if the wire carries a signal.
     carrier: bool,
-    /// True if the port has a link.
+    /// True if the saved port has a link.
     link: bool,
     /// Link state that the administrator set for each VF; `None` follows the port's link.
     links: [Option<bool>; MAX_VFS],
@@ -164,7 +164,7 @@ impl From<BaseState> for NicState {
 }
 
 impl NicState {
-    /// Saves a card and its plane.
+    /// Saves the states of a card and of its plane.
     pub(crate) fn of(card: &DeviceState, plane: &PoolPlane) -> Self {
         Self { basis: BaseState::of(card, plane), waiting: card.queues.buffer.save() }
     }

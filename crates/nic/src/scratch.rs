@@ -27,7 +27,7 @@ impl CachedReceiveQueue {
 /// Intermediate values of a poll, and memory for its frames and descriptors.
 #[derive(Debug, Clone)]
 pub(crate) struct Scratch {
-    /// Time of the poll.
+    /// Time of the current poll.
     pub(crate) now: Time,
     /// Settings that all frames of the poll share.
     pub(crate) conditions: PollSettings,
@@ -46,7 +46,7 @@ pub(crate) struct Scratch {
     pub(crate) receiving: [CachedReceiveQueue; QUEUES],
     /// Memory of crate `rings` for frames and packets; `None` while `rings` uses it.
     pub(crate) places: Option<Box<FrameMemory>>,
-    /// Refused memory requests that are not counted yet.
+    /// Number of refused memory requests that are not counted yet.
     pub(crate) faults: u64,
     /// Descriptors that a burst of frames takes from a transmit queue.
     pub(crate) upcoming: BurstDescriptors,

@@ -1,5 +1,6 @@
-//! The parts of the card that the frame path uses in a poll. The plane is separate, since the plane and these parts call
-//! each other. The methods are in `rounds`, `source`, `sink`, `bursts`, `buffer::wait`, `police`, `stamps` and `statistics`.
+//! Parts of the card that the frame path uses in a poll. The plane is separate, since the plane and these parts call
+//! each other. The methods are in `rounds`, `source`, `sink`, `bursts`, `buffer::wait`, `police`, `stamps` and
+//! `statistics`.
 
 use crate::board::clock::SystimClock;
 use crate::decoded::DecodedRegisters;
@@ -12,7 +13,7 @@ use crate::scratch::Scratch;
 /// Parts of the card that the frame path uses in a poll.
 #[derive(Debug)]
 pub(crate) struct FramePath<'a, B> {
-    /// Stored values of every register.
+    /// Stored values of every register of the card.
     pub(crate) file: &'a mut RegisterFile,
     /// Queues of the card, and the frames that wait for them.
     pub(crate) queues: &'a mut CardQueues,

@@ -15,7 +15,7 @@ impl PartialChecksum {
         Self::default().bytes(bytes)
     }
 
-    /// Adds bytes to the checksum.
+    /// Adds a slice of bytes to the checksum.
     #[must_use]
     #[inline(always)]
     pub fn bytes(self, bytes: &[u8]) -> Self {

@@ -6,7 +6,7 @@
 use plane::bytes::be16;
 use plane::tag::{self, TAG};
 
-/// Bytes of the two Ethernet addresses.
+/// Number of bytes in the two Ethernet addresses.
 const ADDRESSES: usize = 12;
 /// Ether type of a service (outer) VLAN tag. Such a tag is skipped even if outer tags are not in use.
 const TYPE_SERVICE_VLAN: u16 = 0x88a8;
@@ -69,9 +69,9 @@ pub enum NetworkHeader {
     /// Network header that is neither IPv4 nor IPv6.
     #[default]
     None,
-    /// IPv4.
+    /// Network header of IP version 4.
     Ipv4,
-    /// IPv6.
+    /// Network header of IP version 6.
     Ipv6,
 }
 
@@ -245,7 +245,7 @@ impl FrameHeaders {
     }
 }
 
-/// IPv6 extension header.
+/// Extension header of an IPv6 packet.
 struct ExtensionHeader {
     length: usize,
     next: u8,

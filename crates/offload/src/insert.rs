@@ -12,7 +12,7 @@ use plane::bytes::{be16, put16};
 use plane::frame::{TransportProtocol, TrustedChecksum};
 use thiserror::Error;
 
-/// Reason why no checksum was inserted.
+/// Reason why a requested checksum was not inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ChecksumError {
     /// The IPv4 header of the request is too short or not inside the frame.

@@ -77,7 +77,7 @@ impl PlainFrameKind {
 /// Checksums to insert into a plain frame: that of the transport, and the IPv4 header's too if `network`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InsertedChecksums {
-    /// True for UDP, false for TCP.
+    /// True for the checksum of UDP, false for TCP's.
     pub udp: bool,
     /// True to insert the checksum of the IPv4 header.
     pub network: bool,
@@ -91,8 +91,8 @@ pub struct UnsummedFrame {
 }
 
 impl UnsummedFrame {
-    /// Examines the head of a frame of `length` bytes, with zeros behind a shorter one; returns true if the frame
-    /// is plain. The bytes behind the head are not summed up yet, and all of them belong to the packet.
+    /// Examines the first bytes of a frame of `length` bytes, followed by zeros if the frame is shorter. Returns true
+    /// if the frame is plain. The bytes behind these are not summed up yet, and all of them belong to the packet.
     #[must_use]
     #[inline(always)]
     pub fn look(&mut self, head: &[u8; HEAD], length: u32) -> bool {

@@ -13,7 +13,7 @@ pub struct OffloadRequest {
     pub mac_length: usize,
     /// Number of bytes of the IP header, options or extensions included.
     pub ip_length: usize,
-    /// Number of bytes of the transport header, options included. It counts only for a packet that is cut.
+    /// Number of bytes of the transport header, options included. It counts only for a packet that is segmented.
     pub l4_length: usize,
     /// True for an IPv4 header, false for IPv6.
     pub ipv4: bool,
@@ -33,7 +33,7 @@ impl OffloadRequest {
         self.mac_length + self.ip_length
     }
 
-    /// Returns the offset of the payload.
+    /// Returns the offset of the packet's payload.
     #[must_use]
     #[inline]
     pub fn payload_start(&self) -> usize {

@@ -1,4 +1,4 @@
-//! Cuts a packet: one large TCP segment or UDP datagram becomes many that fit the wire, each with its own lengths,
+//! Segments a packet: one large TCP segment or UDP datagram becomes many that fit the wire, each with its own lengths,
 //! identification, sequence number, flags and checksums.
 //!
 //! A guest chooses the lengths of headers and the segment size, so the output may be hundreds of times as long as
@@ -77,7 +77,7 @@ impl SharedHeaderSums {
     }
 }
 
-/// Progress of cutting a packet, without its bytes: the owner of the bytes passes them to each call.
+/// Progress of segmenting a packet, without its bytes: the owner of the bytes passes them to each call.
 #[derive(Debug, Clone)]
 pub struct SegmentationState {
     /// Numbers of bytes in the packet: headers, and the payload behind them.
@@ -95,7 +95,7 @@ pub struct SegmentationState {
     sealed: Option<TrustedChecksum>,
 }
 
-/// Progress of cutting a packet, with its bytes, which remain unchanged.
+/// Progress of segmenting a packet, with its bytes, which remain unchanged.
 #[derive(Debug, Clone)]
 pub struct Segmenter<'a> {
     packet: &'a [u8],
@@ -103,8 +103,8 @@ pub struct Segmenter<'a> {
 }
 
 impl<'a> Segmenter<'a> {
-    /// Prepares a packet, headers and payload contiguous, for cutting into segments of `mss` bytes of payload each.
-    /// The packet's length defines the payload. The transport's checksum field must hold the sum of the pseudo
+    /// Prepares a packet, headers and payload contiguous, for segmentation into segments of `mss` bytes of payload
+    /// each. The packet's length defines the payload. The transport's checksum field must hold the sum of the pseudo
     /// header without the length.
     ///
     /// # Errors
@@ -153,7 +153,7 @@ impl<'a> Segmenter<'a> {
         self.cut.sealed
     }
 
-    /// Returns the progress of the cutting without the packet's bytes, for a caller that may change the packet.
+    /// Returns the progress of the segmentation without the packet's bytes, for a caller that may change the packet.
     #[must_use]
     pub fn cut(self) -> SegmentationState {
         self.cut

@@ -1,6 +1,6 @@
-//! TCP packets that cross the uplink before they are cut into segments, because the kernel there cuts them, or
-//! delivers them whole. Linux expects their headers in a special form: the length of the whole packet in the
-//! network header, the pseudo header's sum in the checksum field.
+//! TCP packets that cross the uplink unsegmented, because the kernel there segments them, or delivers them whole. Linux
+//! expects their headers in a special form: the length of the whole packet in the network header, the pseudo header's
+//! sum in the checksum field.
 //!
 //! UDP packets are always cut by the card: Linux accepts this form of them from few senders. The card also cuts
 //! packets that differ from their sender's description.
@@ -26,7 +26,7 @@ const FLAGS: usize = 13;
 /// TCP flag that answers one congestion event (RFC 3168, 6.1.2): Linux must be informed of a packet with it.
 const CWR: u8 = 0x80;
 
-/// Returns the description of a transmit queue's packet if the kernel may cut it: it matches its sender's
+/// Returns the description of a transmit queue's packet if the kernel may segment it: it matches its sender's
 /// description, is plain TCP over IP without a tag, and `masks` are the usual ones.
 #[must_use]
 pub fn sent(
@@ -72,9 +72,10 @@ fn describes(uncut: &UnsegmentedLayout, packet: &[u8]) -> bool {
         && tcp.is_some_and(|tcp| usize::from(tcp[12] >> 4) * 4 == length && tcp[FLAGS] & CWR == 0)
 }
 
-/// Returns the description of a packet that arrived uncut at the uplink, and prepares its headers for cutting. The
-/// packet is TCP over the given IP version, with `mss` bytes of payload per segment. `None` if it is no such packet,
-/// makes more segments than a card takes of one packet, or makes a segment with more than `longest` bytes.
+/// Returns the description of a packet that arrived unsegmented at the uplink, and prepares its headers for
+/// segmentation. The packet is TCP over the given IP version, with `mss` bytes of payload per segment. `None` if it is
+/// no such packet, makes more segments than a card takes of one packet, or makes a segment with more than `longest`
+/// bytes.
 #[must_use]
 pub fn arrived(packet: &mut [u8], ipv4: bool, mss: u16, longest: usize) -> Option<UnsegmentedLayout> {
     let headers = FrameHeaders::parse(packet);
@@ -90,7 +91,7 @@ pub fn arrived(packet: &mut [u8], ipv4: bool, mss: u16, longest: usize) -> Optio
     (segments.count() <= MAX_SEGMENTS && segments.longest() <= longest).then_some(uncut)
 }
 
-/// Prepares an uncut packet for cutting into segments.
+/// Prepares an unsegmented packet for segmentation.
 ///
 /// # Errors
 /// See [`Segmenter::new`].
@@ -107,7 +108,7 @@ pub fn segments<'a>(uncut: &UnsegmentedLayout, packet: &'a [u8]) -> Result<Segme
     Segmenter::new(packet, &request, uncut.mss, TcpFlagMasks::DEFAULT)
 }
 
-/// Completes the headers of a packet that [`sent`] has accepted, to be sent uncut.
+/// Completes the headers of a packet that [`sent`] has accepted, to be sent unsegmented.
 pub fn complete(uncut: &UnsegmentedLayout, packet: &mut [u8]) {
     let length = packet.len() - uncut.l3;
     if uncut.ipv4 {

@@ -110,7 +110,7 @@ fn pseudo(frame: &[u8], headers: &FrameHeaders, length: usize, protocol: u8) -> 
     addresses.number(protocol.into()).number(length as u32)
 }
 
-/// Returns bytes of a packet that the caller knows to hold them.
+/// Returns `N` bytes of a packet from an offset on; zeros if the packet ends before.
 #[inline]
 fn part<const N: usize>(packet: &[u8], at: usize) -> [u8; N] {
     packet.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])

@@ -1,5 +1,5 @@
-//! Bursts of frames on a bus: heads are gathered first, and later the frames are carried from one function's memory
-//! to another's by [`crate::Bus`].
+//! Bursts of frames on a bus: the first bytes of all frames are gathered, and later [`crate::Bus`] copies the frames
+//! from one function's memory to another's.
 
 /// Maximum number of frames in a burst.
 pub const BURST: usize = 32;
@@ -18,12 +18,12 @@ pub const HEADERS: usize = 128;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemoryHint(pub u32);
 
-/// Function that completes the head of a frame that a bus carries, given the frame's index among the carried frames,
-/// the head, and the sum of the bytes after it. The bus calls it when it has copied those bytes, and before it delivers
-/// the head. A card inserts checksums in this way.
+/// Function that completes the head of a frame that a bus copies, given the frame's index among the copied frames, the
+/// head, and the sum of the bytes after it. The bus calls it when it has copied those bytes, and before it delivers the
+/// head. A card inserts checksums in this way.
 pub type HeadCompleter<'a> = dyn FnMut(usize, &mut [u8; HEAD], u64) + 'a;
 
-/// Frames to carry from one function's buffers to another's, one element of each slice per frame.
+/// Frames to copy from one function's buffers to another's, one element of each slice per frame.
 #[derive(Debug)]
 pub struct FrameRun<'a> {
     /// Private copies of the frames' first [`HEAD`] bytes, with zeros behind a shorter frame.
@@ -32,7 +32,7 @@ pub struct FrameRun<'a> {
     pub sources: &'a [u64],
     /// Lengths of the frames in bytes, [`LONGEST`] at most.
     pub lengths: &'a [u32],
-    /// Addresses in the receiver's buffers to which the frames are carried.
+    /// Addresses in the receiver's buffers to which the frames are copied.
     pub targets: &'a [u64],
     /// Receives the ones' complement sum of the 16-bit little-endian words after the head.
     pub sums: &'a mut [u64],

@@ -216,7 +216,7 @@ fn gather<B: Bus + ?Sized>(
     sources.len()
 }
 
-/// Carries frames by two memory requests each; see [`Bus::carry`].
+/// Copies frames by two memory requests each; see [`Bus::carry`].
 fn carry<B: Bus + ?Sized>(
     bus: &mut B,
     (from, to): (Function, Function),

@@ -29,7 +29,7 @@ pub type SingleBusOwner = bool;
 pub enum DeviceResetMethod {
     /// Function-level reset (FLR).
     Function = 1,
-    /// Transition to D3hot and back.
+    /// Transition to power state D3hot and back.
     Power = 2,
     /// Reset of the bus below the bridge.
     Bus = 3,
@@ -124,7 +124,7 @@ pub fn plan(device: &ResetCapabilities) -> Option<[ResetAction; 6]> {
 mod tests {
     use super::{DeviceResetMethod, ResetAction, ResetCapabilities, plan};
 
-    /// Covers every combination of reset capabilities.
+    /// Tests every combination of reset capabilities.
     #[test]
     fn reset_method_that_affects_no_other_owner_is_chosen() {
         let options = [None, Some(false), Some(true)];

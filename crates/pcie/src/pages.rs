@@ -91,7 +91,7 @@ impl<const N: usize> PageRegisters<N> {
         acts: impl Fn(u32) -> bool,
         mut write: impl FnMut(u32, u32),
     ) -> bool {
-        let found = self.load(pages);
+        let found = self.load_all(pages);
         let any = found != self.shown;
         for run in self.runs.iter().filter(|_| any) {
             if found[run.clone()] == self.shown[run.clone()] {
@@ -114,11 +114,12 @@ impl<const N: usize> PageRegisters<N> {
         any
     }
 
-    /// Loads every register from the pages, the last first: then a read that has seen a tail has not missed the guest's
-    /// earlier stores. It must not combine a ring that was set up again with its old tail either. So if a place other
-    /// than a tail has changed, tails are loaded once more, and all places again if a tail has changed meanwhile.
+    /// Loads all registers from the guest's pages, the last first: then a read that has seen a tail has not missed the
+    /// guest's earlier stores. It must not combine a ring that was set up again with its old tail either. So if a
+    /// register other than a tail has changed, tails are loaded once more, and all registers again if a tail has
+    /// changed meanwhile.
     #[inline]
-    fn load<P: GuestPages>(&self, pages: &P) -> [u32; N] {
+    fn load_all<P: GuestPages>(&self, pages: &P) -> [u32; N] {
         let mut found = self.shown;
         for _ in 0..TAIL_LOADS {
             self.load_from(0, pages, &mut found);
@@ -142,8 +143,8 @@ impl<const N: usize> PageRegisters<N> {
         }
     }
 
-    /// Publishes new values of the registers with the indices `places`. Keeps a guest's store since the last read for
-    /// the next read, and returns false if there was any.
+    /// Publishes new values of the registers with the indices `places` to the guest's pages. Keeps a guest's store
+    /// since the last read for the next read, and returns false if there was any.
     pub fn publish<P: GuestPages>(
         &mut self,
         pages: &P,

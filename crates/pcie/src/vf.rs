@@ -80,7 +80,7 @@ impl TryFrom<u8> for VfIndex {
 pub struct VfSet(u64);
 
 impl VfSet {
-    /// Set that contains no VF.
+    /// Set that contains no VFs.
     pub const NONE: Self = Self(0);
 
     /// Creates the set of the VFs whose bits are set.

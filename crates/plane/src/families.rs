@@ -11,7 +11,7 @@ use crate::{PortIndex, PortSet};
 /// Two families of ports as one [`FrameSource`] and [`FrameSink`].
 #[derive(Debug)]
 pub struct JoinedDevices<'a, A, B> {
-    /// Ports of the first device family. All others belong to the second.
+    /// Ports of the first device family. All other ports belong to the second family.
     pub ports: PortSet,
     /// Devices of the first family, which send and receive frames.
     pub first: &'a mut A,

@@ -1,5 +1,5 @@
-//! Forwards a frame. The switch names the ports that get the frame; ports and uplink get it, and each port is counted
-//! and charged. `source` and `sink` do the work of the device before and after.
+//! Forwards a frame to the ports that the switch chooses, and to the uplink. Each receiving port is counted and
+//! charged. `source` and `sink` do the work of the device before and after.
 
 use crate::frame::{AddressPair, Frame};
 use crate::ledger::{PortCounters, TrafficLedger};
@@ -12,10 +12,10 @@ use crate::watched::CapturedPorts;
 use crate::{PortIndex, PortSet};
 use units::{MacAddress, Time};
 
-/// A forwarding plane of `N` ports.
+/// Forwarding plane of `N` ports.
 #[derive(Debug, Clone)]
 pub struct Plane<const N: usize> {
-    /// Tables by which the switch decides.
+    /// Tables by which the switch decides on frames.
     pub(crate) tables: SwitchTables<N>,
     pub(crate) flows: FlowCache<N>,
     /// Transmit rates and debts of the ports.
@@ -278,7 +278,7 @@ impl<const N: usize> Plane<N> {
         true
     }
 
-    /// Counts a frame whose length field is wrong. Returns `true` if such frames are forwarded.
+    /// Counts a frame whose length field is wrong. Returns `true` if the uplink forwards such frames.
     #[cold]
     fn passes_truncated(&mut self) -> bool {
         self.tally.truncated += 1;
@@ -342,7 +342,7 @@ impl<const N: usize> Plane<N> {
     }
 }
 
-/// Reports to the captures a frame that storm control keeps from ports.
+/// Reports to the captures that storm control keeps a frame from some ports.
 fn keep_from<W: UplinkWire>(ports: PortSet, frame: &mut Frame<'_>, wire: &mut W) {
     for port in ports.iter() {
         let seen = FrameObservation {
@@ -354,7 +354,7 @@ fn keep_from<W: UplinkWire>(ports: PortSet, frame: &mut Frame<'_>, wire: &mut W)
     }
 }
 
-/// Reports to the captures a frame for the uplink, as dropped unless it was `sent`.
+/// Reports a frame for the uplink to the captures, as dropped unless it was `sent`.
 fn watch_leaving<W: UplinkWire>(sent: bool, frame: &mut Frame<'_>, wire: &mut W) {
     let lost = (!sent).then_some(FrameDropReason::Uplink);
     wire.watch(FrameObservation { at: FrameOrigin::Uplink, way: FrameDirection::Out, lost }, frame.tagged());

@@ -13,9 +13,9 @@ pub const HEADER: usize = 14;
 /// Transport protocol of a checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransportProtocol {
-    /// The checksum is TCP's.
+    /// The transport checksum is TCP's.
     Tcp,
-    /// The checksum is UDP's.
+    /// The transport checksum is UDP's.
     Udp,
     /// SCTP, whose checksum is a cyclic check (CRC-32C).
     Sctp,
@@ -70,7 +70,7 @@ impl AddressPair {
         Self { low: u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]), high: u32::from_le_bytes(*high) }
     }
 
-    /// Returns the destination address.
+    /// Returns the frame's destination MAC address.
     #[must_use]
     #[inline]
     pub fn destination(self) -> MacAddress {

@@ -4,7 +4,7 @@
 use crate::{PortIndex, PortSet};
 use serde::{Deserialize, Serialize};
 
-/// Traffic and losses of a port.
+/// Counters of a port's traffic and losses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "PoolCounters")]
 pub struct PortCounters {
@@ -40,7 +40,7 @@ pub struct PortCounters {
     pub tx_link_control: u64,
     /// Frames of the port that no port and no uplink took.
     pub tx_unclaimed: u64,
-    /// Memory requests of the port that the guest's side refused.
+    /// Memory requests of the port that the bus to the guest's memory refused.
     pub dma_faults: u64,
 }
 
@@ -103,9 +103,9 @@ impl core::ops::Add for PortCounters {
 /// Number of frames and of their bytes, frame check sequence excluded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TrafficSum {
-    /// Number of frames.
+    /// Number of counted frames.
     pub packets: u64,
-    /// Number of bytes in these frames, frame check sequence excluded.
+    /// Number of bytes in the counted frames, frame check sequence excluded.
     pub bytes: u64,
 }
 
@@ -143,13 +143,13 @@ impl PendingTraffic {
         self.multicast += u64::from(!broadcast);
     }
 
-    /// Returns the traffic with other ports.
+    /// Returns the sum of the frames exchanged with other ports of the plane.
     #[must_use]
     pub fn local(&self) -> TrafficSum {
         self.sums[1]
     }
 
-    /// Returns all traffic.
+    /// Returns the sum of the port's frames, to and from the uplink and other ports.
     #[must_use]
     pub fn all(&self) -> TrafficSum {
         let [uplink, local] = self.sums;

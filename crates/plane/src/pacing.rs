@@ -37,7 +37,7 @@ impl RateAccount {
         }
     }
 
-    /// Adds a price to the account.
+    /// Adds the price of frames to the account.
     fn pay(&mut self, price: u64) {
         let sum = self.fraction + price;
         self.due = self.due.saturating_add(sum >> FRACTION_BITS);
@@ -136,7 +136,7 @@ impl<const N: usize> Pacing<N> {
         self.port(port).debt
     }
 
-    /// Restores a port's rate and debt.
+    /// Restores a port's transmit rate and debt from a saved state.
     pub fn set_debt(&mut self, port: PortIndex, factor: Option<u32>, debt: RateDebt) {
         *self.port_mut(port) = PacedPort { factor, debt };
     }
@@ -157,7 +157,7 @@ impl<const N: usize> Pacing<N> {
         self.loopback.is_some()
     }
 
-    /// Returns how many frames of these lengths a port may send now, one after the other.
+    /// Returns how many frames of the given lengths a port's rate lets it send now, one after the other.
     pub(crate) fn admits(&self, port: PortIndex, lengths: impl Iterator<Item = usize>, now: Time) -> usize {
         let (mut debt, factor) = (self.port(port).debt, self.port(port).factor().unwrap_or(0));
         let may_leave = |length: &usize| {
@@ -197,7 +197,7 @@ impl<const N: usize> Pacing<N> {
         Time::from_nanos(rate.max(port.debt.crossed))
     }
 
-    /// Begins a visit to a port: lateness beyond the limit is lost.
+    /// Begins a visit to a port's transmit queue: lateness beyond the limit is lost.
     #[inline]
     pub fn visit(&mut self, port: PortIndex, now: Time) {
         let lateness = self.lateness;
@@ -216,7 +216,7 @@ impl<const N: usize> Pacing<N> {
         port.set_waiting(queue, left);
     }
 
-    /// Records that a queue may not send for a reason other than its rate.
+    /// Records that a transmit queue may not send for a reason other than its rate.
     pub fn rest(&mut self, port: PortIndex, queue: u8) {
         self.port_mut(port).set_waiting(queue, false);
     }

@@ -1,5 +1,5 @@
-//! Ports of the plane, and sets of ports. A port of the plane is one VF (82576: a pool). A port of the host, in the crates
-//! `daemon` and `policy`, is a card with all its VFs.
+//! Ports of the plane, and sets of ports. A port of the plane is one VF (82576: a pool). A port of the host, in the
+//! crates `daemon` and `policy`, is a card with all its VFs.
 
 use core::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, Not};
 
@@ -24,7 +24,7 @@ impl PortIndex {
         Self(bits as u8 & 63)
     }
 
-    /// Returns the port's number.
+    /// Returns the port's number, 0 to 63.
     #[must_use]
     #[inline]
     pub const fn get(self) -> u8 {
@@ -81,7 +81,7 @@ impl PortSet {
         self.0 == 0
     }
 
-    /// Returns the number of ports.
+    /// Returns the number of ports in the set.
     #[must_use]
     #[inline]
     pub const fn count(self) -> u32 {

@@ -1,4 +1,5 @@
-//! The receiving side of a device's ports, and the fate of a frame there. `switch` chooses the ports.
+//! Receiving side of a device's ports: the trait by which the plane delivers a frame, and the frame's fate there.
+//! `switch` chooses the ports.
 
 use crate::PortIndex;
 use crate::frame::Frame;
@@ -32,7 +33,7 @@ pub enum DeliveryError {
     Fault,
 }
 
-/// Receiving side of a device's ports.
+/// Receiving side of a device's ports, to which the plane delivers frames.
 pub trait FrameSink {
     /// Results of parsing a frame, shared by all ports of the device that get the frame.
     type Findings: Default;

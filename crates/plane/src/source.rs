@@ -1,4 +1,4 @@
-//! The sending side of a device's ports, and the plane as a transmit queue sees it while the plane visits it (`visit`).
+//! Sending side of a device's ports, and the plane as a transmit queue sees it while the plane visits it (`visit`).
 //! The device chooses the next queue, since it knows which queues are ready.
 
 use crate::PortIndex;
@@ -17,7 +17,7 @@ pub struct TransmitQueueId {
     pub queue: u8,
 }
 
-/// Sending side of a device's ports.
+/// Sending side of a device's ports, from which the plane takes frames.
 pub trait FrameSource: FrameSink + Sized {
     /// Returns `true` if a queue may send now, apart from its rate: it is enabled, and its function may use the bus.
     fn may_send(&self, sender: TransmitQueueId) -> bool;
@@ -27,40 +27,43 @@ pub trait FrameSource: FrameSink + Sized {
     /// itself to [`FrameForwarder::send`], for frames to its own ports.
     fn hand_over<L: FrameForwarder>(&mut self, sender: TransmitQueueId, budget: usize, lane: &mut L) -> bool;
 
-    /// Returns `true` if a queue holds a frame or a part of one.
+    /// Returns `true` if a transmit queue holds a frame or a part of one.
     fn has_more(&self, sender: TransmitQueueId) -> bool;
 }
 
-/// The plane during a visit to one queue, as its [`FrameSource`] sees it. Parameters of this type are named `lane`.
+/// Interface to the plane for a [`FrameSource`] while one of its transmit queues is visited. Parameters of this type
+/// are named `lane`.
 pub trait FrameForwarder {
     /// Forwards a finished frame to its receivers. `own` is the device with the sending port.
     fn send<S: FrameSink>(&mut self, own: &mut S, frame: &mut Frame<'_>) -> ForwardResult;
 
-    /// Returns the terms by which bursts of the port's frames are judged; `None` if each frame is sent alone.
+    /// Returns the settings by which the receivers of frames in the port's bursts are decided; `None` if each frame is
+    /// sent outside bursts.
     fn burst_terms(&self) -> Option<BurstTerms> {
         None
     }
 
-    /// Judges a frame by its addresses, where the port has [`FrameForwarder::burst_terms`].
+    /// Decides the receiver of a frame in a burst by the frame's addresses, where the port has
+    /// [`FrameForwarder::burst_terms`].
     fn judge(&mut self, ends: AddressPair, terms: BurstTerms) -> BurstVerdict {
         let _ = (ends, terms);
         BurstVerdict::ALONE
     }
 
-    /// Returns the number of bytes in the longest frame of a burst that a port takes.
+    /// Returns the length in bytes of the longest frame of a burst that a port accepts.
     fn longest_taken(&self, to: PortIndex, terms: BurstTerms) -> usize {
         let _ = (to, terms);
         0
     }
 
-    /// Returns how many frames of these lengths the port's rate lets leave now.
+    /// Returns how many frames of the given lengths the port's rate lets leave now.
     fn admits(&self, lengths: &[u32], terms: BurstTerms) -> usize {
         let _ = (lengths, terms);
         0
     }
 
-    /// Counts and charges a run of frames with one verdict that have reached a port: the frames' lengths, and the sum
-    /// of the lengths.
+    /// Counts a run of frames for one receiver, which have reached a port, and charges them to rates: the frames'
+    /// lengths, and the sum of the lengths.
     fn count_run(&mut self, to: PortIndex, lengths: &[u32], bytes: u64, terms: BurstTerms) {
         let _ = (to, lengths, bytes, terms);
     }
@@ -77,7 +80,7 @@ pub trait FrameForwarder {
         complete: impl FnOnce(&mut [u8]),
     ) -> Option<bool>;
 
-    /// Returns `true` if the port's rate lets the next frame leave now.
+    /// Returns `true` if the port's transmit rate lets the next frame leave now.
     fn is_due(&self) -> bool;
 
     /// Returns the VLAN tag of a frame that the port sends, given the tag that its descriptor requests.
@@ -86,9 +89,9 @@ pub trait FrameForwarder {
     /// Returns the ether type of VLAN tags, and that of outer tags if they are in use.
     fn tag_types(&self) -> (u16, Option<u16>);
 
-    /// Returns the port's counters.
+    /// Returns the traffic counters of the port.
     fn counters(&mut self) -> &mut PortCounters;
 
-    /// Adds the frames that the port sent since the last call to its counters, and returns them.
+    /// Adds the frames that the port sent since the last call to the port's counters. Returns the added traffic.
     fn settle(&mut self) -> PendingTraffic;
 }

@@ -51,8 +51,8 @@ pub fn insert(buffer: &mut [u8], at: usize, kind: u16, tag: u16) -> bool {
     true
 }
 
-/// Strips the tag of a type at an offset of the frame that starts at the first byte of `buffer`. The frame then starts [`TAG`]
-/// bytes later. Returns `None` and changes nothing if there is no such tag.
+/// Strips the tag of a type at an offset of the frame that starts at the first byte of `buffer`. The frame then starts
+/// [`TAG`] bytes later. Returns `None` and changes nothing without a tag of that type.
 #[must_use]
 pub fn strip(buffer: &mut [u8], at: usize, kind: u16) -> Option<u16> {
     let tag = read(buffer, at, kind)?;

@@ -1,5 +1,5 @@
-//! Verdicts for frames in bursts: the receiver of a plain frame as a number, so that frames with equal verdicts are delivered
-//! together. Any other frame is sent alone ([`crate::FrameForwarder::send`]).
+//! Verdicts on frames in bursts: the receiver of a plain frame as a number, so that frames with equal verdicts are
+//! delivered together. Any other frame is sent outside bursts ([`crate::FrameForwarder::send`]).
 
 use crate::PortIndex;
 use crate::forward::Plane;
@@ -7,13 +7,13 @@ use crate::frame::AddressPair;
 use crate::switch::FrameOrigin;
 use crate::tag::TAG;
 
-/// The receiver of a plain frame, or [`BurstVerdict::ALONE`].
+/// Verdict on a frame in a burst: the port that receives it, or [`BurstVerdict::ALONE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BurstVerdict(u32);
 
 impl BurstVerdict {
-    /// The frame is sent alone ([`crate::FrameForwarder::send`]): for several ports, a mirror or the uplink, or
-    /// dropped.
+    /// Verdict that a frame is sent outside bursts ([`crate::FrameForwarder::send`]): it is for several ports, a mirror
+    /// or the uplink, or it is dropped.
     pub const ALONE: Self = Self(1 << 31);
     const STRIPS: u32 = 1 << 8;
     const INEXACT: u32 = 1 << 9;
@@ -26,7 +26,7 @@ impl BurstVerdict {
         Self(u32::from(port.get()) | flag(strips, Self::STRIPS) | flag(inexact, Self::INEXACT))
     }
 
-    /// Returns the port that gets the frame, or `None` if the frame is sent alone.
+    /// Returns the port that gets the frame, or `None` if the frame is sent outside bursts.
     #[must_use]
     #[inline]
     pub fn port(self) -> Option<PortIndex> {
@@ -48,19 +48,20 @@ impl BurstVerdict {
     }
 }
 
-/// Terms by which a port's frames are judged in bursts.
+/// Settings by which the receivers of frames in a port's bursts are decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BurstTerms {
     /// VLAN tag that the plane puts into each frame of the burst.
     pub tag: Option<u16>,
     /// Number of bytes in the longest frame that the port may send, without the plane's tag. Longer frames are sent
-    /// alone.
+    /// outside bursts.
     pub longest: u32,
 }
 
 impl<const N: usize> Plane<N> {
-    /// Returns the terms by which a port's frames are judged in bursts. `None` if each frame has to be sent alone,
-    /// because it is watched, counted by storm control, charged for crossing the plane, or may have two tags.
+    /// Returns the settings by which the receivers of frames in a port's bursts are decided. `None` if each frame has
+    /// to be sent outside bursts, because it is watched, counted by storm control, charged for crossing the plane, or
+    /// may have two tags.
     pub(crate) fn burst_terms(&self, port: PortIndex, watched: bool) -> Option<BurstTerms> {
         let tables = &self.tables;
         let alone = watched
@@ -80,7 +81,8 @@ impl<const N: usize> Plane<N> {
         self.tables.longest_taken(to, tag.is_some()).saturating_sub(tag_bytes(tag))
     }
 
-    /// Judges a port's frame without a tag of its own that is no longer than its sender may send and its receiver takes.
+    /// Decides the receiver of a port's frame in a burst. The frame has no tag of its own, and is no longer than its
+    /// sender may send and its receiver takes.
     #[inline]
     pub(crate) fn judge(&mut self, port: PortIndex, ends: AddressPair, tag: Option<u16>) -> BurstVerdict {
         if ends.is_to_group() {

@@ -1,5 +1,5 @@
-//! The plane's visit to a transmit queue: the queue hands over frames until its budget is spent or its port's rate stops
-//! it.
+//! The plane's visit to a transmit queue: the queue hands over frames until its budget is spent or its port's rate
+//! stops it.
 
 use crate::PortIndex;
 use crate::forward::Plane;

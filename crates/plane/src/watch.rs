@@ -9,7 +9,7 @@ use crate::switch::{FrameOrigin, SwitchDropReason};
 pub struct FrameObservation {
     /// Port or uplink where the frame was seen.
     pub at: FrameOrigin,
-    /// Direction of the frame at that place.
+    /// Direction of the observed frame: into the plane or out of it.
     pub way: FrameDirection,
     /// Reason for the frame's drop; `None` if the frame was forwarded.
     pub lost: Option<FrameDropReason>,

@@ -1,4 +1,4 @@
-//! Reports deliveries to captures. `watch` has the form of a report.
+//! Reports deliveries of frames to captures. `watch` has the form of a report.
 
 use crate::PortIndex;
 use crate::frame::Frame;

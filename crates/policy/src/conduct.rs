@@ -1,9 +1,9 @@
-//! Kinds of conduct that are limited, and the rates at which a limit has consequences. `driver::conduct` counts and
+//! Offences of VFs that are counted, and the rates at which the host acts against a VF. `driver::conduct` counts and
 //! judges.
 
 use serde::{Deserialize, Serialize};
 
-/// A kind of conduct by which a VF can offend.
+/// Kind of offence by a VF, with thresholds of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Offence {
     /// The VF sends requests by mailbox, or is reset, too often.
@@ -20,11 +20,11 @@ pub enum Offence {
     DmaFaults,
 }
 
-/// Number of kinds of conduct.
+/// Number of kinds of offence.
 pub const KINDS: usize = 6;
 
 impl Offence {
-    /// All kinds of conduct, in the order of [`ConductLimits`].
+    /// All kinds of offence, in the order of [`ConductLimits`].
     pub const ALL: [Offence; KINDS] = [
         Offence::Mailbox,
         Offence::Spoofing,
@@ -34,7 +34,7 @@ impl Offence {
         Offence::DmaFaults,
     ];
 
-    /// Returns the name of the kind of conduct in settings and tables.
+    /// Returns the name of the kind of offence in settings and tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -48,26 +48,26 @@ impl Offence {
     }
 }
 
-/// Action against a VF whose rate of one kind of conduct exceeds a threshold.
+/// Action of the host against a VF whose rate of one kind of offence exceeds a threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OffenceAction {
-    /// The log has a warning about the VF.
+    /// Logs a warning about the VF.
     Warn,
-    /// The VF is throttled for a while.
+    /// Throttles the VF for a while.
     Throttle,
-    /// The VF is quarantined until the administrator releases it.
+    /// Quarantines the VF until the administrator releases it.
     Quarantine,
 }
 
-/// Thresholds of one kind of conduct: events per second from which on each action is taken; 0 is never.
+/// Thresholds of one kind of offence: the rate, in events per second, from which on each action is taken; 0 is never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "Thresholds")]
 pub struct OffenceThresholds {
-    /// Events per second for [`OffenceAction::Warn`].
+    /// Events per second from which on the host logs a warning.
     pub warn: u32,
-    /// Events per second for [`OffenceAction::Throttle`].
+    /// Events per second from which on the host throttles the VF.
     pub throttle: u32,
-    /// Events per second for [`OffenceAction::Quarantine`].
+    /// Events per second from which on the host quarantines the VF.
     pub quarantine: u32,
 }
 
@@ -76,7 +76,7 @@ impl OffenceThresholds {
         Self { warn, throttle: 0, quarantine: 0 }
     }
 
-    /// Returns the gravest action whose threshold a rate reaches, in events per second.
+    /// Returns the gravest action whose threshold is reached by a rate, in events per second.
     #[must_use]
     pub fn action(&self, rate: u64) -> Option<OffenceAction> {
         let steps = [
@@ -89,11 +89,11 @@ impl OffenceThresholds {
     }
 }
 
-/// Thresholds of each kind of conduct.
+/// Thresholds of each kind of offence, in the order of [`Offence::ALL`].
 pub type ConductLimits = [OffenceThresholds; KINDS];
 
-/// Default thresholds, far above the rates of honest guests. Only floods of mailbox requests are throttled: the card
-/// does not limit their cost to other VFs by itself.
+/// Default thresholds of offences, far above the rates of honest guests. Only floods of mailbox requests are throttled:
+/// the card does not limit their cost to other VFs by itself.
 pub const DEFAULT_CONDUCT: ConductLimits = [
     OffenceThresholds { warn: 200, throttle: 1_000, quarantine: 0 },
     OffenceThresholds::warn(10),
@@ -108,7 +108,7 @@ mod tests {
     use super::{DEFAULT_CONDUCT, Offence};
 
     #[test]
-    fn offence_numbers_index_the_conduct_limits() {
+    fn offence_numbers_index_the_offence_thresholds() {
         assert!(Offence::ALL.iter().enumerate().all(|(i, kind)| *kind as usize == i));
         assert!(DEFAULT_CONDUCT.iter().all(|limit| limit.warn > 0));
     }

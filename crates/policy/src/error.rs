@@ -1,4 +1,4 @@
-//! Refusals of a policy: each names its setting, the value and the remedy.
+//! Errors for a refused policy: each names its setting, the value and the remedy.
 
 use crate::limits::WINDOWS_MS;
 use crate::vlan::{PRIORITIES, VLANS};

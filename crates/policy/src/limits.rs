@@ -3,15 +3,15 @@
 
 use core::ops::RangeInclusive;
 
-/// Valid windows of storm control, in milliseconds.
+/// Valid lengths of storm control's counting window, in milliseconds.
 pub const WINDOWS_MS: RangeInclusive<u16> = 1..=1_000;
 
-/// Abilities of a family of cards.
+/// Abilities of a family of cards: the settings and values that its policies may have.
 #[derive(Debug)]
 pub struct FamilyLimits {
     /// Name of the family in the configuration.
     pub family: &'static str,
-    /// Number of a port's VFs.
+    /// Number of VFs that a port has.
     pub vfs: usize,
     /// Speed of the port's link in Mb/s.
     pub link_speed: u32,

@@ -1,4 +1,4 @@
-//! Policy of a whole port: mirror rules, storm control, and limits of its VFs' conduct.
+//! Policy of a whole port: mirror rules, storm control, and thresholds for offences of its VFs.
 
 use crate::conduct::{ConductLimits, DEFAULT_CONDUCT};
 use crate::error::PolicyError;
@@ -40,14 +40,14 @@ pub struct StormControl {
     pub window_ms: u16,
 }
 
-/// Policy of a port.
+/// Policy of a port: mirror rules, storm control, and thresholds for offences of its VFs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortPolicy {
     /// Mirror rules of the port, by number.
     pub mirrors: [Option<VfMirrorRule>; MIRROR_RULES],
     /// Limits of broadcasts and multicasts to the port's VFs.
     pub storm: StormControl,
-    /// Limits of the conduct of the port's VFs.
+    /// Thresholds for offences of the port's VFs.
     pub limits: ConductLimits,
 }
 
@@ -156,7 +156,8 @@ mod tests {
         assert!(StormControl { window_ms: 1_000, ..STORM }.blocks(most) <= TOY.storm_blocks);
     }
 
-    /// Rounding up to one block would change the rate: to 512 Kb/s for 1, in 1 ms.
+    /// Tests a storm threshold of less than one block per window: rounding up would change the rate, to 512
+    /// Kb/s for 1, in 1 ms.
     #[test]
     fn storm_rate_below_one_block_per_window_is_refused() {
         for (window_ms, least) in [(1, 512), (3, 171), (100, 6), (1_000, 1)] {

@@ -37,7 +37,7 @@ pub struct VfPolicy {
     pub trust: bool,
     /// True if the VF may send and receive.
     pub enabled: bool,
-    /// Link state that the VF sees.
+    /// Link state that the VF's driver sees.
     pub state: VfLinkPolicy,
     /// True if the VF may request every multicast frame.
     pub allmulti: bool,
@@ -47,7 +47,7 @@ pub struct VfPolicy {
     /// True for RSS, which spreads received frames over the VF's queues by flow. A driver that uses only the first
     /// queue loses the frames of the others.
     pub rss: bool,
-    /// Bounds of the VF's interrupts.
+    /// Lowest and highest rate of the VF's interrupts.
     pub interrupts: InterruptBounds,
     /// Highest rate of the VF's sent frames in Mb/s, frame check sequences included; 0 is no limit.
     pub max_tx_rate: u32,
@@ -116,7 +116,8 @@ impl VfPolicy {
         self.vlans.is_none_or(|allowed| allowed.contains(vlan))
     }
 
-    /// Returns true if a family treats both policies alike: several MTUs may stand for its longest frame.
+    /// Returns true if a family treats both policies alike; policies with different MTUs may have the same longest
+    /// frame.
     #[must_use]
     pub fn is_alike(&self, other: &Self, limits: &FamilyLimits) -> bool {
         let without_mtu = |policy: &Self| Self { max_mtu: None, ..*policy };
@@ -131,7 +132,7 @@ impl VfPolicy {
     }
 }
 
-/// Bounds of a VF's interrupts.
+/// Lowest and highest rate of a VF's interrupts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct InterruptBounds {
     /// Fewest interrupts per second while events are pending, so that a guest does not wait longer; 0 leaves it to the
@@ -178,7 +179,7 @@ mod tests {
     use crate::limits::{FamilyLimits, TOY};
     use crate::{PolicyError, PortVlan, VlanSet};
 
-    /// Abilities of a family for tests that supports neither interrupt bounds nor a switch for RSS.
+    /// Abilities of an imaginary family for tests: it supports neither interrupt bounds nor a switch for RSS.
     const FEW: FamilyLimits = FamilyLimits {
         mtu: 1_496..=9_706,
         frame_overhead: 26,

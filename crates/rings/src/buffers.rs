@@ -1,4 +1,4 @@
-//! The buffers of a packet, in its sender's memory, as its descriptors name them.
+//! List of the buffers of a packet, in its sender's memory, as its descriptors name them.
 
 use core::ops::Range;
 use pcie::{AnnouncedAccess, Bus, DmaFault, Function, Iova};

@@ -1,5 +1,5 @@
-//! Traits of a card whose frames pass in bursts: its next descriptors, a port's receive queue, and its descriptor
-//! formats. `burst` and `deliver` move the frames; `packets` has the traits for frames that travel alone.
+//! Traits of a card whose frames pass in bursts: its next transmit descriptors, a port's receive queue, and its
+//! descriptor formats. `burst` and `deliver` move the frames; `packets` has the traits for frames that are sent alone.
 
 use crate::places::FrameMemory;
 use crate::posted::PostedDescriptors;
@@ -20,11 +20,11 @@ pub trait TxFormat {
     /// Allowed lengths of a plain frame in bytes, check sequence excluded.
     const LENGTHS: RangeInclusive<u32>;
 
-    /// Returns the length in bytes of a frame that has this descriptor alone and requests no offload. `None` for every
-    /// other descriptor. `second` is the descriptor's second word.
+    /// Returns the length in bytes of a frame that one descriptor describes completely, without a requested offload.
+    /// `None` for every other descriptor. `second` is the descriptor's second word.
     fn plain(second: u64) -> Option<u32>;
 
-    /// Returns the length in bytes of a frame that has this descriptor alone and may request checksums
+    /// Returns the length in bytes of a frame that one descriptor describes completely, and that may request checksums
     /// ([`BurstCard::insertion`]).
     #[inline]
     fn summed(second: u64) -> Option<u32> {
@@ -39,7 +39,7 @@ pub trait RxFormat: Copy {
     fn words(self, found: PlainFrameKind, hash: Option<u32>, length: u32) -> [u64; 4];
 }
 
-/// Properties that all frames of a run share for the port that receives them.
+/// Properties shared by all frames of a run, which are consecutive frames of a burst for the same port.
 #[derive(Debug, Clone, Copy)]
 pub struct RunProperties {
     /// VLAN tag that was taken out of the frames.
@@ -50,7 +50,7 @@ pub struct RunProperties {
     pub from_uplink: bool,
 }
 
-/// Receive queue of a frame that takes the path in bursts, and its hash if the port hashes its type.
+/// Receive queue of a frame in a burst, and the frame's RSS hash if the port hashes its type.
 pub type QueueAndHash = (u8, Option<u32>);
 
 /// Receive queue to which plain frames are delivered in bursts, each into one buffer.
@@ -60,7 +60,7 @@ pub struct PlainReceiver<'a, B, S> {
     pub posted: &'a mut PostedDescriptors,
     /// Descriptor ring of the receive queue.
     pub ring: Ring,
-    /// Maximum number of descriptors that a run may fill, posted or not.
+    /// Maximum number of descriptors that a run of frames may fill, posted or not.
     pub room: usize,
     /// Number of bytes in the longest frame that one receive buffer takes.
     pub longest: usize,
@@ -72,7 +72,7 @@ pub struct PlainReceiver<'a, B, S> {
     pub format: S,
 }
 
-/// A card whose rings send and receive frames in bursts.
+/// Card whose rings send and receive frames in bursts.
 pub trait BurstCard: FrameSink {
     /// Bus to the guests' memory.
     type Bus: Bus;
@@ -81,13 +81,16 @@ pub trait BurstCard: FrameSink {
     /// Format of the card's receive descriptors.
     type RxFormat: RxFormat;
 
-    /// True if a packet uses the descriptors that a burst has read and not used, instead of reading them again.
+    /// True if the next packet takes the descriptors that a burst has read and left over, instead of reading them
+    /// again.
     const KEEPS_DESCRIPTORS: bool = false;
 
-    /// Returns the field with the card's private memory. The field is empty while frames pass, and may be empty before.
+    /// Returns the card's field for its private frame memory. The field is empty while frames pass, and may be empty
+    /// before.
     fn places(&mut self) -> &mut Option<Box<FrameMemory>>;
 
-    /// Returns true if no frame travels in a burst. Tests compare frames in bursts with frames that are sent alone.
+    /// Returns true if every frame is sent alone, not in a burst. Tests compare frames in bursts with frames that are
+    /// sent alone.
     fn is_careful(&self) -> bool {
         false
     }
@@ -100,8 +103,8 @@ pub trait BurstCard: FrameSink {
     /// unfinished.
     fn next(&mut self, sender: TransmitQueueId, most: usize) -> &[[u8; DESCRIPTOR]];
 
-    /// Gives back the first `count` descriptors of [`BurstCard::next`], whose frames have left. Descriptors that
-    /// request a report are reported as done.
+    /// Gives back the descriptors of the first `count` frames from [`BurstCard::next`], which have left. Descriptors
+    /// that request a report are reported as done.
     fn pass(&mut self, sender: TransmitQueueId, count: usize);
 
     /// Returns the function that owns a transmit queue's buffers, the hint where these buffers are, and the bus.
@@ -129,7 +132,7 @@ pub trait BurstCard: FrameSink {
         Ok(None)
     }
 
-    /// Counts a frame that the plane has refused.
+    /// Counts a frame that the plane has refused to forward.
     fn refused(&mut self, sender: TransmitQueueId, reason: SwitchDropReason);
 
     /// Returns true if a port spreads frames over several receive queues.
@@ -139,7 +142,7 @@ pub trait BurstCard: FrameSink {
         false
     }
 
-    /// Returns the receive queue of a frame for a port, and the frame's hash.
+    /// Returns the receive queue that a port chooses for a frame, and the frame's RSS hash.
     #[inline]
     fn spread(&mut self, port: PortIndex, frame: &PlainFrame<'_>) -> QueueAndHash {
         let _ = (port, frame);

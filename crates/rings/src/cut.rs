@@ -1,6 +1,6 @@
 //! A large packet that is cut for one receiver: each segment gets headers of its own, and its payload straight from the sender's
-//! buffers, where each byte is loaded once and summed as it is stored. A segment whose payload lies in two buffers, or that finds no
-//! receive buffer ready, is copied to private memory and sent through the plane alone, in its turn.
+//! buffers, where each byte is loaded once and summed as it is stored. A segment that finds no receive buffer ready, or whose payload
+//! lies in more buffers than a burst has pieces, is copied to private memory and sent through the plane alone, in its turn.
 
 use crate::buffers::{BufferChain, BufferCursor};
 use crate::card::{PlainReceiver, QueueAndHash, RunProperties, RxFormat};
@@ -147,32 +147,64 @@ fn send_run<C: PacketTransmitter, L: FrameForwarder>(
     sent
 }
 
-/// Finds the payloads of the next segments: at most a burst, and up to one that has to be sent alone. Returns the
-/// number of segments.
+/// Finds the pieces of the next segments' payloads: a piece for each buffer that holds a part of a payload. Ends before
+/// the first segment that has to be sent alone, and when a burst has no room for more pieces. Returns the number of
+/// segments.
 fn find_payloads<O>(
     large: &mut SegmentedPacket<'_, O>,
     buffers: &BufferChain,
     frames: &mut BurstMemory,
 ) -> usize {
-    let BurstMemory { sources, lengths, padded, .. } = frames;
-    let slots = sources.iter_mut().zip(lengths).zip(padded);
-    let mut cursor = large.cursor;
-    for (ahead, ((source, length), whole)) in slots.enumerate() {
-        let found = large.cut.chunk(ahead as u32).and_then(|chunk| {
-            let (address, left) = cursor.seek(buffers, chunk.start)?;
-            (chunk.len() <= left).then_some((address, chunk.len() as u32))
-        });
-        let long_enough = |(_, payload): &(_, u32)| payload + large.length as u32 >= SHORTEST;
-        let Some((address, payload)) = found.filter(long_enough) else { return ahead };
-        (*source, *length, *whole) = (address, payload, payload + large.length as u32);
+    let BurstMemory { sources, lengths, padded, piece_ends, .. } = frames;
+    let (mut cursor, mut used) = (large.cursor, 0);
+    for (ahead, (whole, end)) in padded.iter_mut().zip(piece_ends).enumerate() {
+        let Some(chunk) = large.cut.chunk(ahead as u32) else { return ahead };
+        *whole = (large.length + chunk.len()) as u32;
+        if *whole < SHORTEST {
+            return ahead;
+        }
+        let mut at = chunk.start;
+        while at < chunk.end {
+            let slot = sources.get_mut(used).zip(lengths.get_mut(used));
+            let Some((slot, (address, left))) = slot.zip(cursor.seek(buffers, at)) else { return ahead };
+            let length = left.min(chunk.end - at);
+            (*slot.0, *slot.1) = (address, length as u32);
+            (at, used) = (at + length, used + 1);
+        }
+        *end = used;
     }
     BURST
 }
 
+/// Finds where the pieces of payloads go: each follows the piece before it, and a segment's first piece follows the
+/// headers, which have `behind` bytes.
+fn find_places(frames: &mut BurstMemory, segments: usize, behind: u64) {
+    let BurstMemory { lengths, targets, piece_ends, piece_targets, .. } = frames;
+    let mut piece = 0;
+    for (target, end) in targets[..segments].iter().zip(piece_ends) {
+        let mut at = target.wrapping_add(behind);
+        for (place, length) in piece_targets[piece..*end].iter_mut().zip(&lengths[piece..*end]) {
+            *place = at;
+            at = at.wrapping_add(u64::from(*length));
+        }
+        piece = *end;
+    }
+}
+
+/// Returns the sum of a payload, from the lengths and the sums of its pieces.
+fn sum_of_pieces(lengths: &[u32], sums: &[u64]) -> PartialChecksum {
+    let (mut all, mut before) = (PartialChecksum::default(), 0);
+    for (length, sum) in lengths.iter().zip(sums) {
+        all = all.sum(PartialChecksum::default().words(*sum).behind(before));
+        before += *length as usize;
+    }
+    all
+}
+
 impl<B: Bus, S: RxFormat> PlainReceiver<'_, B, S> {
     /// Puts the first `count` segments of a burst into receive buffers that are ready. Returns the number of segments
-    /// that have a buffer, and of those that were delivered. Source addresses and lengths are those of payloads, padded
-    /// lengths those of segments.
+    /// that have a buffer, and of those that were delivered. Source addresses, lengths and sums are those of pieces of
+    /// payloads, padded lengths those of segments.
     #[inline(never)]
     fn fill_cut(
         mut self,
@@ -183,28 +215,41 @@ impl<B: Bus, S: RxFormat> PlainReceiver<'_, B, S> {
     ) -> (usize, usize) {
         let ready = self.ready();
         let Self { posted, ring, longest, function, bus, format, .. } = self;
-        let BurstMemory { sources, lengths, padded, targets, sums, headers: completed, kinds, .. } = frames;
-        let fits = padded[..count.min(ready)].iter().take_while(|whole| **whole as usize <= longest).count();
-        let behind = headers.len() as u64;
-        let targets = &mut targets[..fits];
-        posted.addresses(&ring, targets);
-        targets.iter_mut().for_each(|target| *target = target.wrapping_add(behind));
-        let (sources, lengths, sums) = (&sources[..fits], &lengths[..fits], &mut sums[..fits]);
+        let segments = frames.padded[..count.min(ready)].iter();
+        let fits = segments.take_while(|whole| **whole as usize <= longest).count();
+        posted.addresses(&ring, &mut frames.targets[..fits]);
+        find_places(frames, fits, headers.len() as u64);
+        let BurstMemory {
+            sources,
+            lengths,
+            padded,
+            targets,
+            piece_ends,
+            piece_targets,
+            sums,
+            headers: completed,
+            kinds,
+            ..
+        } = frames;
+        let ends = &piece_ends[..fits];
+        let pieces = ends.last().copied().unwrap_or(0);
+        let (sources, lengths, sums) = (&sources[..pieces], &lengths[..pieces], &mut sums[..pieces]);
         let to = HintedMemory { function, hint: &mut posted.buffers };
-        let copied = bus.copy(from, to, SegmentPayloads { sources, lengths, targets: &*targets, sums });
-        targets.iter_mut().for_each(|target| *target = target.wrapping_sub(behind));
-        let (mut cut, mut plain) = (cut.clone(), 0);
-        for (at, payload) in lengths[..copied.min(fits)].iter().enumerate() {
+        let payloads = SegmentPayloads { sources, lengths, targets: &piece_targets[..pieces], sums };
+        let copied = bus.copy(from, to, payloads);
+        let (mut cut, mut plain, mut piece) = (cut.clone(), 0, 0);
+        for (at, end) in ends.iter().enumerate().take_while(|(_, end)| **end <= copied) {
             completed[at][..headers.len()].copy_from_slice(headers);
             let segment = &mut completed[at][..headers.len()];
-            cut.complete_headers(segment, *payload as usize, PartialChecksum::default().words(sums[at]));
+            let sum = sum_of_pieces(&lengths[piece..*end], &sums[piece..*end]);
+            cut.complete_headers(segment, padded[at] as usize - headers.len(), sum);
             // The headers of UDP are shorter than the bytes that are examined; those behind them do not count.
             let found =
                 completed[at].first_chunk().and_then(|head| PlainFrame::of(head, padded[at] as usize));
             let found = found.zip(cut.sealed()).and_then(|(found, sealed)| found.find_sealed(&sealed));
             let Some(found) = found else { break };
             kinds[at] = found;
-            plain += 1;
+            (plain, piece) = (plain + 1, *end);
         }
         let to = HintedMemory { function, hint: &mut posted.buffers };
         let sent = bus.scatter(to, &completed[..plain], headers.len(), &targets[..plain]).min(plain);

@@ -1,5 +1,5 @@
-//! Puts frames into receive queues: several plain frames of a burst, straight from the sender's buffers, or one frame in
-//! private memory. The card parses a frame that is not plain, or does not fit into one buffer ([`FrameReceiver`]).
+//! Puts frames into receive queues: several plain frames of a burst, straight from the sender's buffers, or one frame
+//! in private memory. The card parses a frame that is not plain, or does not fit into one buffer ([`FrameReceiver`]).
 
 use crate::card::{BurstCard, PlainReceiver, RunProperties, RxFormat};
 use crate::frames::BurstMemory;
@@ -11,7 +11,7 @@ use pcie::{AnnouncedAccess, Bus, Function, HintedMemory, MemoryHint};
 use plane::frame::Frame;
 use plane::{DeliveryError, DeliveryFlags, PortIndex};
 
-/// Number of frames by which a buffer is prefetched before its own frame is copied.
+/// Prefetch distance in frames: the buffer of a frame is prefetched while the frame this much earlier is copied.
 pub(crate) const AHEAD: usize = 4;
 
 /// Puts a frame into a receive queue of a port. Returns the number of bytes put there, check sequence excluded.

@@ -1,4 +1,4 @@
-//! Hands a finished frame to the plane with its VLAN tag. Counts a packet that makes no frame.
+//! Hands a finished frame to the plane with its VLAN tag. Counts a packet that yields no frame.
 
 use crate::frames::pad;
 use crate::packet::PacketDropReason;

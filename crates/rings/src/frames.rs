@@ -48,6 +48,11 @@ pub(crate) struct BurstMemory {
     pub(crate) sums: [u64; BURST],
     /// Receive queue and hash of each frame, while a run goes to a port that spreads frames over queues.
     pub(crate) spread: [(u8, Option<u32>); BURST],
+    /// For each segment that is cut from one packet, the number of pieces of payloads up to the segment's end. A piece is
+    /// the part of a payload in one buffer of the sender.
+    pub(crate) piece_ends: [usize; BURST],
+    /// Address of each piece of a payload in the receiver's buffers.
+    pub(crate) piece_targets: [Iova; BURST],
     /// Headers of segments that are cut from one packet, and properties of these segments for their receiver.
     pub(crate) headers: [[u8; HEADERS]; BURST],
     pub(crate) kinds: [PlainFrameKind; BURST],
@@ -70,6 +75,8 @@ impl BurstMemory {
             targets: [0; BURST],
             sums: [0; BURST],
             spread: [(0, None); BURST],
+            piece_ends: [0; BURST],
+            piece_targets: [0; BURST],
             headers: [[0; HEADERS]; BURST],
             kinds: [PlainFrameKind::default(); BURST],
             staging: vec![0; HEADROOM + LONGEST_FRAME + FCS].into_boxed_slice(),

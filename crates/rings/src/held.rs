@@ -1,6 +1,6 @@
-//! Keeps the bytes of a packet that had to stop between two of its segments, so that its descriptors can go back. The
-//! memory is exchanged for the memory that packets are read into, so nothing is copied. `send` decides when the rest
-//! leaves.
+//! Keeps the bytes of a packet that is paused between two of its segments, so that its descriptors can go back to the
+//! driver. The memory is exchanged for the memory that packets are read into, so nothing is copied. `send` decides when
+//! the rest leaves.
 
 use crate::packet::CopiedPacket;
 use crate::staging::StagedPacket;
@@ -8,10 +8,10 @@ use alloc::vec;
 use core::mem;
 use plane::frame::HEADROOM;
 
-/// Memory for a packet of which some segments have left.
+/// Memory for a packet that is paused after some of its segments have left.
 #[derive(Debug, Clone)]
 pub struct HeldPacket<O> {
-    /// The kept packet, and the number of its queue.
+    /// Packet that is paused between segments, and the number of its queue.
     packet: Option<(CopiedPacket<O>, u8)>,
     bytes: StagedPacket,
 }
@@ -23,7 +23,7 @@ impl<O> Default for HeldPacket<O> {
 }
 
 impl<O: Copy> HeldPacket<O> {
-    /// Restores a packet of a queue. `bytes` are the packet's saved bytes, without headroom.
+    /// Restores a paused packet of a queue. `bytes` are the packet's saved bytes, without headroom.
     #[must_use]
     pub fn restore(packet: CopiedPacket<O>, queue: u8, bytes: &[u8]) -> Self {
         let mut place = vec![0; HEADROOM];
@@ -31,32 +31,32 @@ impl<O: Copy> HeldPacket<O> {
         Self { packet: Some((packet, queue)), bytes: place.into() }
     }
 
-    /// Returns the kept packet, its queue and its bytes, without headroom.
+    /// Returns the paused packet, its queue and its bytes, without headroom.
     #[must_use]
     pub fn kept(&self) -> Option<(CopiedPacket<O>, u8, &[u8])> {
         self.packet.map(|(packet, queue)| (packet, queue, self.bytes.get(HEADROOM..).unwrap_or_default()))
     }
 
-    /// Returns true if no packet is kept.
+    /// Returns true if no packet is paused between segments.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.packet.is_none()
     }
 
-    /// Returns true if a packet of a queue is kept.
+    /// Returns true if a paused packet belongs to a queue.
     #[must_use]
     #[inline]
     pub fn is_of(&self, queue: u8) -> bool {
         self.packet.is_some_and(|(_, own)| own == queue)
     }
 
-    /// Allocates memory for packets of up to `bytes` bytes, so that a packet which stops needs no allocation.
+    /// Allocates memory for packets of up to `bytes` bytes, so that pausing a packet needs no allocation.
     pub fn reserve(&mut self, bytes: usize) {
         self.bytes.reserve(bytes);
     }
 
-    /// Drops the kept packet with its unsent segments.
+    /// Drops the paused packet with its unsent segments.
     pub fn clear(&mut self) {
         self.packet = None;
     }
@@ -67,7 +67,7 @@ impl<O: Copy> HeldPacket<O> {
         mem::swap(&mut self.bytes, staging);
     }
 
-    /// Moves the bytes of the kept packet into `staging`. Returns the packet and its queue.
+    /// Moves the bytes of the paused packet into `staging`. Returns the packet and its queue.
     #[inline]
     pub(crate) fn resume(&mut self, staging: &mut StagedPacket) -> Option<(CopiedPacket<O>, u8)> {
         // Asked for every packet, and hardly ever there: not to be moved to see.

@@ -7,8 +7,8 @@ use offload::segment::{SegmentationState, TcpFlagMasks};
 use offload::uncut::MAX_SEGMENTS;
 use plane::tag::TAG;
 
-/// Offload requests of a packet, from its descriptors and their context. By default there are none: the packet is a
-/// frame as it is.
+/// Offload requests of a packet, from its descriptors and their context. By default there are none: the packet is one
+/// frame, sent unchanged.
 pub trait PacketOffloads: Copy {
     /// Returns the VLAN tag to insert into the packet.
     fn tag(&self) -> Option<u16> {
@@ -25,13 +25,13 @@ pub trait PacketOffloads: Copy {
         None
     }
 
-    /// Returns true if the descriptors describe a packet of `bytes` bytes.
+    /// Returns true if a packet of `bytes` bytes fits the lengths that its descriptors give.
     fn describe(&self, bytes: usize) -> bool {
         let _ = bytes;
         true
     }
 
-    /// Returns true if an uplink may cut the packet in the card's place.
+    /// Returns true if the uplink may segment the packet instead of the card.
     fn may_leave_uncut(&self) -> bool {
         true
     }
@@ -43,8 +43,8 @@ pub trait PacketOffloads: Copy {
         bytes + if self.tag().is_some() { TAG } else { 0 } <= LONGEST_FRAME
     }
 
-    /// Prepares a packet of `bytes` bytes for cutting by its headers. Returns `None` if the packet cannot be cut as its
-    /// descriptors request.
+    /// Prepares a packet of `bytes` bytes for segmentation by its headers. Returns `None` if the packet cannot be
+    /// segmented as its descriptors request.
     fn cut(&self, headers: &[u8], bytes: usize, masks: TcpFlagMasks) -> Option<SegmentationState> {
         let request = self.request();
         let payload = bytes.checked_sub(request.payload_start())?;

@@ -1,5 +1,5 @@
-//! Traits of a card for packets that travel one by one: the next packet of a transmit queue, and a frame that has to be
-//! looked at closely before it is received. `visit`, `send` and `deliver` move them.
+//! Traits of a card for frames outside bursts: packets of a transmit queue that are sent one by one, and frames that
+//! are parsed as a whole before they are received. `visit`, `send` and `deliver` move them.
 
 use crate::buffers::BufferChain;
 use crate::card::{BurstCard, InvalidChecksumRequest};
@@ -11,7 +11,7 @@ use plane::frame::{Frame, TrustedChecksum};
 use plane::ledger::PendingTraffic;
 use plane::{DeliveryError, DeliveryFlags, FrameSource, PortIndex, TransmitQueueId};
 
-/// A card whose packets travel one by one, if they are not plain frames.
+/// Card that sends packets one by one if they do not fit into a burst.
 pub trait PacketTransmitter: BurstCard + FrameSource {
     /// Type of the offload requests in descriptors.
     type Orders: PacketOffloads;
@@ -19,8 +19,8 @@ pub trait PacketTransmitter: BurstCard + FrameSource {
     /// True if a frame that does not fit its checksum request leaves as its sender made it.
     const SENDS_MISFITS: bool = false;
 
-    /// Returns the memory for a packet of a queue's port that waits between two segments; `None` if the port cuts no
-    /// packets.
+    /// Returns the memory for a packet of a queue's port that is paused between two segments; `None` if the port
+    /// segments no packets.
     fn held(&mut self, sender: TransmitQueueId) -> Option<&mut HeldPacket<Self::Orders>> {
         let _ = sender;
         None
@@ -76,7 +76,7 @@ pub trait PacketTransmitter: BurstCard + FrameSource {
         TcpFlagMasks::DEFAULT
     }
 
-    /// Counts a packet that is cut into segments, by the card or beyond its uplink.
+    /// Counts a packet that is segmented, by the card or beyond its uplink.
     fn cuts(&mut self) {}
 
     /// Counts a frame that has left by the uplink.
@@ -85,19 +85,20 @@ pub trait PacketTransmitter: BurstCard + FrameSource {
         let _ = (sender, orders);
     }
 
-    /// Ends a visit in which a queue has `sent` frames. Returns the number of DMA faults that are not counted yet.
+    /// Ends a visit to a queue, in which the frames `sent` have left. Returns the number of DMA faults that are not
+    /// counted yet.
     fn end_visit(&mut self, sender: TransmitQueueId, sent: &PendingTraffic) -> u64 {
         let _ = (sender, sent);
         0
     }
 }
 
-/// A card whose ports receive frames one by one, if they are not plain.
+/// Card whose ports receive frames one by one if these do not fit into a burst.
 pub trait FrameReceiver: BurstCard {
     /// Type of the results of parsing a frame, which all ports that get the frame share.
     type Contents: Copy;
 
-    /// Parses a frame for all ports that get it.
+    /// Parses a frame, once for all ports that get it.
     fn look(&mut self, frame: &mut Frame<'_>, about: DeliveryFlags) -> Self::Contents;
 
     /// Puts a frame into as many buffers of a port as it needs, or into none. Returns the number of bytes there, check

@@ -1,4 +1,4 @@
-//! Private memory of a card: a burst of frames, and one packet that travels alone.
+//! Private memory of a card: for a burst of frames, and for one packet outside bursts.
 
 use crate::buffers::BufferChain;
 use crate::frames::BurstMemory;

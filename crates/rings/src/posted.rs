@@ -10,8 +10,8 @@ const WORDS: usize = 4 * BURST;
 /// Number of bytes in a word of a descriptor.
 const WORD: usize = 8;
 
-/// Receive descriptors that follow each other in a ring. Those before `given` are in the driver's memory again, and
-/// those before `filled` are as the driver is to find them. The others, up to `end`, are as the driver has posted them.
+/// Consecutive receive descriptors of a ring. Those before `given` are in the driver's memory again, and those before
+/// `filled` are as the driver is to find them. The others, up to `end`, are as the driver has posted them.
 #[derive(Debug, Clone)]
 pub struct PostedDescriptors {
     raw: [[u8; WORD]; WORDS],

@@ -1,5 +1,5 @@
-//! Sends a packet that is not a plain frame to the plane: inserts checksums, or cuts the packet into segments. Frames
-//! are handed over until the port's rate stops them. The card reads descriptors; `burst` sends plain frames.
+//! Sends a packet that does not fit into a burst: inserts checksums, or cuts the packet into segments. Frames are
+//! handed to the plane until the port's rate stops them. The card reads descriptors; `burst` sends plain frames.
 
 use crate::cut::send_through;
 use crate::finished::{send, send_segment, spoil};
@@ -12,8 +12,8 @@ use offload::uncut;
 use plane::frame::{Frame, HEADER, HEADROOM};
 use plane::{FrameForwarder, TransmitQueueId};
 
-/// Sends the next packet of a queue, or the remaining segments of a packet that waited. Returns the packet's cost in
-/// frames of the budget, at least 1. `None` if there is no packet, or none may follow.
+/// Sends the next packet of a queue, or the remaining segments of a paused packet. Returns the packet's cost in frames
+/// of the budget, at least 1. `None` if there is no packet, or none may follow.
 #[inline(never)]
 pub(crate) fn send_next<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
@@ -39,8 +39,8 @@ pub(crate) fn send_next<C: PacketTransmitter, L: FrameForwarder>(
     card.may_follow(sender).then_some(cost.max(1))
 }
 
-/// Sends a packet whose descriptors are in the ring, and gives these back. Returns the packet's number of frames.
-/// `None` if the queue has stopped.
+/// Sends a packet whose descriptors are in the ring, and gives the descriptors back. Returns the packet's number of
+/// frames. `None` if the queue has stopped.
 #[inline(always)]
 fn send_taken<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
@@ -98,8 +98,8 @@ fn read_packet<C: PacketTransmitter>(
     buffers.read(function, bus, packet.extend(buffers.bytes())).is_ok()
 }
 
-/// Keeps the remaining segments of a packet until its port may send again. A port without memory for them drops and
-/// counts them.
+/// Pauses a packet: keeps its remaining segments until its port may send again. A port without memory for them drops
+/// and counts them.
 fn keep<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
     sender: TransmitQueueId,
@@ -139,8 +139,8 @@ fn send_whole<C: PacketTransmitter, L: FrameForwarder>(
     }
 }
 
-/// Sends the segments of a packet that are due. Returns the number of segments, at least 1. The rest of the packet is
-/// kept.
+/// Sends the segments of a packet that are due now. Returns the number of segments, at least 1. The remaining segments
+/// are kept.
 fn send_cut<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
     sender: TransmitQueueId,
@@ -179,8 +179,8 @@ fn send_cut<C: PacketTransmitter, L: FrameForwarder>(
     (packet.sent - before).max(1) as usize
 }
 
-/// Sends a packet uncut to an uplink that takes such packets. Returns the number of segments that the kernel there
-/// cuts. `None`, with the packet unchanged, if the card has to cut it.
+/// Sends a packet unsegmented to an uplink that accepts such packets. Returns the number of segments that the kernel
+/// makes there. `None`, with the packet unchanged, if the card has to segment it.
 fn send_uncut<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
     sender: TransmitQueueId,

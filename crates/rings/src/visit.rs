@@ -38,7 +38,7 @@ pub fn visit<C: PacketTransmitter, L: FrameForwarder>(
     left
 }
 
-/// Takes a card's private memory, which the caller returns when frames have passed.
+/// Takes a card's private frame memory out of the card; the caller returns it when the frames have passed.
 #[inline]
 pub(crate) fn lend<C: BurstCard>(card: &mut C) -> Box<FrameMemory> {
     card.places().take().unwrap_or_else(|| FrameMemory::new(0))

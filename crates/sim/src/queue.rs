@@ -37,7 +37,7 @@ struct EventSlot<E> {
     position: u32,
 }
 
-/// Pending events and the current virtual time.
+/// Event queue: the pending events and the current virtual time.
 #[derive(Debug)]
 pub struct EventQueue<E> {
     heap: Vec<HeapEntry>,
@@ -101,8 +101,8 @@ impl<E> EventQueue<E> {
         Some(self.remove(position))
     }
 
-    /// Moves a pending event to another time, behind everything already scheduled for it. Returns `false` if
-    /// the event was popped or cancelled before.
+    /// Moves a pending event to another time, behind all events already scheduled for that time. Returns `false` if the
+    /// event was popped or cancelled before.
     pub fn reschedule(&mut self, key: EventKey, at: VirtualInstant) -> bool {
         let Some(position) = self.position_of(key) else { return false };
         self.heap[position] = self.entry(at, key.slot);
@@ -183,7 +183,7 @@ impl<E> EventQueue<E> {
         let slot = &mut self.slots[entry.slot as usize];
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(entry.slot);
-        slot.event.take().expect("a queue entry's slot must hold its event")
+        slot.event.take().expect("the slot of a heap entry holds its event")
     }
 
     /// Moves a heap entry towards the root until its parent is not later. Returns the entry's new index.

@@ -13,7 +13,7 @@ use crate::trace::TraceLabel;
 pub struct RandomStream(Xoshiro256PlusPlus);
 
 impl RandomStream {
-    /// Creates the stream called `name` of the experiment with this `seed`.
+    /// Creates the random stream called `name` for an experiment with this `seed`.
     pub fn named(seed: u64, name: &str) -> RandomStream {
         RandomStream(Xoshiro256PlusPlus::seed_from_u64(seed ^ TraceLabel::hash(name)))
     }
@@ -39,7 +39,7 @@ impl RandomStream {
         range.start + self.below(range.end.saturating_sub(range.start))
     }
 
-    /// Returns `true` with probability `permille` / 1,000.
+    /// Draws a random number, and returns `true` with probability `permille` / 1,000.
     #[inline]
     pub fn chance(&mut self, permille: u64) -> bool {
         self.below(1_000) < permille
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn random_draws_stay_in_range_and_reach_both_ends() {
+    fn random_numbers_stay_in_their_range_and_reach_both_ends() {
         let mut generator = RandomStream::named(7, "bounds");
         let draws: Vec<u64> = (0..1_000).map(|_| generator.within(10..14)).collect();
         assert_eq!((draws.iter().min(), draws.iter().max()), (Some(&10), Some(&13)));

@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn full_frame_takes_12304_ns_at_a_gigabit() {
+    fn full_ethernet_frame_takes_12304_ns_at_one_gigabit_a_second() {
         assert_eq!(VirtualDuration::of_bits(1_538 * 8, 1_000_000_000), VirtualDuration::from_nanos(12_304));
         assert_eq!(
             VirtualDuration::from_secs(1).picos()
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn wire_time_overflow_and_zero_speed_give_the_longest_span() {
+    fn send_time_overflow_or_zero_speed_gives_the_longest_span() {
         assert_eq!(VirtualDuration::of_bits(u64::MAX, u64::MAX), VirtualDuration::from_secs(1));
         assert_eq!(VirtualDuration::of_bits(1, 0), VirtualDuration::from_picos(u64::MAX));
         assert_eq!(VirtualDuration::period(0), VirtualDuration::from_picos(u64::MAX));

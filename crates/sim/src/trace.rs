@@ -15,7 +15,7 @@ pub struct TraceLabel {
 }
 
 impl TraceLabel {
-    /// Creates a label called `name`; meant for constants.
+    /// Creates a trace label called `name`; meant for constants.
     pub const fn new(name: &'static str) -> TraceLabel {
         TraceLabel { name, hash: TraceLabel::hash(name) }
     }
@@ -51,7 +51,7 @@ pub struct TraceRecord {
     pub values: Vec<u64>,
 }
 
-/// Trace of a run's events: their hash and number, and the records of the first ones.
+/// Trace of a simulation's events: their hash, their number, and records of the first events.
 #[derive(Clone, Debug, Default)]
 pub struct EventTrace {
     hash: u64,
@@ -66,7 +66,7 @@ impl EventTrace {
         EventTrace::default()
     }
 
-    /// Creates a trace that also stores the first `limit` records.
+    /// Creates an event trace that also stores records of the first `limit` events.
     pub fn recording(limit: usize) -> EventTrace {
         EventTrace { limit, ..EventTrace::default() }
     }
@@ -107,8 +107,8 @@ impl EventTrace {
     }
 }
 
-/// Mixes a value into the hash: folds both halves of a full product, so every input bit reaches every output
-/// bit.
+/// Mixes a value into the trace hash: multiplies it to 128 bits and folds them to 64, so every input bit
+/// reaches every output bit.
 #[inline]
 fn mix(hash: u64, value: u64) -> u64 {
     let product = u128::from(hash ^ value ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
@@ -152,7 +152,7 @@ mod tests {
         let mut trace = EventTrace::recording(1);
         trace.note(VirtualInstant::from_picos(5), WIRE, FRAME, &[60]);
         trace.note(VirtualInstant::from_picos(6), WIRE, FRAME, &[61]);
-        let [record] = trace.records() else { panic!("one record") };
+        let [record] = trace.records() else { panic!("expected one record") };
         assert_eq!((record.source, record.event, record.values.as_slice()), ("wire", "frame", &[60][..]));
         assert_eq!(trace.events(), 2);
     }

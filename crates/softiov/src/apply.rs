@@ -41,7 +41,8 @@ pub(crate) fn run(args: ApplyArgs) -> anyhow::Result<ExitCode> {
     show(answer, &OutputOptions { json, target })
 }
 
-/// Returns the request to apply `file`, with the directories given on the command line.
+/// Returns the request to apply the configuration file `file`, with the directories given on the command
+/// line.
 pub(crate) fn request(
     file: &std::path::Path,
     target: &TargetHost,

@@ -1,4 +1,4 @@
-//! Sends a request to a running host and prints the answer.
+//! Sends a command's request to a running host and prints the host's answer.
 
 use crate::target::TargetHost;
 use crate::{apply, events, port, vf};
@@ -27,7 +27,7 @@ pub(crate) struct PersistenceOptions {
     pub(crate) volatile: bool,
 }
 
-/// Sends a request to the host and prints the answer.
+/// Sends a request to the host and prints the host's answer.
 pub(crate) fn ask(request: ControlRequest, output: &OutputOptions) -> anyhow::Result<ExitCode> {
     let socket = output.target.load()?.control_socket();
     show(client::ask(&socket, request)?, output)

@@ -32,7 +32,7 @@ pub(crate) struct EventsArgs {
 /// Delay before a new connection to a host that is gone.
 const RECONNECT_DELAY: Duration = Duration::from_millis(100);
 
-/// Prints recent events, or follows new ones.
+/// Prints a host's recent events, or follows new ones.
 pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<ExitCode> {
     let socket = args.target.load()?.control_socket();
     if args.follow {
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Prints each event once as it happens, of this host and of its successors.
+/// Prints each event once as it happens, of the present host and of its successors.
 fn follow(socket: &Path, args: &EventsArgs) -> anyhow::Result<ExitCode> {
     let mut last: Option<String> = None;
     loop {

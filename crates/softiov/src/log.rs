@@ -1,5 +1,5 @@
-//! The host's log, written to standard error by a thread of its own. A full disk, a closed terminal or a pipe without
-//! a reader neither blocks a caller nor ends the host.
+//! Writes the host's log to standard error, by a thread of its own. A full disk, a closed terminal or a pipe without a
+//! reader neither blocks a caller nor ends the host.
 //!
 //! Lines wait in a queue bounded in bytes. Lines that find no room or cannot be written are counted, and the count is
 //! written before the next line.
@@ -14,7 +14,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 /// Capacity of the queue of log lines, bytes.
 const QUEUE_BYTES: usize = 256 * 1024;
-/// Delay before the next write to a full nonblocking descriptor.
+/// Delay before the next write to a nonblocking log descriptor that is full.
 const RETRY_DELAY: Duration = Duration::from_millis(20);
 
 /// Log of the host on standard error. Clones share one queue.
@@ -34,9 +34,9 @@ struct SharedLogQueue {
 struct LogQueue {
     /// Whole log lines that are not written yet.
     lines: Vec<u8>,
-    /// Log lines lost since the last report of lost lines.
+    /// Number of log lines lost since the last report of lost lines.
     lost: u64,
-    /// True while the thread is writing log lines.
+    /// True while the log's thread is writing lines.
     busy: bool,
 }
 
@@ -69,7 +69,7 @@ impl HostLog {
         begun.recv()?
     }
 
-    /// Waits until all lines are written, at most for `timeout`.
+    /// Waits until all log lines are written, at most for `timeout`.
     pub(crate) fn finish(&self, timeout: Duration) {
         let unwritten = |queue: &mut LogQueue| queue.busy || !queue.lines.is_empty();
         drop(self.0.emptied.wait_timeout_while(self.0.lock(), timeout, unwritten));
@@ -141,7 +141,7 @@ impl SharedLogQueue {
     }
 }
 
-/// Writes the number of lost lines on a line of its own, and sets `lost` to 0 once that is written.
+/// Writes the number of lost log lines on a line of its own, and sets `lost` to 0 once that line is written.
 fn report_lost(out: &mut impl Write, lost: &mut u64, torn: &mut bool) {
     let end_of_torn_line = if *torn { "\n" } else { "" };
     let notice = format!(
@@ -193,7 +193,8 @@ mod tests {
         }
     }
 
-    /// Returns a started log, the sender that allows each of its writes, and the receiver of the bytes written.
+    /// Starts a log for a test. Returns the log, the sender that allows each of its writes, and the receiver of the
+    /// bytes written.
     fn log() -> (HostLog, Sender<io::Result<usize>>, Receiver<Vec<u8>>) {
         let (allow, allowed) = channel();
         let (written, seen) = channel();

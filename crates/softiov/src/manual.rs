@@ -16,7 +16,7 @@ pub(crate) struct CompletionsArgs {
 }
 
 impl CompletionsArgs {
-    /// Prints the completion script.
+    /// Prints the script with which a shell completes the commands.
     pub(crate) fn run(&self, mut command: Command) -> anyhow::Result<ExitCode> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut command, "softiov", &mut script);

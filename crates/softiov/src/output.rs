@@ -70,7 +70,7 @@ pub(crate) fn check_writable(file: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// Returns an error with its causes, without causes that an earlier message quotes.
+/// Returns the message of an error with its causes, without causes that an earlier message quotes.
 pub(crate) fn error_chain(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {

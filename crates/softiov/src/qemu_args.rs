@@ -46,7 +46,7 @@ pub(crate) fn run(args: &QemuArgsOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the socket that the running host reports, or the one that the configuration names.
+/// Returns the path of the VF's socket: the one that the running host reports, or the one that the configuration names.
 fn find_socket(args: &QemuArgsOptions) -> anyhow::Result<PathBuf> {
     let config = args.target.load()?;
     let pf = config.ports.iter().find(|port| port.name == args.vf).and_then(|port| port.pf_socket.clone());

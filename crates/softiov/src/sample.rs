@@ -1,4 +1,4 @@
-//! Sample status for tests: a port with one VF that a guest drives, before any traffic.
+//! Sample of a host's status for tests: a port with one VF that a guest drives, before any traffic.
 
 use daemon::control::status::{DropCounts, PortStatus, TrafficCounts};
 use serde_json::json;

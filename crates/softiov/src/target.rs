@@ -1,4 +1,4 @@
-//! The host that a command addresses: named by its configuration, or the one with defaults.
+//! Selects the host that a command addresses: named by its configuration, or the one with defaults.
 
 use daemon::config::HostConfig;
 use daemon::config::file::ConfigFile;

@@ -37,16 +37,16 @@ fn seconds(text: &str) -> Result<f64, String> {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct VfRates {
     name: String,
-    /// Frames that the VF received per second, and their Mb/s.
+    /// Number of frames that the VF received per second. Their megabits per second follow.
     rx_pps: f64,
     rx_mbps: f64,
-    /// Frames that the VF sent per second, and their Mb/s.
+    /// Number of frames that the VF sent per second. Their megabits per second follow.
     tx_pps: f64,
     tx_mbps: f64,
-    /// Frames of the VF dropped per second, in either direction.
+    /// Number of the VF's frames dropped per second, in either direction.
     dropped_pps: f64,
     interrupts_per_s: f64,
-    /// Register accesses that reached the host per second.
+    /// Number of the VF's register accesses that reached the host per second.
     interventions_per_s: f64,
     /// State of the VF if it is not normal, such as quarantined; otherwise empty.
     note: &'static str,
@@ -75,7 +75,8 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the rates of VFs between two samples. A VF that is new, or whose counters began anew, has rates of 0.
+/// Returns the rates of VFs between two samples of the ports' status. A VF that is new, or whose counters began anew,
+/// has rates of 0.
 fn rates(before: &[PortStatus], now: &[PortStatus], elapsed: Duration) -> Vec<VfRates> {
     let vfs = |ports: &'_ [PortStatus]| ports.iter().flat_map(|port| port.vfs.clone()).collect::<Vec<_>>();
     let before = vfs(before);

@@ -1,5 +1,5 @@
-//! A learning software switch with a table of fixed size. A new address whose set is full replaces the one
-//! seen least recently.
+//! A learning software switch with an address table of fixed size. A new address whose set is full replaces
+//! the address seen least recently.
 //!
 //! Addresses do not age; spanning tree and VLANs are not supported.
 
@@ -22,7 +22,7 @@ pub enum BridgeDecision {
     Filter,
 }
 
-/// Number of entries of a set of the address table.
+/// Number of addresses in a set of the bridge's address table.
 const WAYS: usize = 4;
 const SETS: usize = 128;
 
@@ -36,7 +36,7 @@ struct LearnedAddress {
     last_seen: u64,
 }
 
-/// Learning bridge with a table of addresses of fixed size.
+/// Learning bridge with an address table of fixed size.
 #[derive(Debug)]
 pub struct LearningBridge {
     sets: Vec<[Option<LearnedAddress>; WAYS]>,
@@ -50,13 +50,13 @@ impl Default for LearningBridge {
 }
 
 impl LearningBridge {
-    /// Creates a bridge with an empty table.
+    /// Creates a bridge with an empty address table.
     #[must_use]
     pub fn new() -> Self {
         Self { sets: vec![[None; WAYS]; SETS], frames: 0 }
     }
 
-    /// Learns the sender of a frame from port `from`, and returns the frame's forwarding decision.
+    /// Learns the sender's address of a frame from port `from`, and returns the frame's forwarding decision.
     pub fn forward(&mut self, from: BridgePort, frame: &[u8]) -> BridgeDecision {
         let address = |at: usize| frame.get(at..).and_then(MacAddress::from_slice);
         let (Some(to), Some(sender)) = (address(0), address(6)) else { return BridgeDecision::Filter };

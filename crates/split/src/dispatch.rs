@@ -1,12 +1,12 @@
-//! Decides which virtual CPU of the service domain receives which events, and which worker has which
-//! interface. At low load one virtual CPU receives all events and keeps its cache warm; at high load they are
-//! spread. The caller measures load and moves interfaces ([`crate::back::NetworkBackend::start_move`]).
+//! Decides which virtual CPU of the service domain receives which events, and which worker serves which interface. At
+//! low load one virtual CPU receives all events and keeps its cache warm; at high load all receive events. The caller
+//! measures load and moves interfaces ([`crate::back::NetworkBackend::start_move`]).
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Load thresholds in frames per sample. A load between them changes nothing, so that a load near one
-/// threshold does not move interfaces back and forth.
+/// Load thresholds in frames per sample. A load between both changes nothing, so a load near one threshold does not
+/// move interfaces back and forth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadThresholds {
     low: u64,
@@ -26,13 +26,13 @@ impl LoadThresholds {
 pub enum DispatchPolicy {
     /// All events go to the first virtual CPU.
     First,
-    /// The policy spreads events over all virtual CPUs of the service domain.
+    /// Events are distributed over all virtual CPUs of the service domain.
     Spread,
     /// Events are distributed as by `First` at low load, and as by `Spread` at high load.
     Balanced(LoadThresholds),
 }
 
-/// Dispatcher, which chooses the virtual CPU of each worker and card, and the worker of each interface.
+/// Chooses the virtual CPU that gets the events of each worker and card, and the worker of each interface.
 #[derive(Debug, Clone)]
 pub struct EventDispatcher {
     policy: DispatchPolicy,
@@ -54,7 +54,7 @@ impl EventDispatcher {
         was != self.is_spread
     }
 
-    /// Returns the index of the virtual CPU for worker or card `n`.
+    /// Returns the index of the virtual CPU that gets the events of worker or card `n`.
     #[must_use]
     pub fn cpu(&self, n: usize, cpus: usize) -> usize {
         if self.is_spread { n % cpus.max(1) } else { 0 }
@@ -74,7 +74,8 @@ impl EventDispatcher {
     }
 }
 
-/// Assigns interfaces to workers: the largest load first, each to the worker with the smallest sum of loads.
+/// Assigns interfaces to workers: the interface of largest load first, each to the worker with the smallest sum of
+/// loads.
 fn least_loaded(loads: &[u64], workers: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..loads.len()).collect();
     order.sort_by_key(|at| core::cmp::Reverse(loads[*at]));
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn low_load_uses_the_first_back_end_worker_and_high_load_all() {
+    fn back_end_uses_one_worker_at_low_load_and_all_at_high_load() {
         let mut dispatcher = balanced(10, 20);
         assert_eq!(dispatcher.workers(&[5, 1, 1, 5], 2), [0, 0, 0, 0]);
         assert!(dispatcher.sample(21));

@@ -42,12 +42,12 @@ use alloc::boxed::Box;
 
 /// Bytes of a page that the guest grants.
 pub const PAGE: usize = 4096;
-/// Pieces of a frame, at most: 64 KB in pages at any offset.
+/// Maximum number of pieces of a frame: 64 KB in pages at any offset.
 pub const PIECES: usize = 18;
-/// Bytes of the longest frame: the first request has its length in 16 bits.
+/// Length of the longest frame in bytes: the first transmit request has it in 16 bits.
 pub const MAX_FRAME: usize = 0xffff;
 
-/// The two rings of an interface, in pages that front end and back end share.
+/// Transmit and receive ring of a network interface, in pages that front end and back end share.
 #[derive(Debug, Clone, Default)]
 pub struct InterfaceRings {
     /// Ring for frames that the guest sends.

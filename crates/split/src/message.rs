@@ -37,7 +37,8 @@ pub mod status {
     pub const ERROR: i16 = -1;
 }
 
-/// Transmit request: a piece of a frame to send. In the first piece, `size` is the length of the whole frame.
+/// Transmit request of a guest: a piece of a frame to send. In the first piece, `size` is the length of the whole
+/// frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TxRequest {
     /// Grant reference of the page with the piece.
@@ -46,7 +47,7 @@ pub struct TxRequest {
     pub offset: u16,
     /// Flags of the transmit request ([`tx_flag`]).
     pub flags: u16,
-    /// Id of the request, returned in the response.
+    /// Id of the transmit request, returned in the response.
     pub id: u16,
     /// Length of the piece in bytes, or of the whole frame in the first piece.
     pub size: u16,
@@ -83,8 +84,9 @@ pub struct RxResponse {
     pub status: i16,
 }
 
-/// Type of extra information for segmentation, and its protocol TCP over IPv4.
+/// Type code of extra information that describes segmentation (`xen/io/netif.h`).
 const SEGMENTS: u8 = 1;
+/// Protocol code of extra information for segmentation: TCP over IPv4.
 const TCP: u8 = 1;
 
 fn half(slot: &RingSlot, at: usize) -> u16 {
@@ -96,7 +98,7 @@ fn word(slot: &RingSlot, at: usize) -> u32 {
 }
 
 impl TxRequest {
-    /// Encodes the transmit request as a slot.
+    /// Encodes the transmit request as a slot of the ring.
     #[must_use]
     pub fn emit(&self) -> RingSlot {
         let mut slot = [0; SLOT];
@@ -116,7 +118,7 @@ impl TxRequest {
 }
 
 impl TxResponse {
-    /// Encodes the transmit response as a slot.
+    /// Encodes the transmit response as a slot of the ring.
     #[must_use]
     pub fn emit(&self) -> RingSlot {
         let mut slot = [0; SLOT];
@@ -133,7 +135,7 @@ impl TxResponse {
 }
 
 impl RxRequest {
-    /// Encodes the posted page as a slot.
+    /// Encodes the posted page as a slot of the receive ring.
     #[must_use]
     pub fn emit(&self) -> RingSlot {
         let mut slot = [0; SLOT];
@@ -142,7 +144,7 @@ impl RxRequest {
         slot
     }
 
-    /// Decodes a posted page from a slot.
+    /// Decodes a posted page from a slot of the receive ring.
     #[must_use]
     pub fn parse(slot: &RingSlot) -> Self {
         Self { id: half(slot, 0), reference: word(slot, 4) }
@@ -150,7 +152,7 @@ impl RxRequest {
 }
 
 impl RxResponse {
-    /// Encodes the receive response as a slot.
+    /// Encodes the receive response as a slot of the ring.
     #[must_use]
     pub fn emit(&self) -> RingSlot {
         let mut slot = [0; SLOT];
@@ -169,7 +171,7 @@ impl RxResponse {
     }
 }
 
-/// Encodes extra information: segmentation into `size` bytes of payload.
+/// Encodes extra information on a ring: segmentation into `size` bytes of payload.
 #[must_use]
 pub fn emit_segments(size: u16) -> RingSlot {
     let mut slot = [0; SLOT];

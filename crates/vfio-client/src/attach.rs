@@ -1,5 +1,5 @@
-//! Attaching to a VF: the requests of QEMU, in its order, and then the configuration writes of a kernel's PCI core. A
-//! VMM keeps the MSI-X table itself, so it is not written.
+//! Attaches to a VF: sends the requests of QEMU, in its order, and then the configuration writes of a kernel's PCI
+//! core. A VMM keeps the MSI-X table itself, so it is not written.
 
 use crate::connection::ServerConnection;
 use crate::{MappedBarArea, RAM_BASE, RegisterAccesses, SharedDmaMemory, VfioUserHal, VfioUserHalError};
@@ -17,7 +17,7 @@ use vfio_user::wire::{Errno, VERSION_MAJOR, device_flags, pci_irq, pci_region};
 const IDS: u64 = 0x00;
 /// Configuration space offset of the command register.
 const COMMAND: u64 = 0x04;
-/// Command register: memory space and bus master.
+/// Bits of the command register that enable memory space and bus mastering.
 const ENABLE: u16 = 1 << 1 | 1 << 2;
 /// Configuration space offset of the capabilities pointer.
 const CAPABILITIES: u64 = 0x34;
@@ -25,14 +25,14 @@ const CAPABILITIES: u64 = 0x34;
 const MSIX: u8 = 0x11;
 /// Enable bit of the MSI-X message control.
 const MSIX_ENABLE: u16 = 1 << 15;
-/// Number of capabilities that fit the first 256 bytes; a longer list is a loop.
+/// Maximum number of capabilities in the first 256 bytes of configuration space; a longer list is a loop.
 const MAX_CAPABILITIES: usize = 48;
-/// Bytes for a region's description, with its list of mappable areas.
+/// Bytes of the reply about a region, with the list of its mappable areas.
 const REGION_INFO: u32 = 256;
 
 impl VfioUserHal {
-    /// Attaches to the VF behind `socket`: shares `memory` bytes (a multiple of 4,096) with the card, resets and enables the
-    /// VF, and assigns an eventfd to each vector.
+    /// Attaches to the VF behind `socket`: shares `memory` bytes (a multiple of 4,096) with the card, resets and
+    /// enables the VF, and assigns an eventfd to each interrupt vector.
     ///
     /// # Errors
     /// [`VfioUserHalError`].
@@ -60,7 +60,7 @@ impl VfioUserHal {
     }
 }
 
-/// Sends a request whose reply has no body.
+/// Sends a request to the server and waits for its reply, which has no body.
 fn done(
     connection: &mut ServerConnection,
     request: &'static str,
@@ -79,7 +79,8 @@ struct FunctionIdentity {
     vectors: usize,
 }
 
-/// Checks the protocol version, device, regions and interrupts of the server, and maps the VF's registers.
+/// Requests the protocol version, device, regions and interrupts of the server, checks them, and maps the VF's
+/// registers.
 fn identify(connection: &mut ServerConnection) -> Result<FunctionIdentity, VfioUserHalError> {
     let major = connection.ask(Client::version, |answer| match answer {
         Ok(ReplyContents::Version { major, .. }) => Some(major),

@@ -13,7 +13,7 @@ use vfio_user::wire::Errno;
 /// Timeout of the server's answer to a message. A port thread replies in microseconds, but may be stopped by a
 /// debugger.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Size of the receive buffer, bytes; replies are short.
+/// Size of the receive buffer in bytes, enough for the server's short replies.
 const BUFFER: usize = 4096;
 
 /// Connection of this process's driver to a vfio-user server.
@@ -47,7 +47,7 @@ impl ServerConnection {
         &self.stream
     }
 
-    /// Sends a request, waits for its reply, and returns the value that is read from the reply.
+    /// Sends a request to the server, waits for its reply, and returns the value that is read from the reply.
     pub(super) fn ask<T>(
         &mut self,
         request: impl FnOnce(&mut Client<OwnedFd>, &mut MessageOutbox<OwnedFd>) -> u16,
@@ -56,7 +56,7 @@ impl ServerConnection {
         self.ask_for_file(request, |answer, _| take(answer))
     }
 
-    /// Sends a request and waits for its reply and the descriptors that the server sends with it.
+    /// Sends a request to the server, and waits for its reply and the descriptors that come with the reply.
     pub(super) fn ask_for_file<T>(
         &mut self,
         request: impl FnOnce(&mut Client<OwnedFd>, &mut MessageOutbox<OwnedFd>) -> u16,
@@ -73,7 +73,7 @@ impl ServerConnection {
         }
     }
 
-    /// Reads from a region of the VF.
+    /// Reads bytes from a region of the VF, and waits for them.
     pub(super) fn read(&mut self, region: u32, offset: u64, into: &mut [u8]) -> Result<(), VfioUserHalError> {
         let count = into.len() as u32;
         self.ask(

@@ -1,4 +1,4 @@
-//! Errors of the connection to a vfio-user server.
+//! Errors of a driver's connection to a vfio-user server.
 
 use host::memory::FileMapError;
 use host::shared::SharedMemoryError;
@@ -26,10 +26,10 @@ pub enum VfioUserHalError {
     /// Registers that the server offers as memory cannot be mapped.
     #[error("cannot map the registers of the vfio-user server: {0}")]
     Registers(#[from] FileMapError),
-    /// The server has violated the protocol.
+    /// The vfio-user server has violated the protocol.
     #[error("the vfio-user server violated the protocol: {0}")]
     Protocol(#[from] ServerViolation),
-    /// The server has refused a request.
+    /// The vfio-user server has refused a request.
     #[error("the vfio-user server refused {request}: errno {}", errno.0)]
     Refused {
         /// Name of the refused request.
@@ -40,10 +40,10 @@ pub enum VfioUserHalError {
     /// The device behind the socket has no driver here, or lacks a part of a VF.
     #[error("the vfio-user device is not a usable VF: {0}")]
     NotAVf(&'static str),
-    /// The server has closed the connection.
+    /// The vfio-user server has closed the connection.
     #[error("the vfio-user server has closed the connection")]
     Gone,
-    /// The server did not reply, or did not read, within the timeout.
+    /// The vfio-user server did not reply, or did not read, within the timeout.
     #[error("the vfio-user server did not reply within the timeout")]
     Late,
 }

@@ -48,9 +48,10 @@ pub struct RegisterAccesses {
     pub writes: u64,
 }
 
-/// The bus of a VF: registers and memory for its driver, and descriptors on which its owner's thread sleeps.
+/// VF as its driver accesses it: registers and memory for the driver, and descriptors on which its owner's thread
+/// sleeps.
 pub trait VfBus: DmaHal + Send + 'static {
-    /// Returns the eventfd that an MSI-X vector signals, or `None` beyond the vectors in use.
+    /// Returns the eventfd that an MSI-X interrupt vector signals, or `None` beyond the vectors in use.
     fn eventfd(&self, vector: usize) -> Option<&EventFd>;
 
     /// Returns a descriptor that closes when the card is gone, if the bus has one. No data arrives on it.

@@ -1,4 +1,4 @@
-//! Shared memory of a driver and its card at one device address: the DMA half of a Hal.
+//! Shared memory of a driver and its card at one device address: the DMA functions of a driver's bus.
 
 use driver::hal::DESCRIPTOR;
 use driver::{DmaAllocation, OutOfDmaMemory, PrefetchPurpose};

@@ -23,8 +23,8 @@ use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, regio
 const MEMORY: u64 = 64 << 10;
 /// Offset of the simulated function's MSI-X capability, which follows another one.
 const MSIX_AT: u8 = 0x70;
-/// Offsets of the simulated function's registers: the first keeps its value, a write to the second interrupts, a write
-/// to the third copies a byte of memory to the next, and one to the last makes the server leave.
+/// Offset of a register of the simulated function that keeps its value. The next registers: a write interrupts, a write
+/// copies a byte of memory to the one after, and a write makes the server leave.
 const PLAIN: u32 = 0x10;
 const RAISE: u32 = 0x20;
 const COPY: u32 = 0x30;
@@ -229,7 +229,7 @@ fn dma_memory_is_shared_aligned_and_bounded() {
 }
 
 #[test]
-fn an_interrupt_signals_its_vectors_eventfd() {
+fn interrupt_signals_the_eventfd_of_its_vector() {
     let server = serve(SimulatedFunction::vf());
     let mut hal = VfioUserHal::attach(&server.path, MEMORY).unwrap();
     hal.write(RAISE, 1);

@@ -1,4 +1,4 @@
-//! Decodes received bytes and file descriptors into whole vfio-user messages.
+//! Decodes the bytes and file descriptors that a socket received into whole vfio-user messages.
 //!
 //! # Ownership of file descriptors
 //!
@@ -27,15 +27,16 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::wire::{MAX_DATA_XFER, MAX_MESSAGE_FDS, MessageHeader};
 
-/// Number of buffered bytes beyond which a push is refused: the longest message, rounded up.
+/// Maximum number of received bytes in the decoder's buffer, beyond which a push is refused: the longest message,
+/// rounded up.
 pub const BUFFER_LIMIT: usize = MAX_DATA_XFER as usize + 4096;
 
 const MAX_HELD_FDS: usize = 4 * MAX_MESSAGE_FDS;
 
-/// Unrecoverable error in the stream of messages: end the connection.
+/// Unrecoverable error in the stream of vfio-user messages: end the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ProtocolError {
-    /// A message's size is below that of its header.
+    /// The size in a message's header is below the size of the header itself.
     #[error("vfio-user message size {size} is below the 16 bytes of its header")]
     SizeBelowHeader {
         /// Size in bytes that the message's header claims.
@@ -47,7 +48,7 @@ pub enum ProtocolError {
         /// Major version that the client proposes.
         major: u16,
     },
-    /// More bytes were pushed before earlier ones were taken.
+    /// More received bytes were pushed into the decoder before its earlier messages were taken.
     #[error("too many received bytes are buffered before their messages are read")]
     Overrun,
 }
@@ -55,7 +56,7 @@ pub enum ProtocolError {
 /// Body of a received message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageBody<'a> {
-    /// Whole body of the received message.
+    /// The whole body of the received message.
     Whole(&'a [u8]),
     /// The message's body exceeded its limit and was discarded.
     Discarded,
@@ -110,18 +111,19 @@ impl UnfinishedMessage<'_> {
     }
 }
 
-/// Incremental parser of vfio-user messages. `F` is a file descriptor that closes on drop, or a number in tests.
+/// Incremental parser of received vfio-user messages. `F` is a file descriptor that closes on drop, or a number in
+/// tests.
 #[derive(Debug)]
 pub struct Decoder<F> {
     max_body: fn(&MessageHeader) -> usize,
     /// Received bytes; the first unconsumed message starts at `head`.
     buffer: Vec<u8>,
     head: usize,
-    /// Position of `buffer[0]` among all bytes that were ever in the buffer. Discarded bytes do not count, but
-    /// every message has a header, so no two messages start at the same position.
+    /// Position of `buffer[0]` among all bytes that were ever in the decoder's buffer. Discarded bytes do not count,
+    /// but every message has a header, so no two messages start at the same position.
     base: u64,
     discarding: Option<DiscardedMessage>,
-    /// Descriptors with the start position of their message, in order.
+    /// Received descriptors with the start position of their message, in order.
     fds: VecDeque<(u64, F)>,
     dropped_fds: u64,
 }
@@ -140,8 +142,8 @@ impl<F> Decoder<F> {
         }
     }
 
-    /// Adds the bytes and descriptors that one `recvmsg` returned. Call [`next_message`](Self::next_message) until it
-    /// returns `None` before the next push.
+    /// Adds the received bytes and descriptors of one `recvmsg` call. Call [`next_message`](Self::next_message) until
+    /// it returns `None` before the next push.
     ///
     /// # Errors
     /// [`ProtocolError::Overrun`] if more than [`BUFFER_LIMIT`] bytes are buffered.
@@ -214,7 +216,8 @@ impl<F> Decoder<F> {
         Ok(())
     }
 
-    /// Returns the number of descriptors that were dropped because of their number or a discarded message.
+    /// Returns the number of received descriptors that were dropped: too many in number, or those of a discarded
+    /// message.
     pub fn dropped_fds(&self) -> u64 {
         self.dropped_fds
     }
@@ -249,8 +252,8 @@ impl<F> Decoder<F> {
         self.discarding = Some(DiscardedMessage { header, start, left: size - here });
     }
 
-    /// Discards the first bytes of a push that belong to a message being discarded. Returns the number of discarded
-    /// bytes.
+    /// Discards those bytes at the start of a push that belong to a message being discarded. Returns the number of
+    /// discarded bytes.
     fn discard(&mut self, received: usize) -> usize {
         let Some(discarding) = &mut self.discarding else { return 0 };
         let here = discarding.left.min(received);

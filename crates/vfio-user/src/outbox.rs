@@ -15,7 +15,7 @@ use crate::wire::MessageHeader;
 /// Maximum bytes of small messages that one `sendmsg` joins.
 pub const MAX_CHUNK: usize = 4096;
 
-/// Arguments of one `sendmsg`.
+/// Bytes and descriptors for one `sendmsg` call.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SendmsgArguments<'a, F> {
     /// Bytes for one `sendmsg`; never empty.
@@ -31,11 +31,11 @@ pub struct MessageOutbox<F> {
     head: usize,
     /// Position of `bytes[0]` among all bytes that were ever sent.
     base: u64,
-    /// Stream position up to which [`MessageOutbox::fresh`] has returned the bytes.
+    /// Stream position up to which [`MessageOutbox::fresh`] has returned the queued bytes.
     noted: u64,
     /// Number of unsent bytes of the message that was sent in part.
     begun: usize,
-    /// Descriptors with the stream position of their message, in order.
+    /// Descriptors to send, with the stream position of their message, in order.
     fds: VecDeque<(u64, Vec<F>)>,
 }
 
@@ -46,7 +46,7 @@ impl<F> Default for MessageOutbox<F> {
 }
 
 impl<F> MessageOutbox<F> {
-    /// Creates an empty outbox.
+    /// Creates an outbox without messages.
     pub fn new() -> Self {
         Self { bytes: Vec::new(), head: 0, base: 0, noted: 0, begun: 0, fds: VecDeque::new() }
     }
@@ -121,7 +121,7 @@ impl<F> MessageOutbox<F> {
         }
     }
 
-    /// Queues a message whose body is `start` and `data` zero bytes. Returns these for the caller to fill in.
+    /// Queues a message with the body `start` and `data` zero bytes. Returns the zero bytes for the caller to fill in.
     pub(crate) fn message_with_data(
         &mut self,
         header: &MessageHeader,
@@ -134,7 +134,8 @@ impl<F> MessageOutbox<F> {
         &mut self.bytes[from..]
     }
 
-    /// Returns the end of the whole messages without descriptors that fit a chunk, after one of `first` bytes.
+    /// Returns the end of the whole messages without descriptors that fit one `sendmsg` after a message of `first`
+    /// bytes.
     fn end_of_small_messages(&self, first: usize) -> usize {
         let rest = &self.bytes[self.head..];
         let barrier = match self.fds.front() {

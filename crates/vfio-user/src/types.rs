@@ -14,13 +14,13 @@ pub struct DeviceInfo {
 /// Properties of an interrupt type, as the reply to `DEVICE_GET_IRQ_INFO` states them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IrqInfo {
-    /// Number of vectors of the interrupt type.
+    /// Number of interrupt vectors of the interrupt type.
     pub count: u32,
     /// Flags of the interrupt type, see [`irq_flags`](crate::wire::irq_flags).
     pub flags: u32,
 }
 
-/// Part of a region that the client may map.
+/// Part of a device's region that the client may map into its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SparseArea {
     /// Offset of the mappable part from the start of the region in bytes.

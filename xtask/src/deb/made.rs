@@ -1,5 +1,4 @@
-//! Files of the Debian package that are generated: by the program itself, or from the facts that git and
-//! cargo know.
+//! Generates files of the Debian package: by the program itself, or from the facts that git and cargo know.
 
 use std::collections::BTreeSet;
 use std::fs;

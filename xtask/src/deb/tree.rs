@@ -1,4 +1,4 @@
-//! Files of the Debian package, in a folder with the layout that dpkg-deb requires.
+//! Lays out the files of the Debian package in a folder, as dpkg-deb requires.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use super::{made, run_tool};
 
 const PROGRAM: &str = "usr/bin/softiov";
-/// Files copied unchanged: source in `packaging`, and destination.
+/// Files of the package that are copied unchanged: source in `packaging`, and destination.
 const AS_IT_IS: [(&str, &str); 5] = [
     ("systemd/softiov.service", "usr/lib/systemd/system/softiov.service"),
     ("systemd/softiov.sysusers", "usr/lib/sysusers.d/softiov.conf"),
@@ -18,7 +18,7 @@ const AS_IT_IS: [(&str, &str); 5] = [
     ("apparmor/libvirt-qemu.d-softiov", "etc/apparmor.d/abstractions/libvirt-qemu.d/softiov"),
     ("debian/copyright", "usr/share/doc/softiov/copyright"),
 ];
-/// Pages of the documentation that a user without a checkout reads.
+/// Pages of the documentation that the package contains, for a user without a checkout.
 const PAGES: [&str; 9] = [
     "user-guide.md",
     "operations.md",
@@ -115,7 +115,8 @@ impl PackageTree {
         Ok(files)
     }
 
-    /// Returns the names of package files from the root of the user's file system, without the first slash.
+    /// Returns the names of package files as paths from the root of the user's file system, without the first
+    /// slash.
     fn names<'a>(&self, files: &'a [PathBuf]) -> Vec<&'a Path> {
         files.iter().filter_map(|file| file.strip_prefix(&self.folder).ok()).collect()
     }

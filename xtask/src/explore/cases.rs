@@ -1,5 +1,5 @@
-//! File of the failures that `cargo xtask explore` found, each a property test and its seed. A mended failure leaves
-//! the file, and its input becomes a test.
+//! Keeps the failures that `cargo xtask explore` found in a file, each a property test and its seed. A mended failure
+//! leaves the file, and its input becomes a test.
 
 use std::fmt;
 use std::fs;
@@ -47,18 +47,18 @@ impl FailingCase {
         }
     }
 
-    /// Returns true if this is a failure of the property.
+    /// Returns true if the case is a failure of the property test `property`.
     pub(super) fn is_of(&self, property: &PropertyTest) -> bool {
         let PropertyTest { program, test } = property;
         (&self.package, &self.target, &self.test) == (&program.package, &program.target, test)
     }
 
-    /// Returns true if the program has this case's test.
+    /// Returns true if the test program has this case's test.
     pub(super) fn is_in(&self, program: &TestProgram) -> bool {
         (&self.package, &self.target) == (&program.package, &program.target)
     }
 
-    /// Returns the arguments of a repetition: the test's full name and the seed.
+    /// Returns the arguments for repeating a failing case: the test's full name and the seed.
     pub(super) fn call(&self) -> (&str, u64) {
         (&self.test, self.seed)
     }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::metadata;
 use crate::tidy::source::{self, RustSource, group, ident, inside, is_punct};
 
-/// Test program that cargo has built.
+/// Program that cargo has built of some tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TestProgram {
     pub(super) package: String,
@@ -30,7 +30,7 @@ pub(super) struct PropertyTest {
     pub(super) test: String,
 }
 
-/// Builds all tests and returns the property tests among them.
+/// Builds all tests of the workspace and returns the property tests among them.
 pub(super) fn all(root: &Path) -> Result<Vec<PropertyTest>> {
     let names = names(root)?;
     let mut properties = Vec::new();
@@ -45,7 +45,7 @@ pub(super) fn all(root: &Path) -> Result<Vec<PropertyTest>> {
     Ok(properties)
 }
 
-/// Builds all tests and returns their programs.
+/// Builds all tests of the workspace and returns their programs.
 pub(super) fn programs(root: &Path) -> Result<Vec<TestProgram>> {
     let mut command = metadata::cargo();
     command.args(["test", "--quiet", "--workspace", "--no-run", "--message-format=json"]);

@@ -1,4 +1,4 @@
-//! Environment variables that proptest reads. This module draws no seed.
+//! Names of the environment variables that proptest reads. This module draws no seed.
 
 /// Environment variable from which proptest reads its seed.
 pub(crate) const SEED: &str = "PROPTEST_RNG_SEED";

@@ -1,4 +1,5 @@
-//! Runs property tests with one seed, as many at a time as there are processors, and kept cases again. Keeps nothing.
+//! Runs property tests with one seed, as many at a time as there are processors, and runs kept cases again. Keeps no
+//! case.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,5 @@
 //! Runs a benchmark under callgrind, and adds up its output: a cost for each source line, inlined functions included.
-//! The folder of a line says at which stop of the frame's path the instructions were spent.
+//! The folder of a line says in which part of the frame's path the instructions were spent.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-/// Instruction counts by stop of the frame's path.
+/// Instruction counts by part (stop) of the frame's path: a module of a card, a crate, or the standard library.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct InstructionCounts(pub(super) BTreeMap<String, f64>);
 
@@ -30,7 +30,7 @@ impl InstructionCounts {
         self
     }
 
-    /// Divides the counts by a number of frames, to a tenth. Stops without an instruction are left out.
+    /// Divides the instruction counts by a number of frames, to a tenth. Parts without an instruction are left out.
     pub(super) fn per(self, frames: u64) -> Self {
         let each = |count: f64| (count / frames as f64 * 10.0).round() / 10.0;
         let counts = self.0.into_iter().map(|(stop, count)| (stop, each(count)));
@@ -61,8 +61,8 @@ pub(super) fn count(program: &Path, case: &str, calls: u64) -> Result<Instructio
     Ok(parse(&text))
 }
 
-/// Adds up the costs of all lines in callgrind's output, by the stop of each line's file. The cost of a call counts in
-/// the called function.
+/// Adds up the costs of all lines in callgrind's output, by the part of the frame's path that each line's file belongs
+/// to. The cost of a call counts in the called function.
 pub(super) fn parse(text: &str) -> InstructionCounts {
     let mut counts = InstructionCounts::default();
     let (mut stop, mut nameless) = (None, false);
@@ -87,11 +87,11 @@ pub(super) fn parse(text: &str) -> InstructionCounts {
 
 /// File name that callgrind writes for functions without debug information, such as libc's.
 const NAMELESS: &str = "???";
-/// Stop of the functions that move bytes.
+/// Name of the part of the frame's path that is made of functions that move bytes.
 const COPIES: &str = "copies";
 
-/// Returns the stop of a source file: a module of a card, the plane or the drivers; a crate below them; or the standard
-/// library. Returns `None` for the benchmark itself and the rest of libc.
+/// Returns the part of the frame's path that a source file belongs to: a module of a card, the plane or the drivers; a
+/// crate below them; or the standard library. Returns `None` for the benchmark itself and the rest of libc.
 fn stop_of(file: &str) -> Option<&str> {
     let of = ["crates/nic/src/", "crates/avf-nic/src/", "crates/plane/src/", "crates/driver/src/"];
     let inside = of.into_iter().find_map(|of| file.split_once(of));

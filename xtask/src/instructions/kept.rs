@@ -1,5 +1,5 @@
-//! Kept instruction counts, and the complaints about counts that differ from them: more is a loss, much less
-//! has to be kept.
+//! Reads and writes the kept instruction counts, and complains about counts that differ from them: more is a
+//! loss, much less has to be kept.
 
 use std::fs;
 
@@ -14,9 +14,11 @@ const PATH: &str = "crates/nic/benches/instructions.json";
 const REMEDY: &str = "find the cause, or keep the new counts: cargo xtask instructions --keep";
 /// Tolerated change of a frame's instruction count, as a share, since another compiler generates other code.
 const FRAME: f64 = 0.03;
-/// Tolerated increase of a stop's instruction count, as a share, since inlining moves code between stops.
+/// Tolerated increase of the instruction count of one part of the frame's path, as a share, since inlining
+/// moves code between parts.
 const STOP: f64 = 0.10;
-/// Tolerated increase of a stop's instruction count, in instructions, in addition to the share.
+/// Tolerated increase of the instruction count of one part of the frame's path, in instructions, in addition
+/// to the share.
 const STOP_LEAST: f64 = 4.0;
 
 /// Kept instruction counts of all cases, and the compiler that they belong to.
@@ -103,14 +105,14 @@ mod tests {
     }
 
     #[test]
-    fn costlier_frame_path_stage_is_reported_beside_a_cheaper_one() {
+    fn costlier_part_of_a_path_is_reported_beside_a_cheaper_part() {
         let said = said(&[("queue", 280.0), ("switch", 120.0)]);
         assert_eq!(said[0], "a: 120 instructions in `switch` instead of the kept 100");
         assert!(said[1].starts_with("the counts were kept with rustc 1"), "{said:?}");
     }
 
     #[test]
-    fn fewer_instructions_and_new_frame_paths_must_be_recorded() {
+    fn lower_instruction_counts_and_new_paths_must_be_recorded() {
         assert_eq!(
             said(&[("queue", 200.0), ("switch", 100.0)])[0],
             "a: 300 instructions per frame instead of the kept 400"

@@ -1,5 +1,6 @@
-//! `cargo xtask instructions`: counts the instructions that the card and the VF drivers spend on a frame, by stop, and
-//! compares them with the kept count. valgrind counts, so clock and load have no effect. `--keep` keeps the new count.
+//! `cargo xtask instructions`: counts the instructions that the card and the VF drivers spend on a frame, and compares
+//! them with the kept counts. Counts are kept by part of the frame's path. valgrind counts, so clock and load have no
+//! effect. `--keep` keeps the new counts.
 //!
 //! The count includes the look-up of guest memory and copies, with the vector registers of valgrind's processor. A test
 //! of the card counts allocations (`crates/nic/tests/card/allocations.rs`).
@@ -39,8 +40,8 @@ const CASES: [(&str, &str, u64); 19] = [
     ("driver", "VF driver receives, 82576, 1514 bytes", 32),
     ("driver", "VF driver receives, AVF legacy, 1514 bytes", 32),
 ];
-/// Calls of a short and of a long run. The difference of their counts is the cost of the frames, without the program's
-/// start.
+/// Numbers of calls in a short and in a long run. The difference of their instruction counts is the cost of the frames,
+/// without the program's start.
 const CALLS: [u64; 2] = [50, 150];
 
 /// Arguments of `cargo xtask instructions`.
@@ -66,7 +67,7 @@ pub(crate) fn run(options: &InstructionsArgs) -> Result<ExitCode> {
     Ok(if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Returns the instructions per frame of each of [`CASES`].
+/// Returns the instructions per frame of each path in [`CASES`].
 pub(crate) fn count() -> Result<Vec<(String, InstructionCounts)>> {
     let programs = [("nic", build("nic")?), ("avf-nic", build("avf-nic")?), ("driver", build("driver")?)];
     let case = |&(package, case, frames): &(&str, &str, u64)| {
@@ -83,7 +84,7 @@ pub(crate) fn count() -> Result<Vec<(String, InstructionCounts)>> {
     CASES.iter().map(case).collect()
 }
 
-/// Returns a complaint for each count that is worse, or much better, than the kept one.
+/// Returns a complaint for each instruction count that is higher, or much lower, than the kept one.
 pub(crate) fn complaints(counted: &[(String, InstructionCounts)]) -> Result<Vec<String>> {
     Ok(kept::compare(&kept::load()?, counted))
 }

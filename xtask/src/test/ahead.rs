@@ -18,12 +18,12 @@ const BUILDS: [&str; 5] = [
     "bench --quiet --profile release --package driver --bench frame_path --no-run",
 ];
 
-/// Thread that runs the builds beside the guests' tests, one after the other.
+/// Thread that builds programs beside the guests' tests, one after the other.
 #[derive(Debug, Default)]
 pub(super) struct BackgroundBuilds(Option<JoinHandle<()>>);
 
 impl BackgroundBuilds {
-    /// Starts the builds in the background, unless they were started before.
+    /// Starts the background builds of later stages, unless they were started before.
     pub(super) fn begin(&mut self, root: &Path) {
         let commands = BUILDS.map(|arguments| {
             let mut command = Command::new("nice");
@@ -41,7 +41,7 @@ impl BackgroundBuilds {
         });
     }
 
-    /// Waits for the end of the background builds.
+    /// Waits for the end of the background builds of later stages.
     pub(super) fn wait(&mut self) {
         let Some(builds) = self.0.take() else { return };
         if !builds.is_finished() {

@@ -1,4 +1,4 @@
-//! Facts that the stages of `cargo xtask test` share. Runs no stage.
+//! Facts about the checkout that the stages of `cargo xtask test` share. Runs no stage.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Checks the demo's results in JSON, without its speed.
+//! Checks the results of `softiov demo` in JSON, without its speed.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ pub(super) const EMBEDDED_GUESTS: usize = 3;
 pub(super) const LINUX_GUESTS: usize = 2;
 
 /// Checks the demo's JSON output for `expected` guests, answered pings, flows and counters. Returns a summary
-/// of it.
+/// of the demo.
 ///
 /// # Errors
 /// The missing or wrong part of the output.

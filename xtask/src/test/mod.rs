@@ -38,7 +38,7 @@ pub(crate) struct TestArgs {
     only: Vec<TestStage>,
 }
 
-/// Runs the selected stages, and prints their outcomes on standard output.
+/// Runs the selected test stages, and prints their outcomes on standard output.
 pub(crate) fn run(options: &TestArgs) -> Result<ExitCode> {
     let root = metadata::workspace_root()?;
     // In a fresh clone there is nothing that git could report; even a lock file that this very program's

@@ -13,20 +13,20 @@ use anyhow::{Context, Result};
 
 use super::results;
 
-/// Time between two checks of a program that prints nothing.
+/// Interval at which a program that prints nothing is checked for its end.
 const GLANCE: Duration = Duration::from_millis(200);
-/// Time between two messages that a program still runs, while its output is not shown.
+/// Interval of the messages that a program still runs, while its output is not shown.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(60);
 /// Time without output after which a program is killed. Longer than any test or build takes.
 const HANGS: Duration = Duration::from_secs(900);
-/// Time to read further output after a program's end, while a process that it left behind holds its output open.
+/// Timeout for further output after a program's end, while a process that it left behind holds its output open.
 const LEFTOVERS: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputVisibility {
-    /// Prints every line of output at once.
+    /// Prints every line of the program's output at once.
     Live,
-    /// Prints the whole output, but only if the program fails.
+    /// Prints the whole output of the program, but only if the program fails.
     OnFailure,
     /// Prints the output of the failed tests, if the test program fails.
     FailedTests,
@@ -60,7 +60,7 @@ impl ProgramOutput {
         self.text(|_| true)
     }
 
-    /// Returns the lines of both output streams.
+    /// Returns the lines of the program's output, both streams together.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().map(|line| line.text.as_str())
     }

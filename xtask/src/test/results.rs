@@ -4,7 +4,7 @@
 use super::tally::{TestFailure, TestTally};
 use std::collections::BTreeMap;
 
-/// Returns the counts of all test programs of a run together, with the failed tests and their reasons.
+/// Returns the test counts of all test programs of a run together, with the failed tests and their reasons.
 pub(super) fn read<'a>(lines: impl Iterator<Item = &'a str>) -> TestTally {
     let mut tally = TestTally::default();
     let mut reasons = FailureReasons::default();
@@ -33,7 +33,7 @@ struct FailureReasons<'a> {
     found: BTreeMap<&'a str, String>,
     /// Failed test whose reason the next lines print.
     test: Option<&'a str>,
-    /// True if the next line is the reason.
+    /// True if the next line of the output is the reason of the failure.
     is_next: bool,
 }
 
@@ -55,7 +55,7 @@ impl<'a> FailureReasons<'a> {
     }
 }
 
-/// Returns the output of a failed run without the passed tests and their output.
+/// Returns the output of a failed test run without the passed tests and their output.
 pub(super) fn without_successes<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut in_successes = false;
     let mut kept = Vec::new();
@@ -98,14 +98,15 @@ fn verdict(line: &str) -> Option<(&str, &str)> {
     ["ok", "ignored", "FAILED"].contains(&outcome).then_some((name, outcome))
 }
 
-/// Returns the number before the word `of` in a line of counts: `ok. 3 passed; 0 failed; ...`.
+/// Returns the number before the word `of` in cargo's line of test counts: `ok. 3 passed; 0 failed; ...`.
 fn count(counts: &str, of: &str) -> usize {
     let words: Vec<_> = counts.split([' ', ';']).collect();
     let number = words.windows(2).find(|pair| pair[1] == of).and_then(|pair| pair[0].parse().ok());
     number.unwrap_or(0)
 }
 
-/// Returns the text after `SKIPPED:` at the beginning of a line, or after the name of a test whose output is not captured.
+/// Returns the text after `SKIPPED:` at the beginning of a line, or after the name of a test whose output is not
+/// captured.
 fn skipped(line: &str) -> Option<&str> {
     let (before, skipped) = line.split_once("SKIPPED: ")?;
     (before.is_empty() || before.starts_with("test ") && before.ends_with("... ")).then_some(skipped.trim())
@@ -153,14 +154,14 @@ mod tests {
     }
 
     #[test]
-    fn slow_test_is_running_until_its_result_is_printed() {
+    fn slow_test_counts_as_running_until_its_result_is_printed() {
         let output = "test a has been running for over 60 seconds\ntest b ... ok\n\
             test c has been running for over 60 seconds\ntest a ... ok";
         assert_eq!(unfinished(output.lines()), ["c"]);
     }
 
     #[test]
-    fn a_test_that_says_it_was_skipped_is_not_passed() {
+    fn test_that_reports_that_it_was_skipped_is_not_passed() {
         let output = "SKIPPED: taps: no /dev/net/tun\ntest b ... SKIPPED: golden: no lspci\n\
             expected \"SKIPPED: x\"\ntest result: ok. 3 passed; 0 failed; 0 ignored\n";
         let tally = read(output.lines());

@@ -102,8 +102,8 @@ fn in_path(program: &str) -> bool {
     env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Returns the reason why no guest can be booted here, or `None` if guests can be booted. Checks the needs of
-/// `linux_guest::BootFiles` in advance, so that a system without them is no failure.
+/// Returns the reason why no guest can be booted on this machine, or `None` if guests can be booted. Checks
+/// the needs of `linux_guest::BootFiles` in advance, so that a system without them is no failure.
 pub(super) fn guest_obstacle() -> Option<String> {
     let given = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());
     if GUEST_VARIABLES.iter().all(given) {
@@ -174,13 +174,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_looked_for_in_path() {
+    fn required_test_program_is_searched_in_path() {
         assert!(in_path("sh"));
         assert!(!in_path("no-such-program"));
     }
 
     #[test]
-    fn missing_program_is_named_with_the_reason_it_is_needed() {
+    fn missing_test_program_is_named_with_its_purpose() {
         let need =
             RequiredProgram { program: "lspci", package: "pciutils", what: "tests of a VF with lspci" };
         assert_eq!(

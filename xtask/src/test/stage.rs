@@ -1,4 +1,4 @@
-//! Stages of `cargo xtask test`: the name, the commands and the counted outcome of each.
+//! Runs the stages of `cargo xtask test`: the name, the commands and the counted outcome of each.
 //!
 //! Tests and guests use the development profile, which is optimised enough and built once; the demo is built
 //! for release because that is how people run it. All test stages build the same selection of packages, since
@@ -17,7 +17,7 @@ use crate::explore::seed::SEED;
 use crate::tidy::pure::PURE;
 use crate::{explore, instructions, metadata, tidy};
 
-/// Argument of cargo that selects all targets of `tests/`; `--all-targets` leaves out those with `test = false`.
+/// Cargo argument that selects all targets of `tests/`; `--all-targets` leaves out those with `test = false`.
 const UNRUN_TOO: &str = "--test *";
 
 /// Settings of glibc's allocator, in bytes: blocks below 32 MiB, the most that it allows, come from its heaps, which it
@@ -116,7 +116,7 @@ impl TestStage {
         self == Self::Test || self.is_long()
     }
 
-    /// Returns true if `--quick` runs this stage.
+    /// Returns true if `cargo xtask test --quick` runs this stage.
     pub(super) fn is_quick(self) -> bool {
         matches!(self, Self::Fmt | Self::Tidy | Self::Clippy | Self::Unit)
     }
@@ -126,7 +126,7 @@ impl TestStage {
         self == Self::Unit
     }
 
-    /// Runs the commands of the stage, and returns the counts of passed, failed and skipped tests.
+    /// Runs the commands of the stage, and returns its counts of passed, failed and skipped tests.
     ///
     /// # Errors
     /// If a command of the stage cannot be started. A command that fails is counted, and its output has been shown.
@@ -177,7 +177,7 @@ fn cargo(context: &TestContext, arguments: &str) -> Command {
     command
 }
 
-/// Runs all commands of a stage as one test, which fails with the first command that fails.
+/// Runs all commands of a stage as one test, which fails at the first command that fails.
 fn check(commands: &mut [Command]) -> Result<TestTally> {
     for command in commands {
         if !process::run(command, OutputVisibility::OnFailure)?.success {

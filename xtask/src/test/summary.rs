@@ -1,4 +1,5 @@
-//! Table of results at the end of a test run. The last line is for programs too: `N passed, N failed, N skipped`.
+//! Prints the table of results at the end of a test run. The last line is for programs too:
+//! `N passed, N failed, N skipped`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use super::stage::TestStage;
 use super::tally::TestTally;
 
-/// Result of a stage: its counts and its duration.
+/// Result of a test stage: its counts and its duration.
 #[derive(Debug)]
 pub(super) struct StageResult {
     pub(super) stage: TestStage,
@@ -31,7 +32,7 @@ impl fmt::Display for StageResult {
     }
 }
 
-/// Table of all stages, with the reasons of skipped tests, the failed tests, and the sums.
+/// Table of all test stages, with the reasons of skipped tests, the failed tests, and the sums.
 #[derive(Debug)]
 pub(super) struct TestSummary<'a>(pub(super) &'a [StageResult]);
 

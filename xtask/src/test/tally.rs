@@ -42,7 +42,7 @@ impl TestTally {
         Self { skipped: vec![what_and_why], ..Self::default() }
     }
 
-    /// Adds the counts of another run.
+    /// Adds the test counts of another run to these.
     pub(crate) fn and(mut self, other: Self) -> Self {
         self.passed += other.passed;
         self.failed += other.failed;

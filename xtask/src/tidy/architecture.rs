@@ -1,11 +1,11 @@
-//! Checks the pages that lead through the code: ARCHITECTURE.md lists every crate, and the source files that it and CONTRIBUTING.md
-//! name exist. Readers judge the rest.
+//! Checks the pages that lead through the code: ARCHITECTURE.md lists every crate, and the source files that it and
+//! CONTRIBUTING.md name exist. Readers judge the rest.
 
 use super::finding::TidyFinding;
 use super::source::TrackedFile;
 use crate::metadata::CargoPackage;
 
-/// Pages that guide readers through the code.
+/// Pages for readers of the code, which the check reads.
 const PAGES: [&str; 2] = ["ARCHITECTURE.md", "CONTRIBUTING.md"];
 
 pub(super) fn check(members: &[CargoPackage], tracked: &[TrackedFile]) -> Vec<TidyFinding> {
@@ -51,7 +51,7 @@ fn finding(map: &TrackedFile, name: &str) -> TidyFinding {
     }
 }
 
-/// Returns true if the map names a crate in backquotes or as a folder. A bare word does not count, since some crate
+/// Returns true if the page names a crate in backquotes or as a folder. A bare word does not count, since some crate
 /// names are English words.
 fn shows(map: &str, name: &str) -> bool {
     let part = |character: char| character.is_alphanumeric() || character == '-' || character == '_';

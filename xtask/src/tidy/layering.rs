@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn pure_crate_tests_with_siblings_but_not_with_dependents() {
+    fn pure_crate_may_test_with_siblings_but_not_dependents() {
         let members = [
             package("daemon", &[]),
             package("driver", &[]),

@@ -45,7 +45,7 @@ fn function(tokens: &[TokenTree]) -> Option<(String, usize)> {
     Some((name.to_string(), body + 1 - line(&tokens[0])))
 }
 
-/// Looks at one token of a function: returns the last line of a body, `Some(None)` for the semicolon of a
+/// Examines one token of a function. Returns the last line of a body, `Some(None)` for the semicolon of a
 /// function without a body, and `None` for any other token.
 fn body_or_end(tokens: &[TokenTree], at: usize) -> Option<Option<usize>> {
     // In `-> Ring<{ LEN }>` the braces hold a constant.

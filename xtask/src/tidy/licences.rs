@@ -3,7 +3,7 @@
 use super::finding::TidyFinding;
 use crate::metadata::CargoPackage;
 
-/// Licences, and licences with an exception, that ask for a notice at most.
+/// Licences, and licences with an exception, that require a notice at most.
 const ALLOWED: [&str; 14] = [
     "0BSD",
     "Apache-2.0",
@@ -52,7 +52,7 @@ fn is_permissive(expression: &str) -> bool {
     choice(&mut rest) == Some(true) && rest.is_empty()
 }
 
-/// Parses `all OR all OR ...` of a licence expression. Returns true if one alternative is permissive.
+/// Parses `all OR all OR ...`, the alternatives of a licence expression. Returns true if one alternative is permissive.
 fn choice(words: &mut &[&str]) -> Option<bool> {
     let mut permissive = all(words)?;
     while accept(words, "OR") {
@@ -61,7 +61,7 @@ fn choice(words: &mut &[&str]) -> Option<bool> {
     Some(permissive)
 }
 
-/// Parses `one AND one AND ...` of a licence expression. Returns true if all parts are permissive.
+/// Parses `one AND one AND ...`, the parts of a licence expression. Returns true if all parts are permissive.
 fn all(words: &mut &[&str]) -> Option<bool> {
     let mut permissive = one(words)?;
     while accept(words, "AND") {
@@ -70,7 +70,8 @@ fn all(words: &mut &[&str]) -> Option<bool> {
     Some(permissive)
 }
 
-/// Parses a licence, a licence `WITH` an exception, or an expression in parentheses. Returns true if it is permissive.
+/// Parses a licence, a licence `WITH` an exception, or an expression in parentheses. Returns true if the licence or
+/// expression is permissive.
 fn one(words: &mut &[&str]) -> Option<bool> {
     if accept(words, "(") {
         let permissive = choice(words)?;
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn license_with_a_permissive_choice_in_every_part_is_accepted() {
+    fn licence_needs_a_permissive_choice_in_every_part() {
         for yes in [
             "MIT",
             "MIT/Apache-2.0",

@@ -58,7 +58,7 @@ pub(crate) struct TidyArgs {
     lower: bool,
 }
 
-/// Runs `cargo xtask tidy`.
+/// Checks the tidy rules, or prints or lowers the budget, as the arguments demand.
 ///
 /// # Errors
 /// If the checkout or the budget cannot be read, or the budget cannot be written.
@@ -79,7 +79,7 @@ pub(crate) fn run(options: &TidyArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Applies every rule to the checkout.
+/// Applies every tidy rule to the checkout.
 pub(crate) fn check() -> Result<TidyReport> {
     let root = metadata::workspace_root()?;
     let tracked = source::tracked(&root)?;
@@ -103,7 +103,7 @@ pub(crate) fn check() -> Result<TidyReport> {
     Ok(TidyReport { findings, files: tracked.len() })
 }
 
-/// Applies the rules that look at a single Rust file.
+/// Applies the tidy rules that look at a single Rust file.
 fn each_source(rust: &RustSource) -> Vec<TidyFinding> {
     [opening::check, lengths::file, lengths::functions, unsafety::check, words::unfinished, words::silenced]
         .iter()
@@ -111,7 +111,7 @@ fn each_source(rust: &RustSource) -> Vec<TidyFinding> {
         .collect()
 }
 
-/// Parses the Rust files, and adds a finding for each file that is not valid Rust.
+/// Parses the Rust files of the checkout, and adds a finding for each file that is not valid Rust.
 fn rust_sources(tracked: &[TrackedFile], findings: &mut Vec<TidyFinding>) -> Vec<RustSource> {
     let parsed = tracked.iter().filter(|file| file.is_rust()).map(RustSource::parse);
     let (sources, broken): (Vec<_>, Vec<_>) = parsed.partition(std::result::Result::is_ok);

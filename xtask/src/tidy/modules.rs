@@ -37,7 +37,7 @@ fn module_folder(path: &Path, root: bool) -> PathBuf {
     if root || stem == "mod" { folder.to_owned() } else { folder.join(stem) }
 }
 
-/// Adds the paths of the files that the `mod` declarations among the tokens may name.
+/// Adds the paths of the files that the `mod` declarations among the tokens may name to `files`.
 fn declared(tokens: &[TokenTree], folder: &Path, declaring: &Path, files: &mut Vec<PathBuf>) {
     let mut path_attribute = None;
     for start in 0..tokens.len() {

@@ -1,4 +1,4 @@
-//! Requires an opening comment in each file. Other rules judge its words.
+//! Requires an opening comment (`//!`) in each Rust file. Other rules judge its words.
 
 use super::finding::TidyFinding;
 use super::source::RustSource;

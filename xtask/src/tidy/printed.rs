@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_line_of_a_document_that_differs_is_named() {
+    fn first_differing_line_of_a_generated_page_is_named() {
         assert_eq!(compare("p", "a\nb\n", "a\nb\n"), None);
         assert_eq!(compare("p", "a\nb\n", "a\nc\n").map(|finding| finding.line), Some(2));
         assert_eq!(compare("p", "", "a\n").map(|finding| finding.line), Some(1));

@@ -9,7 +9,7 @@ use super::finding::TidyFinding;
 use super::source::{RustSource, attribute, group, ident, inside, is_punct};
 use crate::metadata::{self, CargoPackage};
 
-/// Names of the pure crates, which are state machines without a clock and without I/O.
+/// Names of the pure crates: state machines without a clock and without I/O.
 pub(crate) const PURE: [&str; 18] = [
     "units",
     "pcie",

@@ -1,5 +1,5 @@
-//! The files of the checkout, and Rust files as tokens with their lines. Tokens rather than a syntax tree:
-//! they reach into macros, and comments and texts cannot be mistaken for code. Holds no rules.
+//! Reads the files of the checkout, and Rust files as tokens with their lines. Tokens rather than a syntax
+//! tree: they reach into macros, and comments and texts cannot be mistaken for code. Holds no rules.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -89,7 +89,8 @@ impl RustSource {
         TidyFinding { file: self.path.clone(), line, rule, what: what.into(), remedy }
     }
 
-    /// Calls `visit` with every run of sibling tokens, from each token to the end of its group.
+    /// Calls `visit` with every sequence of sibling tokens of the file, from each token to the end of its
+    /// group.
     pub(crate) fn each(&self, mut visit: impl FnMut(&[TokenTree])) {
         walk(&self.tokens, &mut visit);
     }
@@ -109,7 +110,7 @@ pub(crate) fn inside(group: &Group) -> Vec<TokenTree> {
     group.stream().into_iter().collect()
 }
 
-/// Returns the line of a token in its file, from 1.
+/// Returns the line number of a token in its file, from 1.
 pub(crate) fn line(token: &TokenTree) -> usize {
     token.span().start().line
 }

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn unfinished_code_and_todo_comments_are_found() {
+    fn unfinished_code_and_todo_comments_are_found_by_tidy() {
         let [first, second] = REMARKS;
         let source = format!(
             "fn f() {{\n todo!();\n}}\n// {first}: later\n// todo!() {second}{second}\nfn g() {{ a = todo != 3; }}\n"
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_do_not_run_are_found_by_tidy() {
+    fn ignored_tests_are_found_by_tidy() {
         let source = "#[test]\n#[ignore = \"slow\"]\nfn a() {}\n#[ignore]\nfn b() {}\n#[cfg_attr(miri, ignore)]\nfn ignore() {}\n";
         assert_eq!(lines(&silenced(&RustSource::sample(source))), [2, 4, 6]);
     }

@@ -1,4 +1,5 @@
-//! Admin queues of a VF while its driver sets them up and takes them down, register by register in the orders of Linux iavf.
+//! Tests admin queues of a VF while its driver sets them up and takes them down, register by register in the orders of
+//! Linux iavf.
 
 use crate::world::{CardFixture, MEMORY, mac};
 use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
@@ -27,7 +28,8 @@ fn taken(world: &CardFixture) -> (u64, u64) {
     (counters.messages, counters.strange)
 }
 
-/// Linux clears the send ring's descriptors, writes 0 to ATQH, waits up to 50 ms, and writes 0 to ATQT.
+/// Tests Linux's shutdown of the send ring: it clears the descriptors, writes 0 to ATQH, waits up to 50 ms, and writes
+/// 0 to ATQT.
 #[test]
 fn admin_head_reset_before_tail_takes_no_stale_descriptor() {
     for messages in 0..SLOTS {

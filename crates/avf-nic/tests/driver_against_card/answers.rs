@@ -45,8 +45,8 @@ fn refill(world: &mut CardFixture, vf: u8) {
     side.write(r::VF_ATQT, (head + RING - 1) % RING);
 }
 
-/// Sends 200 requests of VF 0 while the other VFs flood the PF's queue. Returns the number of the PF driver's visits
-/// and the time until each answer.
+/// Sends 200 requests of VF 0 while the other VFs flood the PF's queue. Returns, for each answer, the number of the PF
+/// driver's visits and the time until it came.
 fn waits(vfs: u8) -> Vec<(u64, Duration)> {
     let mut world = CardFixture::new(vfs);
     let mut victim = AvfDriver::probe(&mut world.vf(0), mac(0)).unwrap();

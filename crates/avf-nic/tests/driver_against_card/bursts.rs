@@ -246,8 +246,8 @@ impl DriverlessFixture {
         self.ring(vf, queue);
     }
 
-    /// Sends a packet of the first descriptor `whole` that the card cuts into segments, in buffers of up to `piece`
-    /// bytes.
+    /// Sends a packet with the first descriptor `whole`, which the card cuts into segments, from buffers of up to
+    /// `piece` bytes.
     fn send_large(&mut self, (vf, queue): (u8, u8), whole: TxDataDescriptor, piece: u16) {
         let payload = u32::from(whole.length) - 54;
         self.put(vf, queue, &segments(payload, 600).emit());
@@ -261,7 +261,7 @@ impl DriverlessFixture {
         }
     }
 
-    /// Posts up to `count` receive buffers while the ring has room. With `lost` the sixth is outside of memory.
+    /// Posts up to `count` receive buffers while the ring has room. With `lost` the sixth buffer is outside of memory.
     fn post(&mut self, vf: u8, queue: u8, count: u32, lost: bool) {
         let (n, q, size) = (usize::from(vf), usize::from(queue), self.forms[usize::from(vf)].size() as u64);
         let at = |slot: u32| RX + RING * u64::from(queue) + size * u64::from(slot);
@@ -348,7 +348,7 @@ impl DriverlessFixture {
     }
 }
 
-/// Asserts that after these actions a card with bursts and a card that sends each frame alone have the same memory,
+/// Asserts that after the given actions a card with bursts and a card that sends each frame alone have equal memory,
 /// frames and counters.
 fn assert_ways_agree(acts: &[BurstAction]) {
     let [mut usual, mut careful] = [false, true].map(DriverlessFixture::new);

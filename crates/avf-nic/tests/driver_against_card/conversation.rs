@@ -1,4 +1,4 @@
-//! Conversations of a well-behaved driver with the PF, from probe to link.
+//! Tests conversations of a well-behaved driver with the PF, from probe to link.
 
 use crate::world::{CardFixture, mac};
 use avf::bits::aqlen;
@@ -26,7 +26,7 @@ fn vf_starts_its_queues_and_receives_the_link_event() {
 }
 
 #[test]
-fn vf_request_is_answered_within_one_round_of_the_port() {
+fn vf_request_is_answered_within_one_poll_round() {
     let mut world = CardFixture::new(1);
     let mut vf = AvfDriver::probe(&mut world.vf(0), mac(1)).unwrap();
     let before = world.now;

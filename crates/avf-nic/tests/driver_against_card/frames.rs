@@ -1,4 +1,4 @@
-//! Frames from one VF's transmit ring to another's receive ring.
+//! Tests frames from one VF's transmit ring to another's receive ring.
 
 use crate::world::{CardFixture, mac};
 use avf::control::{CardControl, CardOrder, TxQueueContext};
@@ -8,7 +8,7 @@ use driver::Hal;
 use driver::avf::vf::AvfDriver;
 use pcie::Function;
 
-/// Creates a card without a plane, and starts its VFs 0 and 1: each receives the other's packets.
+/// Creates a card without a plane, and starts its VFs 0 and 1. Each VF receives the other VF's packets.
 fn two() -> (CardFixture, AvfDriver, AvfDriver) {
     let mut world = CardFixture::new(2);
     let mut start = |n| {
@@ -25,7 +25,7 @@ fn frame(n: u16, length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn frames_of_every_queue_arrive_once_over_many_ring_turns() {
+fn frames_of_every_queue_arrive_once_while_rings_wrap_often() {
     let (mut world, mut a, mut b) = two();
     let mut into = [0; 4096];
     for n in 0..1_000_u16 {
@@ -77,10 +77,10 @@ fn transmit_queue_stops_after_64_frames_below_17_bytes() {
     assert_eq!(world.packets.len(), 1, "the other queues still send");
 }
 
-/// After a reset Linux sends as soon as it has vectors, while it still waits for the PF to set up its queues. Until
-/// that packet is reported as sent, its stack holds back all others of the queue.
+/// Tests a tail that Linux writes after a reset, as soon as it has vectors, while it still waits for the PF to set up
+/// its queues. Until that packet is reported as sent, its stack holds back all others of the queue.
 #[test]
-fn tail_after_a_reset_takes_effect_with_the_queues_set_up() {
+fn tail_written_after_a_reset_applies_once_queues_are_set_up() {
     let mut world = CardFixture::new(1);
     let whole =
         TxDataDescriptor { address: 0x1000, length: 60, end_of_packet: true, ..TxDataDescriptor::default() };

@@ -1,4 +1,4 @@
-//! Restraints of a VF by the PF: its messages, its interrupts, and quarantine.
+//! Tests the PF's limits on a VF's messages and interrupts, and a quarantine of the VF.
 
 use crate::offloads::two;
 use crate::world::{CardFixture, mac};
@@ -52,9 +52,9 @@ fn taken_in_a_second(world: &mut CardFixture) -> u64 {
     counters.messages + counters.strange
 }
 
-/// Covers messages, commands that the card completes itself, and unknown commands.
+/// Tests the rate limit for messages, for commands that the card completes itself, and for unknown commands.
 #[test]
-fn restrained_mailbox_is_served_ten_times_a_second() {
+fn rate_limited_mailbox_is_served_ten_times_a_second() {
     let message = AdminQueueDescriptor {
         flags: flag::SI,
         opcode: opcode::SEND_TO_PF,
@@ -77,7 +77,7 @@ fn restrained_mailbox_is_served_ten_times_a_second() {
 }
 
 #[test]
-fn restrained_mailbox_does_not_delay_another_vfs_messages() {
+fn rate_limited_mailbox_does_not_delay_another_vfs_messages() {
     let mut world = CardFixture::new(2);
     flood(
         &mut world,
@@ -91,7 +91,7 @@ fn restrained_mailbox_does_not_delay_another_vfs_messages() {
 }
 
 #[test]
-fn vf_reset_does_not_lift_the_mailbox_restraint() {
+fn vf_reset_does_not_end_the_mailbox_rate_limit() {
     let mut world = CardFixture::new(2);
     quarantine(&mut world);
     flood(
@@ -110,7 +110,7 @@ fn vf_reset_does_not_lift_the_mailbox_restraint() {
     assert!(!poll.more, "polling again at once would change nothing");
 }
 
-/// The card takes no messages from a VF in reset, so pending messages there must not request another poll.
+/// Tests that pending messages of a VF in reset, from which the card takes no messages, do not request another poll.
 #[test]
 fn vf_in_reset_requests_no_further_poll_of_the_port() {
     let mut world = CardFixture::new(2);
@@ -140,7 +140,7 @@ fn interrupts_in_a_second(world: &mut CardFixture, mut disturb: impl FnMut(&mut 
 }
 
 #[test]
-fn restrained_vector_interrupts_a_thousand_times_a_second() {
+fn rate_limited_vector_interrupts_1000_times_a_second() {
     let mut world = CardFixture::new(1);
     assert_eq!(interrupts_in_a_second(&mut world, |_| {}), 20_000, "no limit without a restraint");
     quarantine(&mut world);

@@ -101,8 +101,8 @@ fn vf_that_floods_its_mailbox_does_not_delay_others() {
     }
 }
 
-/// Sends these descriptors from transmit queue 0 of VF 0, with the ring at the start of its memory, in one round of the
-/// port.
+/// Sends the given descriptors from transmit queue 0 of VF 0, with the ring at the start of the VF's memory, in one
+/// round of the port.
 fn ring_of(world: &mut CardFixture, descriptors: &[[u8; tx::SIZE]]) {
     let context = TxQueueContext { base: 0, length: 256, head_address: None };
     world.card.order(0, CardOrder::ConfigureTx(0, context));
@@ -203,7 +203,8 @@ fn a_move() -> impl Strategy<Value = HostileAction> {
 }
 
 proptest! {
-    /// Whatever a guest does with registers and memory, the card answers, and another VF's driver notices nothing.
+    /// Tests that the card answers whatever a guest does with registers and memory, and that another VF's driver
+    /// notices nothing.
     #[test]
     fn arbitrary_guest_actions_do_not_disturb_another_vf(moves in prop::collection::vec(a_move(), 1..120)) {
         let mut world = CardFixture::new(2);

@@ -1,4 +1,4 @@
-//! Interrupt vectors: automask, intervals, causes, and software interrupts.
+//! Tests interrupt vectors: automask, intervals, causes, and software interrupts.
 
 use crate::world::{CardFixture, mac};
 use avf::bits::{dyn_ctl, icr0};
@@ -103,7 +103,7 @@ fn software_interrupt_is_sent_at_once() {
 }
 
 #[test]
-fn interrupt_write_with_intena_msk_leaves_intena_unchanged() {
+fn vector_write_that_excludes_the_enable_bit_keeps_it() {
     let (mut world, mut a, _) = running();
     world.vf(1).write(r::dyn_ctl(1), 0);
     world.vf(1).write(r::dyn_ctl(1), dyn_ctl::INTENA_MSK | dyn_ctl::INTENA | dyn_ctl::WB_ON_ITR);

@@ -1,4 +1,4 @@
-//! Packets that a VF sends: their cost in a visit's frame budget, segmented or not, and the VF's transmit rate.
+//! Tests packets that a VF sends: their cost in a visit's frame budget, segmented or not, and the VF's transmit rate.
 
 use crate::built::{pseudo, tcp4, tcp6, udp6};
 use crate::offloads::{SUMS, all_of, away, cut, ring_of, segments, two, with_checksums};
@@ -143,7 +143,8 @@ fn transmit_rate_limits_the_segments_of_one_packet() {
     assert!(took <= wanted && took + Duration::from_micros(200) >= wanted, "{took:?} of {wanted:?}");
 }
 
-/// Holds up to the speed of the link: a host cannot wake for each frame.
+/// Tests that a transmit rate up to the link's speed is kept although the host polls late: a host cannot wake for each
+/// frame.
 #[test]
 fn transmit_rate_is_kept_while_the_card_is_polled_late() {
     let packet = away(tcp4(&[7; 60_000])).0;

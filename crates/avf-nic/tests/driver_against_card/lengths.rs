@@ -160,7 +160,8 @@ fn vlan_tags_count_in_the_longest_frame_from_the_wire() {
     }
 }
 
-/// A queue's limit counts the VF's own tag, stripped or not. It leaves out the port VLAN's, which the driver never sees.
+/// Tests that a queue's length limit counts the VF's own tag, stripped or not, and leaves out the port VLAN's, which
+/// the driver never sees.
 #[test]
 fn queue_length_limit_includes_the_vfs_own_vlan_tag() {
     for (tagged, strip, port) in

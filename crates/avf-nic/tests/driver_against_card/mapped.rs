@@ -51,7 +51,7 @@ impl CardFixture {
 }
 
 #[test]
-fn queue_set_up_again_shows_an_empty_ring() {
+fn queue_set_up_again_publishes_a_mapped_tail_of_zero() {
     let (mut world, _a, _b) = two();
     world.vf(0).write(r::qtx_tail(1), 5);
     world.read_doorbells();
@@ -63,7 +63,7 @@ fn queue_set_up_again_shows_an_empty_ring() {
 }
 
 #[test]
-fn register_overwritten_by_a_store_is_published_again() {
+fn register_overwritten_by_the_guest_is_published_again() {
     let (mut world, _a, _b) = two();
     world.vf(0).write(r::VFINT_ITRN, 10);
     world.read_doorbells();
@@ -81,7 +81,7 @@ fn register_overwritten_by_a_store_is_published_again() {
     );
 }
 
-/// Returns the vectors of VF 0's interrupts since the last call.
+/// Returns the vectors of VF 0's interrupts since the last call of this function.
 fn interrupts(world: &mut CardFixture) -> Vec<u16> {
     let sent = std::mem::take(&mut world.memories.interrupts);
     sent.into_iter().filter(|(function, _)| *function == Function::Vf(0)).map(|(_, vector)| vector).collect()
@@ -138,7 +138,7 @@ fn repeated_mapped_store_enables_its_vector_each_time() {
 }
 
 #[test]
-fn interrupted_vector_reads_disabled_after_the_round() {
+fn mapped_vector_control_reads_disabled_after_its_interrupt() {
     let (mut world, _, mut b) = two();
     world.vf(0).write(r::dyn_ctl(1), ON);
     world.round();
@@ -149,7 +149,7 @@ fn interrupted_vector_reads_disabled_after_the_round() {
 }
 
 #[test]
-fn software_interrupt_store_keeps_an_overwritten_enable() {
+fn vector_enable_survives_a_store_that_triggers_an_interrupt() {
     for stores in [[ON, WATCHDOG], [WATCHDOG, ON]] {
         let (mut world, _, mut b) = two();
         world.vf(0).write(r::dyn_ctl(1), 0);
@@ -165,7 +165,7 @@ fn software_interrupt_store_keeps_an_overwritten_enable() {
 }
 
 #[test]
-fn vector_disabled_by_the_last_store_stays_disabled() {
+fn vector_disabled_by_the_guests_last_store_stays_disabled() {
     let (mut world, _, mut b) = two();
     [ON, 0].into_iter().for_each(|store| world.vf(0).write(r::dyn_ctl(1), store));
     b.transmit(&mut world.vf(1), 0, &[0; 60]);
@@ -225,7 +225,7 @@ fn reset_publishes_reset_values_before_the_driver_continues() {
 }
 
 #[test]
-fn mailbox_enable_publishes_discarded_tails_in_mapped_pages() {
+fn mailbox_enable_resets_tails_in_mapped_pages_to_zero() {
     let (mut world, mut a, _) = two();
     world.access(|card| card.function_level_reset(0));
     assert!(a.transmit(&mut world.vf(0), 0, &[0; 60]), "the driver has not noticed");
@@ -257,7 +257,7 @@ fn queue_setup_publishes_mapped_tails_before_its_reply() {
 }
 
 #[test]
-fn successor_reads_mapped_stores_and_new_card_discards() {
+fn mapped_stores_are_read_by_a_successor_not_by_a_new_card() {
     let (mut world, mut a, _) = two();
     assert!(a.transmit(&mut world.vf(0), 0, &[0; 60]));
     world.adopt_pages();
@@ -272,7 +272,7 @@ fn successor_reads_mapped_stores_and_new_card_discards() {
 #[derive(Debug, Clone)]
 enum PageAction {
     Store(usize, u32),
-    /// Register and its new low half: a store of which only that half is visible yet.
+    /// Register and the new value of its low half: a store of which only that half is visible yet.
     Torn(usize, u16),
     Access,
     ReadDoorbells,
@@ -327,7 +327,7 @@ fn assert_others_unharmed(acts: &[PageAction]) {
 }
 
 #[test]
-fn reserved_bits_of_a_store_are_cleared_after_a_message() {
+fn reserved_bits_of_a_mapped_store_are_cleared_by_an_access() {
     assert_others_unharmed(&[PageAction::Store(48, 0x41df_5bdd), PageAction::Access]);
 }
 

@@ -1,4 +1,4 @@
-//! Transmit offloads: checksums, segmentation, tags.
+//! Tests transmit offloads: checksums, segmentation, VLAN tags.
 
 use crate::built::{pseudo, tcp4, tcp6, udp4, udp6};
 use crate::world::{CardFixture, mac};
@@ -164,7 +164,7 @@ fn padding_of_a_short_sent_frame_is_zero() {
 }
 
 #[test]
-fn descriptors_vlan_tag_is_inserted_only_when_granted() {
+fn descriptors_vlan_tag_is_inserted_only_if_the_pf_allows_it() {
     let (mut world, mut a, _) = two(|policy| policy.spoofchk = false);
     let asked = VfCapabilities::L2.and(VfCapabilities::VLAN_V2);
     a.ask(&mut world.vf(0), VirtchnlRequest::Resources(Some(asked))).unwrap();
@@ -184,7 +184,8 @@ fn descriptors_vlan_tag_is_inserted_only_when_granted() {
     }
 }
 
-/// Linux iavf requests stripping and insertion once, and not again after a reset, but keeps its VLANs.
+/// Tests Linux iavf after a reset: it requests stripping and insertion only once, before the reset, but keeps its
+/// VLANs.
 #[test]
 fn vlan_strip_request_after_a_reset_keeps_tag_insertion() {
     let (mut world, mut a, _) = two(|policy| policy.spoofchk = false);
@@ -206,8 +207,8 @@ fn vlan_strip_request_after_a_reset_keeps_tag_insertion() {
     assert_eq!(world.cable.0.pop().unwrap()[12..16], [0x81, 0, 0, 7]);
 }
 
-/// Sends these descriptors from transmit queue 0 of VF 0, with a packet at bus address 0x1000. Returns the frames that
-/// left by the uplink.
+/// Sends the given descriptors from transmit queue 0 of VF 0, with a packet at bus address 0x1000. Returns the frames
+/// that left by the uplink.
 pub(crate) fn ring_of(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> (CardFixture, Vec<Vec<u8>>) {
     let mut world = ring_with(descriptors, packet);
     world.round();
@@ -215,7 +216,7 @@ pub(crate) fn ring_of(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> (CardFix
     (world, left)
 }
 
-/// Puts these descriptors into transmit queue 0 of VF 0, and a packet at bus address 0x1000.
+/// Puts the given descriptors into transmit queue 0 of VF 0, and a packet at bus address 0x1000.
 fn ring_with(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> CardFixture {
     let (mut world, _, _) = two(|policy| policy.spoofchk = false);
     world
@@ -255,7 +256,7 @@ pub(crate) fn segments(payload: u32, mss: u16) -> TxContextDescriptor {
 }
 
 #[test]
-fn vlan_tag_in_context_and_data_descriptor_is_malformed() {
+fn packet_with_vlan_tags_in_two_descriptors_is_malformed() {
     let (packet, data) = away(udp4(&[1; 30]));
     let context = TxContextDescriptor { tag2: Some(9), ..TxContextDescriptor::default() };
     let (_, left) = ring_of(&[context.emit(), data.emit()], &packet);

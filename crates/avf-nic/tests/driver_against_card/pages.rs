@@ -1,5 +1,5 @@
-//! Mapped doorbells of a VF. As a live port does, the world reads the guest's stores before it handles an access by message, and
-//! publishes the registers afterwards.
+//! Mapped doorbells of a VF. As a live port does, the test reads the guest's stores before it handles an access by
+//! message, and publishes the registers afterwards.
 
 use super::world::CardFixture;
 use avf::ids::{BAR0_SIZE, MAPPED};
@@ -49,7 +49,7 @@ impl GuestPages for TestPages {
 }
 
 impl CardFixture {
-    /// Maps the doorbells of a VF.
+    /// Maps the doorbell pages of a VF as memory.
     pub(crate) fn map(&mut self, vf: u8) {
         let pages = TestPages(RefCell::new(vec![0x5555_5555; BAR0_SIZE / 4]));
         let doorbells = Doorbells::renew(&self.card, vf, &pages);
@@ -67,7 +67,7 @@ impl CardFixture {
         for MappedPages { pages, doorbells } in self.mapped.values_mut() {
             let has_stores = doorbells.has_stores(pages);
             let seen = self.card.read_doorbells(doorbells, pages);
-            assert_eq!(has_stores, seen, "`has_stores` and `look` agree");
+            assert_eq!(has_stores, seen, "read_doorbells finds stores exactly when has_stores reports them");
             any |= seen;
         }
         any

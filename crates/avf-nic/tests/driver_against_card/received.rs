@@ -222,8 +222,8 @@ fn registers_set_the_same_rss_hash_as_mailbox_messages() {
     assert_eq!((queue, said.hash), (3, Some(0x51cc_c178)));
 }
 
-/// Asserts that packets between these ends (addresses and ports; true for IPv6) go to the receive queue that the hash
-/// of the ends selects.
+/// Asserts that packets between the given endpoints (addresses and ports; true for IPv6) go to the receive queue that
+/// the hash of the endpoints selects.
 fn assert_spread_by_hash(ends: &[([u8; 12], bool)]) {
     let (mut world, mut a, mut b) = two(wishes(RxDescriptorFormat::Legacy), 16);
     let table = scale(&mut world, &mut b, 16);
@@ -259,7 +259,7 @@ proptest! {
 }
 
 #[test]
-fn frame_check_sequence_is_kept_with_crc_disable() {
+fn frame_check_sequence_is_kept_if_the_vf_requests_it() {
     for form in [RxDescriptorFormat::Legacy, RxDescriptorFormat::FlexLate] {
         let wishes = wishes(form);
         let capabilities = wishes.capabilities.and(VfCapabilities::CRC);
@@ -285,7 +285,7 @@ fn rx_byte_counter_excludes_a_kept_frame_check_sequence() {
     assert_eq!(octets, [100; 2]);
 }
 
-/// Returns a frame on VLAN 7.
+/// Returns a frame with a tag of VLAN 7.
 fn tagged() -> Vec<u8> {
     let mut frame = udp4(&[1; 30]);
     frame.splice(12..12, [0x81, 0, 0x60, 7]);
@@ -293,7 +293,7 @@ fn tagged() -> Vec<u8> {
 }
 
 #[test]
-fn vlan_tags_are_stripped_by_vlan_v1_messages() {
+fn joining_a_vlan_strips_tags_until_the_vf_disables_stripping() {
     let (mut world, mut a, mut b) = two(wishes(RxDescriptorFormat::Legacy), 4);
     let vlans = EncodedList::new(&[7]);
     a.ask(&mut world.vf(0), VirtchnlRequest::Vlans(true, 1, vlans.list())).unwrap();
@@ -307,7 +307,7 @@ fn vlan_tags_are_stripped_by_vlan_v1_messages() {
 }
 
 #[test]
-fn vlan_v2_messages_strip_tags_in_every_rx_format() {
+fn enabled_vlan_stripping_works_in_every_rx_descriptor_format() {
     for form in FORMS {
         let wishes = wishes(form);
         let capabilities = wishes.capabilities.without(VfCapabilities::VLAN).and(VfCapabilities::VLAN_V2);

@@ -1,4 +1,4 @@
-//! Resets of a VF, as its driver sees them.
+//! Tests resets of a VF, as its driver sees them.
 
 use crate::offloads::two;
 use crate::world::{CardFixture, mac};
@@ -110,7 +110,7 @@ fn reset_by_the_pf_is_preceded_by_a_reset_impending_event() {
     assert_eq!(vf.look(&mut world.vf(0)), Some(25_000));
 }
 
-/// A driver that has not noticed a reset stores the tails of its old rings. DPDK stores the tails of its new
+/// Tests a driver that has not noticed a reset and stores the tails of its old rings. DPDK stores the tails of its new
 /// rings before CONFIG_VSI_QUEUES, and Linux sends before its reply; both enable the mailbox first.
 #[test]
 fn ring_tails_stored_before_mailbox_enable_are_discarded() {
@@ -169,7 +169,7 @@ fn vf_reset_does_not_disturb_another_vf() {
     assert!(other.statistics(&mut world.vf(1)).is_ok());
 }
 
-/// GLGEN_VFLRSTAT has a bit for each VF: 32 resets at once make a word of ones, the value that a removed card reads as.
+/// Tests 32 resets at once: their bits in GLGEN_VFLRSTAT make a word of ones, the value that a removed card reads as.
 #[test]
 fn simultaneous_function_level_reset_of_every_vf_is_served() {
     let mut world = CardFixture::new(64);

@@ -20,7 +20,7 @@ fn packet(n: u8) -> Vec<u8> {
     tcp4(&[n; 40])
 }
 
-/// Kind of frame with a code path of its own in the card.
+/// Kind of sent frame with a code path of its own in the card.
 #[derive(Debug, Clone, Copy)]
 enum FrameKind {
     Plain,
@@ -74,8 +74,8 @@ impl FrameKind {
     }
 }
 
-/// Sends these kinds of frames from VF 0, round by round. Returns their visible effects: received frames, memory with
-/// descriptors, interrupts, and counters.
+/// Sends frames of these kinds from VF 0, one list in each round of the port. Returns their visible effects: received
+/// frames, memory with descriptors, interrupts, and counters.
 fn left_behind(careful: bool, port_vlan: bool, rounds: &[Vec<FrameKind>]) -> impl PartialEq + use<> {
     let vlan = PortVlan { id: 7, qos: 2 };
     let (mut world, mut a, mut b) = two(|policy| policy.vlan = port_vlan.then_some(vlan));
@@ -144,7 +144,7 @@ proptest! {
         assert_eq!(world.card.statistics(0).tx_unicast, kinds.len() as u64);
     }
 
-    /// Compares the quick check of a descriptor's second word with parsing all of it.
+    /// Compares the quick check of a transmit descriptor's second word with parsing all of it.
     #[test]
     fn quick_descriptor_check_accepts_whole_untagged_packets(raw in any::<[u8; tx::SIZE]>(), likely in any::<bool>()) {
         let mut raw = raw;

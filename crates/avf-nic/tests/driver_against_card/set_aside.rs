@@ -1,7 +1,7 @@
-//! Card, plane and PF driver, saved as bytes at any moment and restored, have the same future as without a hand-over. The
-//! conversation is random: drivers send, receive and request, hostile guests write anything, functions are reset, policies
-//! change, messages are pending in the PF's queue, packets are pending between segments. The daemon's tests cover the envelope of
-//! the bytes.
+//! Tests that card, plane and PF driver, saved as bytes at any moment and restored, have the same future as without a
+//! hand-over. The conversation is random: drivers send, receive and request, hostile guests write anything, functions
+//! are reset, policies change, messages are pending in the PF's queue, packets are pending between segments. The
+//! daemon's tests cover the envelope of the bytes.
 
 use crate::offloads::cut;
 use crate::pages::MappedPages;
@@ -51,7 +51,7 @@ pub(crate) enum RunAction {
     /// The driver of a VF requests a reset by message, and does not wait for its end.
     Reset(u8),
     FunctionLevelReset(u8),
-    /// The driver of a VF sets it up again.
+    /// The driver of a VF sets the VF up again.
     Restart(u8),
     Write(u8, u32, u32),
     Read(u8, u32),

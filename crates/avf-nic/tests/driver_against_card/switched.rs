@@ -1,4 +1,4 @@
-//! VFs as ports of the forwarding plane: receivers of a frame, tags, and checks of the sender.
+//! Tests VFs as ports of the forwarding plane: receivers of a frame, tags, and checks of the sender.
 
 use crate::world::{CardFixture, mac};
 use avf::control::CardControl;
@@ -43,7 +43,8 @@ fn heard(world: &mut CardFixture, vfs: &mut [AvfDriver; 3], sent: &[u8]) -> [Opt
     })
 }
 
-/// The master and the backup of a virtual router (keepalived with use_vmac), and a client, which is VF 0.
+/// Tests the master and the backup of a virtual router (keepalived with use_vmac), and a client, which is VF
+/// 0.
 #[test]
 fn backup_of_a_virtual_router_receives_after_fail_over() {
     let (mut world, mut vfs) = three(|_, _| {});
@@ -101,7 +102,7 @@ fn port_vlan_isolates_vfs_and_hides_its_tag_from_guests() {
 }
 
 #[test]
-fn port_vlan_0_tags_the_wire_with_a_priority() {
+fn port_vlan_0_adds_a_priority_tag_to_frames_on_the_wire() {
     let (mut world, mut vfs) =
         three(|vf, policy| policy.vlan = (vf == 0).then_some(PortVlan { id: 0, qos: 5 }));
     let to_all = frame([0xff; 6], 0);
@@ -118,7 +119,7 @@ fn port_vlan_0_tags_the_wire_with_a_priority() {
 }
 
 #[test]
-fn forwarded_link_local_frames_pass_pause_excepted() {
+fn link_local_frames_except_pause_pass_if_forwarding_is_on() {
     let (mut world, mut vfs) = three(|_, _| {});
     let to = |last: u8| frame([0x01, 0x80, 0xc2, 0, 0, last], 0);
     (0..16).for_each(|last| drop(heard(&mut world, &mut vfs, &to(last))));

@@ -1,5 +1,5 @@
-//! A card, memory of each function, the PF driver, and a clock moved by hand. Without a forwarding plane, a packet of VF n goes
-//! to the same queue of VF n ^ 1. A VF may map its doorbells (`pages`).
+//! Fixture of the tests: a card, memory of each function, the PF driver, and a clock moved by hand. Without a
+//! forwarding plane, a packet of VF n goes to the same queue of VF n ^ 1. A VF may map its doorbells (`pages`).
 
 use super::pages::MappedPages;
 use avf::control::{CardControl, CardOrder};
@@ -132,7 +132,7 @@ impl CardFixture {
         self
     }
 
-    /// Returns access to a function's registers and memory, for its driver.
+    /// Returns access to the registers and memory of a function, for the function's driver.
     pub(crate) fn side(&mut self, function: Function) -> TestFunction<'_> {
         TestFunction { world: self, function }
     }
@@ -148,7 +148,7 @@ impl CardFixture {
         answer
     }
 
-    /// Runs a round of the port: messages and interrupts, the PF driver's visit, frames.
+    /// Runs a round of the port: polls messages and interrupts, visits the PF driver, and moves frames.
     pub(crate) fn round(&mut self) {
         self.read_doorbells();
         self.card.poll(self.now, &mut self.memories);

@@ -147,7 +147,7 @@ fn write_back() -> impl Strategy<Value = RxWriteBack> {
 
 proptest! {
     #[test]
-    fn receive_write_back_is_the_same_in_every_format(back in write_back()) {
+    fn receive_write_back_reports_equal_facts_in_every_format(back in write_back()) {
         for form in FORMS {
             let raw = back.emit(form);
             let said = match form {

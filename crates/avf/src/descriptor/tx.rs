@@ -20,7 +20,7 @@ const COMMAND_SHIFT: u32 = 4;
 pub mod command {
     /// Command bit EOP: the descriptor has the packet's last buffer.
     pub const EOP: u64 = 1 << 0;
-    /// Asks for a report when the packet is done.
+    /// Command bit RS: asks for a report when the packet is done.
     pub const RS: u64 = 1 << 1;
     /// Command bit ICRC: the card appends the frame check sequence.
     pub const ICRC: u64 = 1 << 2;

@@ -54,7 +54,7 @@ ops! {
     ConfigPromiscuousMode = 14, "promiscuity";
     /// Asks for the counters of the VF.
     GetStats = 15, "statistics";
-    /// Reports an event, from the PF to the VF.
+    /// Reports an event from the PF to the VF, such as a change of the link.
     Event = 17, "event";
     /// Selects the RSS hash function.
     ConfigRssHfunc = 18, "hash-function";

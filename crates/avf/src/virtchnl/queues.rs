@@ -5,7 +5,7 @@ use super::list::ListElement;
 use crate::bytes::{MessageReader, MessageWriter};
 use alloc::vec::Vec;
 
-/// Transmit queue as CONFIG_VSI_QUEUES describes it.
+/// Description of a transmit queue in CONFIG_VSI_QUEUES.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TxQueueInfo {
     /// Number of the queue's VSI.
@@ -22,7 +22,7 @@ pub struct TxQueueInfo {
     pub head_address: u64,
 }
 
-/// Receive queue as CONFIG_VSI_QUEUES describes it.
+/// Description of a receive queue in CONFIG_VSI_QUEUES.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RxQueueInfo {
     /// Number of the queue's VSI.
@@ -51,7 +51,7 @@ pub struct RxQueueInfo {
     pub split_at: u32,
 }
 
-/// Pair of queues as CONFIG_VSI_QUEUES describes them.
+/// Description of a queue pair in CONFIG_VSI_QUEUES.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueuePairInfo {
     /// Transmit queue of the pair.

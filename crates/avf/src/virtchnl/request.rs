@@ -91,12 +91,12 @@ impl MalformedRequest {
     }
 }
 
-/// Rule for bytes behind the last element of a request's list.
+/// Rule for the bytes behind the last element of a request's list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ListEnding {
     /// The list ends with its last element.
     Exact,
-    /// The list may have excess bytes after it.
+    /// The list may be followed by excess bytes.
     Anything,
 }
 

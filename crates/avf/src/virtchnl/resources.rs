@@ -115,7 +115,7 @@ pub struct VfResources {
     pub max_frame: u16,
     /// Capabilities that VF and PF have agreed on.
     pub capabilities: VfCapabilities,
-    /// Number of the VF's VSI, which requests name.
+    /// Number of the VF's VSI (virtual station interface), by which requests name it.
     pub vsi: u16,
     /// MAC address of the VF; zero lets the VF choose.
     pub mac: [u8; 6],

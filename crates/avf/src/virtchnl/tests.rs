@@ -68,7 +68,7 @@ fn virtchnl_list_may_exceed_its_count_but_not_fall_short() {
         let mut body = body.clone();
         body.resize(length, 0);
         let Ok(VirtchnlRequest::Addresses(true, 3, list)) = VirtchnlRequest::decode(10, &body) else {
-            panic!("{length}")
+            panic!("ADD_ETH_ADDR with a body of {length} bytes is refused")
         };
         assert!(list.iter().eq(macs));
     }
@@ -237,7 +237,9 @@ fn number() -> impl Strategy<Value = u32> {
 
 proptest! {
     #[test]
-    fn virtchnl_request_is_parsed_or_refused(number in number(), body in prop::collection::vec(any::<u8>(), 0..600)) {
+    fn arbitrary_virtchnl_request_is_parsed_or_refused(
+        number in number(), body in prop::collection::vec(any::<u8>(), 0..600)
+    ) {
         if let Ok(request) = VirtchnlRequest::decode(number, &body) {
             assert_eq!(request.op().number(), number);
             let again = request.encode();

@@ -6,34 +6,34 @@ use alloc::vec::Vec;
 
 /// Bits of [`VlanCapabilities`]: ether types and properties.
 pub mod support {
-    /// Ether type 0x8100.
+    /// VLAN capability bit: tags of ether type 0x8100.
     pub const ETHERTYPE_8100: u32 = 1 << 0;
-    /// Ether type 0x88a8.
+    /// VLAN capability bit: tags of ether type 0x88a8.
     pub const ETHERTYPE_88A8: u32 = 1 << 1;
-    /// The tag is in the L2TAG1 field of descriptors.
+    /// VLAN capability bit: the tag is in the L2TAG1 field of descriptors.
     pub const TAG_LOCATION_L2TAG1: u32 = 1 << 8;
-    /// The VF can switch the offload on and off.
+    /// VLAN capability bit: the VF can switch the offload on and off.
     pub const TOGGLE: u32 = 1 << 31;
 }
 
 /// VLAN capabilities: 40 bytes. All zero means none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VlanCapabilities {
-    /// Outer VLAN tags that filters can match.
+    /// Ether types of outer VLAN tags that filters can match, as capability bits.
     pub filter_outer: u32,
-    /// Inner tags that filters can match.
+    /// Ether types of inner VLAN tags that filters can match, as capability bits.
     pub filter_inner: u32,
     /// Ether type that VLAN filters match until the VF sets one.
     pub filter_initial: u32,
     /// Maximum number of a VF's VLAN filters.
     pub filters: u16,
-    /// Outer tags that the card can strip.
+    /// Ether types of outer tags that the card can strip, as capability bits.
     pub strip_outer: u32,
-    /// Inner tags that the card can strip.
+    /// Ether types of inner tags that the card can strip, as capability bits.
     pub strip_inner: u32,
-    /// Outer tags that the card can insert.
+    /// Ether types of outer tags that the card can insert, as capability bits.
     pub insert_outer: u32,
-    /// Inner tags that the card can insert.
+    /// Ether types of inner tags that the card can insert, as capability bits.
     pub insert_inner: u32,
     /// Ether type of tags that are stripped and inserted until the VF sets one.
     pub offload_initial: u32,

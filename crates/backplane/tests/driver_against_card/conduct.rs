@@ -1,5 +1,5 @@
-//! Tests the PF's measures against VFs that exceed thresholds, and its bounds on a guest's interrupts, with real
-//! drivers.
+//! Tests the PF driver's measures against VFs that exceed thresholds of offences, and its bounds on a guest's
+//! interrupts, with real drivers.
 
 use crate::support::{DrivenCardFixture, between, index};
 use core::time::Duration;
@@ -14,7 +14,7 @@ use policy::{
     ConductLimits, InterruptBounds, Offence, OffenceAction, OffenceThresholds, PortPolicy, VfPolicy,
 };
 
-/// Changes the policy of a VF.
+/// Changes the policy of a VF by the function `change`.
 fn allow(bench: &mut DrivenCardFixture, vf: u8, change: impl FnOnce(&mut VfPolicy)) {
     let mut policy = *bench.card.pf_driver().unwrap().policy(index(vf));
     change(&mut policy);
@@ -27,7 +27,7 @@ fn limit(bench: &mut DrivenCardFixture, limits: ConductLimits) {
     bench.card.with_pf_driver(|pf, hal| pf.set_port_policy(hal, policy)).unwrap().unwrap();
 }
 
-/// Returns limits with the thresholds of one offence, and no thresholds for the others.
+/// Returns limits on the conduct of VFs with the thresholds of one offence, and no thresholds for the others.
 fn only(offence: Offence, thresholds: OffenceThresholds) -> ConductLimits {
     let never = OffenceThresholds { warn: 0, throttle: 0, quarantine: 0 };
     let mut limits = [never; 6];
@@ -63,7 +63,7 @@ fn link(bench: &mut DrivenCardFixture) -> LinkCheck {
     })
 }
 
-/// Sends a frame from VF 0 to VF 1, and one back. Returns the number of frames that each received.
+/// Sends a frame from VF 0 to VF 1, and one back. Returns the number of frames that each of the two received.
 fn exchange(bench: &mut DrivenCardFixture) -> [usize; 2] {
     bench.send(0, &between(0, 1, 60, 1));
     bench.send(1, &between(1, 0, 60, 2));
@@ -120,7 +120,7 @@ fn flood_of_mailbox_requests_is_counted_and_throttled() {
 }
 
 #[test]
-fn throttle_of_a_vf_ends_10_s_after_the_last_limit_crossing() {
+fn throttle_of_a_vf_ends_10_s_after_the_last_exceeded_limit() {
     let mut bench = DrivenCardFixture::new(1);
     let thresholds = OffenceThresholds { warn: 0, throttle: 10, quarantine: 0 };
     limit(&mut bench, only(Offence::Storm, thresholds));
@@ -151,7 +151,7 @@ fn throttled_vf_sends_at_ten_megabits_per_second() {
     assert!((9_000_000..10_500_000).contains(&bits), "{bits} bits in a second");
 }
 
-/// The limit exists because a VF in quarantine for its interrupts could otherwise continue them.
+/// Checks a limit that exists because a VF in quarantine for its interrupts could otherwise continue them.
 #[test]
 fn quarantine_limits_a_vf_to_a_thousand_interrupts_a_second() {
     let mut bench = DrivenCardFixture::with_config(
@@ -168,7 +168,7 @@ fn quarantine_limits_a_vf_to_a_thousand_interrupts_a_second() {
     assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 50, "the guest's choice again");
 }
 
-/// Returns the interrupt interval that the card uses for a vector of VF 0, in microseconds.
+/// Returns the interrupt interval that the card uses for interrupt vector `local` of VF 0, in microseconds.
 fn interval(bench: &mut DrivenCardFixture, local: u8) -> u32 {
     let vector = VectorIndex::new(index(0).first_vector() + local).unwrap();
     let mut pf = bench.card.pf();
@@ -188,18 +188,18 @@ fn guests_interrupt_interval_is_kept_within_policy_bounds() {
     assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 50, "the guest's choice");
     allow(&mut bench, 0, |policy| policy.interrupts = bound(0, 4_000, false));
     bench.advance_us(1);
-    assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 250, "the ceiling");
+    assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 250, "the policy's maximum interrupt rate");
     let eitr = r::vf::VTEITR + 4 * u32::from(RECEIVE_VECTOR);
     driver::Hal::write(&mut bench.card.vf(0), eitr, 8_000 << eitr::INTERVAL_SHIFT);
     bench.advance_us(1);
     assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 8_000, "within bounds it is the guest's");
     allow(&mut bench, 0, |policy| policy.interrupts = bound(500, 4_000, false));
     bench.advance_us(1);
-    assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 2_000, "the floor");
+    assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 2_000, "the policy's minimum interrupt rate");
 }
 
 #[test]
-fn interrupt_ceiling_holds_against_any_write_of_the_guest() {
+fn interrupt_rate_limit_holds_against_any_guest_write() {
     let mut bench = DrivenCardFixture::new(2);
     allow(&mut bench, 0, |policy| policy.interrupts = bound(0, 1_000, false));
     bench.advance_us(20_000);

@@ -23,7 +23,7 @@ fn replies_between_two_vfs_stay_off_the_wire() {
 }
 
 #[test]
-fn batch_sent_by_one_doorbell_arrives_whole_in_sequence() {
+fn all_frames_of_one_doorbell_arrive_in_sequence() {
     let mut bench = DrivenCardFixture::new(2);
     let doorbells = bench.vfs[0].tx_counters().doorbells;
     for seed in 0..16 {
@@ -85,7 +85,7 @@ fn vf_driver_refuses_to_send_invalid_frame_lengths() {
 }
 
 #[test]
-fn vlan_tag_in_a_frame_does_not_count_in_max_frame() {
+fn vlan_tag_does_not_count_toward_the_longest_frame() {
     let mut bench = DrivenCardFixture::new(2);
     for (length, fits) in [(1517, true), (1518, true), (1519, false), (1522, false)] {
         let plain = between(0, 1, length - 4, 1);
@@ -131,7 +131,7 @@ fn a_full_receive_ring_does_not_delay_other_vfs() {
 }
 
 #[test]
-fn the_wire_gets_frames_to_unknown_addresses_and_broadcasts() {
+fn frames_to_unknown_addresses_and_broadcasts_reach_the_wire() {
     let mut bench = DrivenCardFixture::new(3);
     let stranger = MacAddress([2, 9, 9, 9, 9, 9]);
     let away = frame(stranger, vf_mac(0), 64, 1);
@@ -181,7 +181,7 @@ fn multicast_reaches_only_members_of_the_group() {
 }
 
 #[test]
-fn more_multicasts_than_a_message_holds_mean_all_multicast() {
+fn vf_with_too_many_multicast_groups_requests_all_groups() {
     let mut bench = DrivenCardFixture::new(2);
     let groups: Vec<_> = (0..31).map(|n| MacAddress([1, 0, 0x5e, 0, n, n])).collect();
     bench.on(1, |vf, hal| vf.set_multicast(hal, &groups)).unwrap();
@@ -214,7 +214,7 @@ fn a_disabled_vf_sends_and_receives_no_frames() {
 }
 
 #[test]
-fn vf_statistics_count_packets_and_octets_with_fcs() {
+fn vf_statistics_count_octets_with_the_check_sequence() {
     let mut bench = DrivenCardFixture::new(2);
     for seed in 0..10 {
         bench.send(0, &between(0, 1, 100, seed));

@@ -18,7 +18,7 @@ enum RecordedAccess {
 }
 use RecordedAccess::{Read, Wrote};
 
-/// Registers and memory of a VF that record every register access of the driver.
+/// Registers and memory of a VF that record every register access of the VF driver.
 struct AccessRecorder<'a> {
     hal: BackplaneVfHal<'a>,
     log: Vec<RecordedAccess>,

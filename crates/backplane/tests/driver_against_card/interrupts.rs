@@ -1,5 +1,5 @@
-//! Tests the interrupts of VFs: their vector, their rate, and that no interrupt is lost. The clock is moved
-//! by hand.
+//! Tests the interrupts of VFs: their interrupt vector, their rate, and that no interrupt is lost. The clock
+//! is moved by hand.
 
 use crate::support::{DrivenCardFixture, between};
 use driver::moderation::{AdaptiveModeration, ModerationPolicy};
@@ -23,7 +23,7 @@ fn quiet(bench: &mut DrivenCardFixture) {
 }
 
 #[test]
-fn sending_and_receiving_interrupt_on_separate_vectors() {
+fn transmit_and_receive_interrupts_use_separate_vectors() {
     let mut bench = DrivenCardFixture::new(2);
     quiet(&mut bench);
     bench.send(0, &between(0, 1, 60, 1));
@@ -72,7 +72,7 @@ fn interrupt_interval_bounds_the_interrupt_rate() {
 }
 
 #[test]
-fn transmit_may_have_its_own_interrupt_interval() {
+fn transmit_interrupts_may_have_their_own_interval() {
     let moderation = ModerationPolicy::Fixed(1_000);
     let config = VfDriverConfig { moderation, transmit_interval_us: Some(100), ..VfDriverConfig::default() };
     let mut bench = DrivenCardFixture::with_config(2, &config);

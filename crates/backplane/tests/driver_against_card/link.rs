@@ -55,7 +55,7 @@ fn vf_link_follows_the_link_of_the_port() {
 }
 
 #[test]
-fn a_phy_in_power_down_is_woken() {
+fn pf_driver_wakes_a_phy_in_power_down() {
     let mut bench = DrivenCardFixture::new(1);
     bench
         .card
@@ -70,7 +70,7 @@ fn a_phy_in_power_down_is_woken() {
 }
 
 #[test]
-fn pf_retries_a_message_to_a_locked_mailbox_ever_later() {
+fn pf_waits_longer_before_each_retry_to_a_locked_mailbox() {
     const VFU: u32 = 4;
     let mut bench = DrivenCardFixture::new(2);
     clear(&mut bench);

@@ -115,7 +115,7 @@ fn tcp_segmentation_makes_segments_that_a_parser_accepts() {
 }
 
 #[test]
-fn the_largest_ip_packet_is_segmented() {
+fn ip_packet_of_the_maximum_size_is_segmented() {
     let mut bench = DrivenCardFixture::new(2);
     let payload = vec![0x5a; 65_535 - 40];
     let big = tcp_ipv4(&payload);
@@ -127,7 +127,7 @@ fn the_largest_ip_packet_is_segmented() {
 }
 
 #[test]
-fn segmented_frame_without_its_headers_is_refused() {
+fn segmentation_request_without_frame_headers_is_refused() {
     let mut bench = DrivenCardFixture::new(2);
     let mut frame = udp_ipv4(b"x");
     let tso = TxOffload { tso: Some(1000), ..BOTH };

@@ -9,7 +9,7 @@ use policy::{PortVlan, VfLinkPolicy, VfPolicy};
 
 const GROUP: MacAddress = MacAddress([0x01, 0, 0x5e, 0, 0, 0xfb]);
 
-/// Changes VF 0's policy.
+/// Changes the policy of VF 0 by the function `change`.
 fn allow(bench: &mut DrivenCardFixture, change: impl FnOnce(&mut VfPolicy)) {
     let mut policy = *bench.card.pf_driver().unwrap().policy(index(0));
     change(&mut policy);
@@ -64,11 +64,11 @@ fn refused_vlan_is_joined_after_the_policy_allows_it() {
     allow(&mut bench, |policy| policy.vlans = Some([11].into_iter().collect()));
     bench.on(0, |vf, hal| vf.restart(hal)).unwrap();
     allow(&mut bench, |policy| policy.vlans = None);
-    assert_eq!(vlans(&bench), [0, 11], "a reset ends it");
+    assert_eq!(vlans(&bench), [0, 11], "a reset discards the refused VLAN");
 }
 
 #[test]
-fn vfs_own_vlans_return_when_its_port_vlan_is_removed() {
+fn vlans_of_a_vf_return_when_its_port_vlan_is_removed() {
     let mut bench = DrivenCardFixture::new(2);
     for vf in 0..2 {
         bench.on(vf, |vf, hal| vf.set_vlan(hal, 10, true)).unwrap();
@@ -99,7 +99,7 @@ fn vf_request_for_a_frame_length_beyond_the_mtu_is_refused() {
 }
 
 #[test]
-fn lowered_mtu_limit_applies_to_vfs_with_a_longer_one() {
+fn lowered_mtu_limit_applies_to_vfs_with_a_larger_mtu() {
     let mut bench = DrivenCardFixture::new(2);
     for vf in 0..2 {
         bench.on(vf, |vf, hal| vf.set_max_frame(hal, 9000)).unwrap();
@@ -141,7 +141,7 @@ fn too_many_multicast_groups_do_not_bypass_the_policy() {
 }
 
 #[test]
-fn trusted_vf_with_a_full_list_receives_every_multicast() {
+fn trusted_vf_with_a_full_multicast_list_receives_all() {
     let mut bench = DrivenCardFixture::new(2);
     let full: Vec<_> = (0..30).map(|n| MacAddress([0x01, 0, 0x5e, 1, n, n])).collect();
     bench.on(0, |vf, hal| vf.set_multicast(hal, &full)).unwrap();

@@ -21,7 +21,7 @@ fn set(bench: &mut DrivenCardFixture, policy: PortPolicy) -> Result<(), PolicyEr
     bench.card.with_pf_driver(|pf, hal| pf.set_port_policy(hal, policy)).unwrap()
 }
 
-/// Creates a card with four VFs, and `mirror` as the port's mirror rule number `rule`.
+/// Creates a card with four VFs, and sets `mirror` as the port's mirror rule number `rule`.
 fn watched(rule: usize, mirror: VfMirrorRule) -> DrivenCardFixture {
     let mut bench = DrivenCardFixture::new(4);
     let mut policy = PortPolicy::default();
@@ -31,7 +31,7 @@ fn watched(rule: usize, mirror: VfMirrorRule) -> DrivenCardFixture {
 }
 
 /// Sends four frames: from VF 0 to VF 1, from VF 1 to VF 0, from outside to VF 0, and from VF 0 to outside. Returns the
-/// number of copies of each that the watcher receives.
+/// number of mirrored copies of each that the watching VF receives.
 fn copies(bench: &mut DrivenCardFixture) -> [usize; 4] {
     let seen = |bench: &mut DrivenCardFixture, sends: &mut dyn FnMut(&mut DrivenCardFixture)| {
         sends(bench);
@@ -104,7 +104,7 @@ fn vlan_mirror_rule_follows_vfs_that_join_and_leave() {
 }
 
 #[test]
-fn mirror_rules_and_storm_limits_outlive_a_port_reset() {
+fn mirror_rules_and_storm_limits_survive_a_port_reset() {
     let mut bench = watched(1, VfMirrorRule { ingress: true, ..mirror() });
     let policy = *bench.card.pf_driver().unwrap().port_policy();
     set(&mut bench, PortPolicy { storm: storm(1_000, 0), ..policy }).unwrap();
@@ -131,7 +131,7 @@ fn broadcasts(bench: &mut DrivenCardFixture) -> usize {
 }
 
 #[test]
-fn a_broadcast_storm_is_counted_and_kept_from_vfs_only() {
+fn broadcasts_beyond_the_storm_limit_reach_no_vf() {
     let mut bench = DrivenCardFixture::new(2);
     set(&mut bench, PortPolicy { storm: storm(1_000, 0), ..PortPolicy::default() }).unwrap();
     // 1,000 Kb/s are 195 blocks in 100 ms: fifteen frames.
@@ -143,11 +143,11 @@ fn a_broadcast_storm_is_counted_and_kept_from_vfs_only() {
     for _ in 0..2 {
         bench.advance_us(100_000);
     }
-    assert_eq!(broadcasts(&mut bench), 15, "in a new window");
+    assert_eq!(broadcasts(&mut bench), 15, "a new window permits fifteen frames again");
     bench.card.settle();
     assert_eq!(bench.card.pf_driver().unwrap().storms(), 2);
     set(&mut bench, PortPolicy::default()).unwrap();
-    assert_eq!(broadcasts(&mut bench), 30, "lifted");
+    assert_eq!(broadcasts(&mut bench), 30, "without the limit all frames pass");
 }
 
 #[test]

@@ -5,8 +5,8 @@ use core::time::Duration;
 use driver::vf::{TxError, TxOffload};
 use policy::VfPolicy;
 
-/// Returns the number of frames that VF 1 receives in a tenth of a second, while VF 0 always has a frame to
-/// send.
+/// Returns the number of frames that VF 1 receives in a tenth of a second, while VF 0 constantly has a frame
+/// to send.
 fn received(bench: &mut DrivenCardFixture) -> u64 {
     let frame = between(0, 1, 1_246, 3);
     let before = bench.card.nic().counters()[1].rx_packets;
@@ -42,7 +42,7 @@ fn vf_sends_at_the_transmit_rate_of_its_policy() {
 }
 
 #[test]
-fn transmit_rate_outlives_resets_of_vf_and_port() {
+fn transmit_rate_survives_resets_of_vf_and_port() {
     let mut bench = DrivenCardFixture::new(2);
     set_rate(&mut bench, 100);
     bench.on(0, |driver, hal| driver.restart(hal)).unwrap();

@@ -33,7 +33,7 @@ fn a_vf_receives_frames_at_its_changed_address() {
 }
 
 #[test]
-fn assigned_mac_address_stays_unless_the_vf_is_trusted() {
+fn untrusted_vf_cannot_change_its_assigned_mac_address() {
     let mut bench = DrivenCardFixture::new(1);
     policy(&mut bench, 0, |p| p.admin_mac = true);
     assert_eq!(bench.on(0, |vf, hal| vf.set_mac(hal, NEW)), REFUSED_MAC);
@@ -164,7 +164,7 @@ fn vf_messages_before_vf_reset_are_refused_at_a_limited_rate() {
 }
 
 #[test]
-fn vf_reset_without_a_mac_gets_a_nack_and_starts_the_vf() {
+fn vf_starts_though_its_reset_reply_assigns_no_mac() {
     let mut bench = DrivenCardFixture::new(1);
     policy(&mut bench, 0, |policy| policy.mac = None);
     assert_eq!(raw(&mut bench.card, &[1]), 0x4000_0001, "NACK, and the guest invents an address");

@@ -54,7 +54,7 @@ fn flow(port: u16) -> Vec<u8> {
     frame
 }
 
-/// Sends a frame of every flow from VF 1 to VF 0. Returns the flows that arrived in the first queue, and the number
+/// Sends a frame of every flow from VF 1 to VF 0. Returns the flows that arrived in VF 0's first queue, and the number
 /// that arrived in the second.
 fn spread(bench: &mut DrivenCardFixture) -> (Vec<u16>, u32) {
     let second = vf::RX_BLOCK + vf::QUEUE_STRIDE + rx::RDH;
@@ -71,14 +71,14 @@ fn dropped(bench: &mut DrivenCardFixture) -> u64 {
     bench.card.nic().counters()[0].rx_disabled
 }
 
-/// Minimum number of flows in each queue for the flows to count as spread: half of them are expected.
+/// Minimum number of flows in each queue for the flows to count as distributed: half of them are expected.
 const FAIR: u16 = FLOWS / 4;
 
 #[test]
-fn rss_spreads_flows_over_both_queues_and_keeps_each_in_one() {
+fn rss_uses_both_queues_and_keeps_each_flow_in_one() {
     let mut bench = DrivenCardFixture::new(2);
     open_second_queue(&mut bench);
-    assert_eq!(spread(&mut bench), ((0..FLOWS).collect(), 0), "off is the default");
+    assert_eq!(spread(&mut bench), ((0..FLOWS).collect(), 0), "RSS is off by default");
     scale(&mut bench, 0, true);
     open_second_queue(&mut bench);
     let (first, second) = spread(&mut bench);
@@ -88,7 +88,7 @@ fn rss_spreads_flows_over_both_queues_and_keeps_each_in_one() {
     open_second_queue(&mut bench);
     assert_eq!(spread(&mut bench), (first, second), "the same flows in the same queues");
     scale(&mut bench, 0, false);
-    assert_eq!(spread(&mut bench).0.len(), FLOWS.into(), "off again");
+    assert_eq!(spread(&mut bench).0.len(), FLOWS.into(), "RSS was switched off again");
     assert_eq!(dropped(&mut bench), 0);
 }
 
@@ -116,7 +116,7 @@ fn rss_of_a_vf_does_not_affect_another_vf() {
 }
 
 #[test]
-fn vf_policy_outlives_resets_of_the_vf_and_of_the_port() {
+fn rss_policy_survives_resets_of_the_vf_and_of_the_port() {
     let mut bench = DrivenCardFixture::new(2);
     scale(&mut bench, 0, true);
     open_second_queue(&mut bench);

@@ -29,7 +29,7 @@ impl DrivenCardFixture {
         bench
     }
 
-    /// Creates a card with `count` VFs, whose drivers have probed and not started them.
+    /// Creates a card with `count` VFs, whose drivers have probed the VFs and not started them.
     pub(crate) fn unstarted(count: u8, config: &VfDriverConfig) -> Self {
         let mut card = Backplane::with_pf(count).unwrap();
         let probe =
@@ -44,7 +44,7 @@ impl DrivenCardFixture {
         assert!(matches!(check, LinkCheck::Up(_)), "vf{vf}: {check:?}");
     }
 
-    /// Calls the driver of VF `vf` with its registers.
+    /// Calls `act` with the driver of VF `vf` and its registers.
     pub(crate) fn on<R>(
         &mut self,
         vf: u8,

@@ -15,7 +15,7 @@ fn tagged(frame: &[u8], tag: u16) -> Vec<u8> {
 }
 
 #[test]
-fn vlan_frames_reach_only_member_vfs_and_arrive_stripped() {
+fn vlan_frames_reach_only_member_vfs_and_lose_their_tag() {
     let mut bench = DrivenCardFixture::new(3);
     bench.on(0, |vf, hal| vf.set_vlan(hal, 7, true)).unwrap();
     bench.on(1, |vf, hal| vf.set_vlan(hal, 7, true)).unwrap();
@@ -44,7 +44,7 @@ fn a_vf_receives_no_frames_of_a_vlan_that_it_left() {
 }
 
 #[test]
-fn sending_on_a_foreign_vlan_is_spoofing() {
+fn frame_sent_on_a_vlan_not_joined_is_counted_as_spoofed() {
     let mut bench = DrivenCardFixture::new(2);
     bench.on(1, |vf, hal| vf.set_vlan(hal, 7, true)).unwrap();
     bench.send_with(0, &between(0, 1, 100, 1), &TAG_7);
@@ -62,7 +62,7 @@ fn vf_request_to_join_or_leave_vlan_0_changes_no_membership() {
 }
 
 #[test]
-fn vlans_of_vfs_are_limited_to_31_and_reusable() {
+fn a_32nd_vlan_is_refused_until_another_is_left() {
     let mut bench = DrivenCardFixture::new(1);
     for vlan in 1..32 {
         bench.on(0, |vf, hal| vf.set_vlan(hal, vlan, true)).unwrap();
@@ -94,7 +94,7 @@ fn a_port_vlan_is_invisible_to_the_guest_and_tags_the_wire() {
 }
 
 #[test]
-fn port_vlan_0_tags_the_wire_with_a_priority() {
+fn port_vlan_0_gives_frames_on_the_wire_a_priority_tag() {
     let mut bench = DrivenCardFixture::new(2);
     let vlan = Some(PortVlan { id: 0, qos: 5 });
     let policy = policy::VfPolicy { vlan, ..*bench.card.pf_driver().unwrap().policy(index(0)) };

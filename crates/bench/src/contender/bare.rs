@@ -15,6 +15,7 @@ use anyhow::{Result, anyhow};
 use host::memory::prefetch;
 use i82576::MacAddress;
 use rtrb::{Consumer, Producer, RingBuffer};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -53,8 +54,9 @@ struct BareGuest {
     end: PortRings,
     /// Frame that the guest sends repeatedly.
     frame: Vec<u8>,
-    /// Buffers that the guest sends frames from.
-    spare: Vec<BareDescriptor>,
+    /// Buffers that the guest sends frames from, in turn: a ring uses its buffers in turn too. The buffer that came back
+    /// last would still be in the cache.
+    spare: VecDeque<BareDescriptor>,
     /// Memory for a received frame.
     place: Box<[u8]>,
 }
@@ -79,7 +81,7 @@ pub(super) struct BareContender {
 
 /// Creates both sides of a port with this number of descriptors, for frames of `size` bytes. Also returns the guest's
 /// spare buffers.
-fn port(descriptors: usize, size: usize) -> (PortRings, PortRings, Vec<BareDescriptor>) {
+fn port(descriptors: usize, size: usize) -> (PortRings, PortRings, VecDeque<BareDescriptor>) {
     let ring = || RingBuffer::new(descriptors);
     let ((to_card, sent), (to_guest, received)) = (ring(), ring());
     let ((done, free), (mut post, posted)) = (ring(), ring());
@@ -95,7 +97,7 @@ fn port(descriptors: usize, size: usize) -> (PortRings, PortRings, Vec<BareDescr
 }
 
 /// Takes up to `most` descriptors out of a ring.
-fn take(ring: &mut Consumer<BareDescriptor>, most: usize, into: &mut Vec<BareDescriptor>) {
+fn take(ring: &mut Consumer<BareDescriptor>, most: usize, into: &mut impl Extend<BareDescriptor>) {
     let count = ring.slots().min(most);
     into.extend(ring.read_chunk(count).into_iter().flatten());
 }
@@ -112,10 +114,10 @@ impl BareGuest {
     fn exchange(&mut self) -> u64 {
         let Self { end, frame, spare, place } = self;
         take(&mut end.empty.1, BURST, spare);
-        let from = spare.len().saturating_sub(BURST);
+        let burst = spare.len().min(BURST);
         put(
             &mut end.frames.0,
-            spare.drain(from..).map(|mut descriptor| {
+            spare.drain(..burst).map(|mut descriptor| {
                 descriptor.buffer[..frame.len()].copy_from_slice(frame);
                 descriptor.length = frame.len();
                 descriptor

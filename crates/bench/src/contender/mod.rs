@@ -35,15 +35,15 @@ use std::fmt;
 use std::time::Duration;
 use work::Workload;
 
-/// Kind of a contender: served card, alternative, or limit of the machine.
+/// Kind of a measured forwarder: a card of `softiov serve`, an alternative to it, or a limit of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum ContenderKind {
-    /// Served card with doorbells in memory that it shares with its guests.
+    /// Card of `softiov serve` whose guests ring doorbells by stores into memory that they share with it.
     Mapped,
-    /// Served card with doorbells as messages.
+    /// Card of `softiov serve` whose guests ring doorbells by messages over the socket.
     Posted,
-    /// Alternative to the served card that users would choose instead.
+    /// Forwarder that users would choose instead of `softiov serve`.
     #[value(skip)]
     Peer,
     /// Limit of the machine, measured without a card.

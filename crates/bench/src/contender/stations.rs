@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use vfio_client::VfioUserHal;
 
-/// Bytes of memory for each descriptor: a driver's buffer, and two descriptors.
+/// Bytes of a guest's memory for each descriptor of a ring: a driver's buffer, and two descriptors.
 const SLOT: u64 = 2048 + 32;
 /// Buffers of a receiver beyond the maximum number of pending frames. A receiver has twice this margin if it posts
 /// buffers by messages, which stay in the socket for a while.
@@ -25,12 +25,14 @@ const MARGIN: u16 = 64;
 const BURST: u16 = 32;
 /// Time after which pending frames count as lost.
 const LOST: Duration = Duration::from_millis(20);
+/// Maximum time until a VF's driver has started and its link is up.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Pause between two attempts to attach to a VF.
 const RETRY: Duration = Duration::from_millis(20);
+/// Bytes of an Ethernet header, behind which a frame carries its send time.
 const HEADER: usize = 14;
 
-/// VF of the served card with its driver, polled by the benchmark in place of a guest.
+/// VF of a `softiov serve` process with its driver, polled by the benchmark in place of a guest.
 #[derive(Debug)]
 pub(crate) struct PolledVf {
     pub(crate) hal: VfioUserHal,

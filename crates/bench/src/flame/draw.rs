@@ -7,7 +7,7 @@ use maud::{Markup, html};
 const WIDTH: f64 = 1200.0;
 const LINE: f64 = 17.0;
 const TOP: f64 = 40.0;
-/// Width in pixels below which a function is not drawn.
+/// Width in pixels below which a function is not drawn in the flame graph.
 const NARROWEST: f64 = 1.0;
 /// Width of a letter in the flame graph, pixels.
 const LETTER: f64 = 6.6;
@@ -48,13 +48,13 @@ fn depth(node: &CallTreeNode, width: f64) -> usize {
 struct FlameGraphPosition {
     x: f64,
     y: f64,
-    /// Width of one sample in the picture, pixels.
+    /// Width of one sample in the flame graph, pixels.
     scale: f64,
     /// Number of samples of the whole call tree.
     total: u64,
 }
 
-/// Draws the box of a function, and above it those of the functions that it called.
+/// Draws the box of a function in the flame graph, and above it those of the functions that it called.
 fn place(node: &CallTreeNode, name: &str, at: FlameGraphPosition, marks: &mut Vec<Markup>) {
     let width = node.samples as f64 * at.scale;
     if width < NARROWEST {
@@ -99,7 +99,7 @@ mod tests {
     use crate::flame::fold::fold;
 
     #[test]
-    fn flame_graph_width_is_the_share_of_samples_and_escapes_names() {
+    fn flame_graph_box_is_as_wide_as_its_share_of_samples() {
         let script = "softiov \n\t1 Vec<T>::push\n\t2 main\n\nsoftiov \n\t2 main\n\n";
         let svg = draw(&fold(script), "two samples");
         assert!(svg.starts_with("<svg"));

@@ -1,12 +1,12 @@
-//! Parser of stacks as `perf script --fields comm,ip,sym` prints them: the program's name, a line for each frame from
-//! the innermost to the outermost, and an empty line.
+//! Parses stacks as `perf script --fields comm,ip,sym` prints them: the program's name, a line for each frame from the
+//! innermost to the outermost, and an empty line.
 
 use std::collections::BTreeMap;
 
 /// Function on a stack, with the functions that it called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct CallTreeNode {
-    /// Samples in the function and in the functions that it called.
+    /// Number of samples in the function and in the functions that it called.
     pub(super) samples: u64,
     /// Functions that the function calls, by name.
     pub(super) calls: BTreeMap<String, CallTreeNode>,

@@ -1,5 +1,5 @@
-//! Profile of the host's cycles as a flame graph: `perf` samples the host while frames move. `perf` is in Debian's
-//! linux-perf. The usual drawing program, inferno, has a licence that the project does not use.
+//! Draws a profile of the host's cycles as a flame graph: `perf` samples the host while frames move. `perf` is in
+//! Debian's linux-perf. The usual drawing program, inferno, has a licence that the project does not use.
 //!
 //! | module | purpose |
 //! |---|---|
@@ -21,9 +21,9 @@ use std::time::Duration;
 
 /// Sampling rate of `perf` in samples a second, no multiple of any periodic activity.
 const FREQUENCY: &str = "997";
-/// Time for which frames move, longer than `perf` records.
+/// Duration of the traffic that is profiled, longer than `perf` records.
 const TRAFFIC: Duration = Duration::from_secs(4);
-/// Seconds that `perf` records.
+/// Duration of the recording by `perf`, in seconds.
 const RECORDED: &str = "2";
 
 /// Samples the host under full load with frames of one length, and writes `flame.svg` into the report's folder.

@@ -1,6 +1,6 @@
-//! Cycles of a process, including the kernel's on its behalf: from the processor's counters, or, if a virtual machine
-//! has none, from the processor time of its threads times the clock rate. If the kernel reports neither, there is no
-//! number.
+//! Counts the cycles of a process, including the kernel's on its behalf, by the processor's counters. In a virtual
+//! machine without them, multiplies the processor time of its threads by the clock rate. If the kernel reports neither,
+//! there is no number.
 
 use host::measure::PROBES;
 use perf_event::events::Hardware;
@@ -23,9 +23,9 @@ pub enum CycleCounter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CycleSource {
-    /// Hardware counters of the processor.
+    /// The processor's hardware counters count the cycles.
     Counters,
-    /// Processor time, multiplied by the clock rate.
+    /// The kernel reports the processor time, which is multiplied by the clock rate.
     Time,
 }
 
@@ -81,7 +81,7 @@ pub fn time(process: u32) -> Duration {
     Duration::from_nanos(threads(process).into_iter().filter_map(of).sum())
 }
 
-/// Returns the number of cycles of a processor that was busy for this time, if the clock rate is known.
+/// Returns the number of cycles of a processor that was in use for `time`, if the clock rate is known.
 #[must_use]
 pub fn of_time(time: Duration) -> Option<u64> {
     Some((time.as_secs_f64() * clock()?) as u64)
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counted_cycles_of_a_working_process_grow() {
+    fn cycle_count_grows_while_the_process_works() {
         let mut cycles = CycleCounter::of(std::process::id());
         let before = cycles.read();
         let sum = std::hint::black_box((0..1_000_000_u64).fold(0, |sum: u64, at| sum.rotate_left(3) ^ at));

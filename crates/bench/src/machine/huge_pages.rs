@@ -1,4 +1,4 @@
-//! Huge pages of 2 MiB, which make DPDK faster: reserved for the run if that is allowed, and returned after it.
+//! Reserves huge pages of 2 MiB, which make DPDK faster, for the run if that is allowed, and returns them after it.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ pub struct HugePages {
 }
 
 impl HugePages {
-    /// Returns true if enough huge pages are free for the programs of the benchmark.
+    /// Returns true if enough huge pages are free for the benchmark's programs.
     #[must_use]
     pub fn is_there(&self) -> bool {
         self.there

@@ -1,4 +1,5 @@
-//! The machine: processors, processes restricted to them, pages and counters. [`crate::raw`] measures its speed.
+//! Describes the benchmark's machine: processors, processes restricted to them, pages and counters. [`crate::raw`]
+//! measures its speed.
 
 pub mod cycles;
 pub mod huge_pages;
@@ -11,17 +12,17 @@ use std::fs;
 /// Description of the benchmark's machine.
 #[derive(Debug, Clone, Serialize)]
 pub struct MachineDescription {
-    /// Name of the processor.
+    /// Name of the machine's processor.
     pub processor: String,
     /// Number of processors that this process may use.
     pub processors: usize,
-    /// Release of the kernel.
+    /// Release of the machine's kernel.
     pub kernel: String,
-    /// Load average of the last minute before the run, caused by other programs.
+    /// Load average of the machine in the last minute before the run, caused by other programs.
     pub load: Option<f64>,
     /// Source of the processes' cycle counts on this machine.
     pub cycles: cycles::CycleSource,
-    /// The compared forwarders had huge pages.
+    /// True if the compared forwarders had huge pages.
     pub huge_pages: bool,
 }
 

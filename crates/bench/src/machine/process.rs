@@ -1,4 +1,5 @@
-//! Program that takes part in the benchmark: stopped during other contenders' slices, and ended when dropped.
+//! Starts and stops a program that takes part in the benchmark: stopped during other contenders' slices, and
+//! ended when dropped.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -24,19 +25,19 @@ impl LoggedProcess {
         Self { child, log }
     }
 
-    /// Returns the process id.
+    /// Returns the program's process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Returns the text of the log.
+    /// Returns the text of the program's log.
     #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Returns true if the process has ended.
+    /// Returns true if the program has ended.
     pub fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }

@@ -1,4 +1,4 @@
-//! The two processors of a run, and threads restricted to them.
+//! Chooses the two processors of a benchmark run, and restricts threads to them.
 
 use anyhow::{Result, bail};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -30,7 +30,7 @@ impl ProcessorAssignment {
         }
     }
 
-    /// Runs `work` with this thread, and the threads it starts, restricted to a processor.
+    /// Runs `work` with this thread, and the threads that it starts, restricted to one processor.
     ///
     /// # Errors
     /// The kernel refuses the restriction.

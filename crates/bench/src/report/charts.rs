@@ -1,5 +1,5 @@
-//! Charts of the report: rates of the contenders by frame size, latency of the served card, and policies of interrupt
-//! moderation. Drawn like the lab's.
+//! Draws the report's charts: rates of the contenders by frame size, latency of the served card, and policies of
+//! interrupt moderation. Drawn like the lab's.
 
 use super::{BenchmarkReport, BenchmarkRow};
 use crate::contender::ContenderKind;
@@ -48,7 +48,7 @@ const INTERRUPTS: [ChartDefinition; 4] = [
     ("interrupts-p99", "Delay until the frame is received or answered: p99", "us", LOADS, PERCENTILES[1].1),
 ];
 
-/// Draws the charts of a report. Returns the SVG of each, with the file's name without extension.
+/// Draws the charts of a benchmark report. Returns the SVG of each, with the file's name without extension.
 pub(super) fn charts(report: &BenchmarkReport) -> Vec<(&'static str, String)> {
     let rows = |of: fn(&str) -> bool| -> Vec<&BenchmarkRow> {
         report.rows.iter().filter(|row| of(&row.bench)).collect()

@@ -1,4 +1,4 @@
-//! Results of the benchmark: rows, as a table, as JSON, and as charts.
+//! Results of the benchmark: rows, shown as a table, as JSON, and as charts.
 
 mod charts;
 mod table;
@@ -21,11 +21,11 @@ pub struct BenchmarkRow {
     pub size: usize,
     /// Kind of the measured contender (card, alternative or limit).
     pub mode: ContenderKind,
-    /// Millions of frames a second, in both directions.
+    /// Forwarding rate in millions of frames a second, in both directions.
     pub mpps: Option<f64>,
-    /// Rate in gigabits (10^9 bits) a second.
+    /// Forwarding rate in gigabits (10^9 bits) a second.
     pub gbps: Option<f64>,
-    /// Cycles of the forwarder for a frame, including the kernel's.
+    /// Processor cycles of the forwarder for a frame, including the kernel's.
     pub cycles_per_packet: Option<f64>,
     /// Median ratio of the contender's slices to those of the fastest peer.
     pub ratio_to_best_peer: Option<f64>,
@@ -39,7 +39,7 @@ pub struct BenchmarkRow {
     /// do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub under_way: Option<f64>,
-    /// Number of measured slices.
+    /// Number of slices of time in which the contender was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slices: Option<usize>,
     /// Number of slices that were comparable with those of the fastest peer.
@@ -48,13 +48,13 @@ pub struct BenchmarkRow {
     /// Ratios of the contender's rate to those of other contenders.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ratios: Vec<RateRatio>,
-    /// Duration of one operation, nanoseconds.
+    /// Duration of the measured operation, nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nanoseconds: Option<f64>,
     /// Share of a processor that the host uses while its guests are silent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_share: Option<f64>,
-    /// Interrupts of the receiver, and frames that the receiver lost.
+    /// Interrupt rate of the receiver, and the share of frames that the receiver lost.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub interrupts: Option<ReceiverInterrupts>,
     /// Latency in one direction, under load or after a silence.
@@ -71,7 +71,7 @@ pub struct RateRatio {
     pub mode: ContenderKind,
     /// Median of the ratios; `None` without a comparable pair of slices.
     pub median: Option<f64>,
-    /// Bounds of the middle half of the ratios.
+    /// Bounds of the middle half of the ratios over comparable slices.
     pub spread: Option<(f64, f64)>,
     /// Number of comparable pairs of slices.
     pub pairs: usize,
@@ -96,7 +96,7 @@ pub struct ReceiverInterrupts {
 /// Latency in one direction at a part of the full load; 0 is after a silence.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Latency {
-    /// Frame rate, as a fraction of the full load.
+    /// Rate of the sent frames, as a fraction of the full load.
     pub load: f64,
     /// Median frame latency, nanoseconds.
     pub p50_ns: Option<f64>,
@@ -132,7 +132,7 @@ impl BenchmarkRow {
         }
     }
 
-    /// Sets the rate of the row in frames, and from the frame's length in bits.
+    /// Sets the row's rate in frames a second, and in bits from the frame's length.
     pub fn set_rate(&mut self, mpps: Option<f64>) {
         self.mpps = mpps;
         self.gbps = mpps.map(|mpps| mpps * self.size as f64 * 8.0 / 1e3);

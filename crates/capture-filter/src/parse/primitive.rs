@@ -1,4 +1,4 @@
-//! Parser of primitives: qualifiers with an operand, and words that stand for a test.
+//! Parses primitives of a filter: qualifiers with an operand, and words that stand for a test.
 
 use super::{
     ComparisonRelation, CompiledPart, ComputedNumber, DirectionQualifier, FieldSize, FilterError, FilterNode,

@@ -6,7 +6,8 @@ pub(crate) fn all() -> Vec<&'static str> {
     lines.chain(["   tcp\tand\n udp or arp  ", "tcp\r\nor udp"]).collect()
 }
 
-/// Filters whose meaning libpcap's optimizer changes, according to bug reports. They are compared without it.
+/// Filters that are compared with libpcap without its optimizer, which changes their meaning according to bug
+/// reports.
 pub(crate) const NOT_OPTIMIZED: &[&str] = &[
     "len >= 2147483648 & 2147483648 or len < 0 | 2147483648",
     "len <= 4294967295 & 2147483647 and len > 2147483647 + 0",

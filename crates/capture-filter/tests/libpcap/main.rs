@@ -1,4 +1,4 @@
-//! Comparison with libpcap: the frames of all kinds that each filter selects.
+//! Compares filters with libpcap: the frames of all kinds that each filter selects.
 
 mod filters;
 mod frames;

@@ -1,4 +1,4 @@
-//! Random filters compared with libpcap: filters of the list, joined in every way.
+//! Compares random filters with libpcap: filters of the list, joined in every way.
 
 use crate::{LibpcapComparison, filters};
 use proptest::prelude::{BoxedStrategy, Strategy, prop_assert_eq, prop_oneof, proptest};
@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 static COMPARISON: LazyLock<Option<LibpcapComparison>> =
     LazyLock::new(|| LibpcapComparison::new("random filters beside libpcap"));
 
-/// Returns a strategy of filters: accepted filters of the list, joined by `and` and `or`, negated and put in
+/// Generates random filters: accepted filters of the list, joined by `and` and `or`, negated and put in
 /// brackets.
 fn filter() -> BoxedStrategy<String> {
     let is_part = |text: &&str| {

@@ -1,4 +1,4 @@
-//! libpcap itself, used through tcpdump, which applies a filter to a savefile.
+//! Runs libpcap itself, through tcpdump, which applies a filter to a savefile.
 
 use crate::frames::CapturedFrame;
 use std::collections::BTreeSet;

@@ -17,12 +17,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Maximum number of packet captures that run on one port at a time.
 pub(crate) const MOST: usize = 4;
-/// Bytes of the ring between a port and its capture.
+/// Bytes of the ring by which a port passes captured frames to the reader of the capture.
 const RING: usize = 4 << 20;
-/// Most bytes of a frame, enough for a packet before segmentation.
+/// Maximum captured bytes of a frame, enough for a packet before segmentation.
 pub(crate) const LONGEST: usize = 1 << 17;
-/// Bytes before each frame in the ring: time (8), length (4), interface, direction, and length of the drop reason,
-/// whose text follows.
+/// Bytes before each frame in a capture's ring: time (8), length (4), interface, direction, and length of the drop
+/// reason, whose text follows.
 const HEAD: usize = 8 + 4 + 3;
 /// Maximum bytes of a drop reason's text in a capture: its length takes one byte.
 const WORDS: usize = u8::MAX as usize;
@@ -40,12 +40,12 @@ pub(crate) struct CaptureSelection {
     pub(crate) drops: bool,
     /// Maximum bytes of each frame that the capture keeps.
     pub(crate) snaplen: usize,
-    /// Copies whole frames, because a filter reads the frame before the capture cuts the frame.
+    /// True if the port must copy whole frames, because a filter reads each frame before the capture truncates it.
     pub(crate) is_filtered: bool,
 }
 
 impl CaptureSelection {
-    /// Returns the maximum bytes of a frame that the port copies into the ring.
+    /// Returns the maximum bytes of a frame that the port copies into the capture's ring.
     fn copied(&self) -> usize {
         if self.is_filtered { LONGEST } else { self.snaplen }
     }
@@ -147,7 +147,7 @@ pub(crate) fn begin(wanted: CaptureSelection) -> (CaptureWriter, CaptureReader) 
 }
 
 impl CaptureReader {
-    /// Returns the beginning of the file: a section, and an interface for each name. Entries of one name must be
+    /// Returns the beginning of the pcapng file: a section, and an interface for each name. Entries of one name must be
     /// adjacent.
     ///
     /// # Errors
@@ -176,9 +176,9 @@ impl CaptureReader {
         self.receiver.is_abandoned() && self.receiver.is_empty()
     }
 
-    /// Reads pending frames, up to about `bytes`, and returns blocks of those that the filter `selects` by their bytes
-    /// and length. The blocks are cut after the filter has seen the whole frames. Returns `None` if no frame is
-    /// pending.
+    /// Reads captured frames from the ring, about `bytes` at most, and returns pcapng blocks of those that the filter
+    /// `selects` by their bytes and length. Frames are truncated after the filter has read them whole. Returns `None`
+    /// if no frame is pending.
     ///
     /// # Errors
     /// No error is known; the encoder's signature has one.
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn capture_omits_unselected_ports_and_delivered_frames() {
+    fn drop_capture_omits_other_ports_and_delivered_frames() {
         let wanted = CaptureSelection { ports: PortSet::new(1 << 2), uplink: false, drops: true, ..ALL };
         let (capture, mut frames) = begin(wanted);
         let mut captures = PortCaptures(vec![capture]);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn capture_filter_sees_whole_frames_and_the_file_cut_ones() {
+    fn capture_filter_reads_whole_frames_before_they_are_truncated() {
         let (mut capture, mut frames) = begin(CaptureSelection { snaplen: 96, is_filtered: true, ..ALL });
         for length in [60, 1500] {
             capture.note(0, seen(1, PlaneWay::In, None), &vec![length as u8; length]);
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn capture_read_without_selected_frames_is_not_the_end() {
+    fn capture_read_that_selects_no_frame_does_not_end_the_capture() {
         let (mut capture, mut frames) = begin(ALL);
         for _ in 0..2 {
             capture.note(0, seen(1, PlaneWay::In, None), &[1; 60]);

@@ -1,4 +1,4 @@
-//! Access keys of the configuration: owner, group and mode of sockets, and the paths of sockets.
+//! Configuration keys of sockets: owner, group and mode (`access`), and path.
 //!
 //! The host finds out that it may give a socket these rights when it creates the socket.
 
@@ -10,7 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Keys of the table `access`. A VF's keys override its port's, and a port's override the host's.
+/// Keys of the configuration table `access`: owner, group and mode of sockets. A VF's keys override its port's, and a
+/// port's override the host's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccessConfigKeys {
@@ -23,7 +24,7 @@ pub struct AccessConfigKeys {
     pub mode: Option<SocketMode>,
 }
 
-/// Keys of the table `control`: users, besides the user of the host, that may send commands.
+/// Keys of the configuration table `control`: users, besides the user of the host, that may send commands.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ControlConfigKeys {
@@ -31,11 +32,11 @@ pub struct ControlConfigKeys {
     pub group: Option<UserOrGroup>,
 }
 
-/// User or group, by name or number.
+/// User or group in the configuration, by name or number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UserOrGroup(pub String);
 
-/// Mode of a socket.
+/// File mode of a socket: 0600, 0660 or 0666.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SocketMode(u32);
 
@@ -57,7 +58,7 @@ impl<'de> Deserialize<'de> for SocketMode {
     }
 }
 
-/// Reads an [`UserOrGroup`] from a string or an integer.
+/// Visitor that reads a [`UserOrGroup`] from a string or an integer.
 struct UserOrGroupVisitor;
 
 impl Visitor<'_> for UserOrGroupVisitor {
@@ -76,7 +77,7 @@ impl Visitor<'_> for UserOrGroupVisitor {
     }
 }
 
-/// Reads a [`SocketMode`] from its octal digits in a string. A TOML integer would be decimal: 600 is not 0600.
+/// Visitor that reads a [`SocketMode`] from octal digits in a string. A TOML integer would be decimal: 600 is not 0600.
 struct SocketModeVisitor;
 
 impl Visitor<'_> for SocketModeVisitor {
@@ -92,8 +93,8 @@ impl Visitor<'_> for SocketModeVisitor {
     }
 }
 
-/// Returns the access rights of a socket from the tables of access keys that concern it, innermost first. `owner`
-/// names the VF or port.
+/// Returns the access rights of a VF's or PF's socket from the tables `access` that apply to it, innermost first.
+/// `owner` names the VF or port.
 pub(super) fn access(layers: &[&AccessConfigKeys], owner: &str) -> Result<SocketAccess, ConfigError> {
     let key = |key: &str| format!("{owner}.access.{key}");
     let uid = number(layers.iter().find_map(|keys| keys.owner.as_ref()), user_id, &key("owner"))?;
@@ -119,7 +120,7 @@ fn number(
     id.map(|id| find(&id.0).map_err(|error| value(key, error.to_string()))).transpose()
 }
 
-/// Folder of the control socket in the runtime directory, so no port may have this name.
+/// Name of the control socket's folder in the runtime directory. No port may have this name.
 pub(super) const CONTROL: &str = "control";
 
 /// Returns the path of the host's control socket. Its own folder lets users enter a VF's folder without entering this
@@ -128,7 +129,7 @@ pub(super) fn control_socket(runtime_dir: &Path) -> PathBuf {
     runtime_dir.join(CONTROL).join("control.sock")
 }
 
-/// Returns the path of a function's socket: the path in the file, or one in a folder of its own. A container can mount
+/// Returns the path of a function's socket: the configured path, or one in a folder of its own. A container can mount
 /// that folder, and then sees the socket of the next host too.
 pub(super) fn socket(
     given: Option<PathBuf>,
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn socket_access_of_a_vf_overrides_its_ports_and_the_hosts() {
+    fn vf_socket_access_overrides_access_of_port_and_host() {
         let text = r#"
             access = { group = 10, owner = "root" }
             [[port]]

@@ -1,4 +1,4 @@
-//! Errors of a configuration, and checks that several parts of the configuration share.
+//! Errors of a configuration, and checks that several of its keys share.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use thiserror::Error;
 /// Reason why the host refuses a configuration. A refused configuration changes nothing.
 #[derive(Debug, Error)]
 pub enum ConfigError {
-    /// The file could not be read.
+    /// The configuration file could not be read.
     #[error("cannot read {path}: {source}")]
     Read {
         /// Path of the unreadable configuration file.
@@ -59,7 +59,8 @@ impl UniqueValues {
     }
 }
 
-/// Checks the name of a port or wire. The error is the list of valid characters, to follow "is not".
+/// Checks the characters and the length of a port's or wire's name. The error describes valid names, and continues a
+/// message that ends with "is not".
 pub(super) fn well_formed(name: &str) -> Result<(), String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if (1..=MAX_NAME).contains(&name.len()) && name.chars().all(fits) {

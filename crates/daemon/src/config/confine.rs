@@ -7,13 +7,14 @@ use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
-/// Keys of the configuration table `confine`.
+/// Keys of the configuration table `confine`: rights that the host gives up after its start.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SandboxConfigKeys {
     /// USER or USER:GROUP, names or numbers, that the host changes to. Default: the user that starts it.
     pub user: Option<String>,
-    /// Filter of system calls that no thread of the host makes. Default: true, such a call ends the host.
+    /// Filter of system calls that no thread of the host needs: true ends the host at such a call, "log" only
+    /// logs the call. Default: true.
     #[serde(
         default,
         deserialize_with = "seccomp",
@@ -25,7 +26,7 @@ pub struct SandboxConfigKeys {
     pub landlock: Option<bool>,
 }
 
-/// Rights that the host gives up.
+/// Rights that the host process gives up after its start, from the table `confine`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sandbox {
     /// User account that the host process changes to.
@@ -56,7 +57,7 @@ fn word<S: serde::Serializer>(seccomp: &Option<SeccompMode>, serializer: S) -> R
     }
 }
 
-/// Reads a [`SeccompMode`] from a boolean or the word "log".
+/// Visitor that reads a [`SeccompMode`] from a boolean or the word "log".
 struct SeccompVisitor;
 
 impl Visitor<'_> for SeccompVisitor {

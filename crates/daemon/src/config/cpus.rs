@@ -1,4 +1,5 @@
-//! Key `cpus` of a port. Whether the machine has these processors shows when the port is opened.
+//! Check of the configuration key `cpus`, the processors of a port's thread. Opening the port finds out if
+//! the machine has these processors.
 
 use super::{ConfigError, value};
 use host::cpus::CpuList;

@@ -1,5 +1,5 @@
-//! Keys of the configuration file as they are parsed, before checks. The settings of ports and VFs are declared once
-//! for all their uses (`settings`).
+//! Keys of the configuration file, as the parser reads them and before checks. The settings of ports and VFs are
+//! declared once for all their uses (`settings`).
 
 use super::access::{AccessConfigKeys, ControlConfigKeys};
 use super::confine::SandboxConfigKeys;
@@ -17,16 +17,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Keys of the whole configuration file.
+/// Keys of a whole configuration file, with a list of ports.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConfigFile {
     /// Folder of the sockets that have no path of their own.
     pub runtime_dir: Option<PathBuf>,
-    /// Access to the sockets of VFs, and of PFs that guests drive.
+    /// Access rights to the sockets of VFs, and of PFs that guests drive.
     #[serde(default)]
     pub access: AccessConfigKeys,
-    /// Access to the control socket.
+    /// Access rights to the control socket, beside those of the host's user.
     #[serde(default)]
     pub control: ControlConfigKeys,
     /// Table `http`: the control interface over TCP.
@@ -60,7 +60,8 @@ pub struct PortConfigKeys {
     pub impair: Option<ImpairmentConfigKeys>,
     /// File to record the uplink's frames to, as pcapng. Default: none.
     pub record: Option<PathBuf>,
-    /// Link of the port: "uplink", the uplink's, or "up" always. Default: uplink. A port without an uplink is up.
+    /// Rule for the port's link: "uplink" for the link of the uplink, or "up" for a link that is always up. Default:
+    /// uplink. A port without an uplink always has a link.
     #[serde(default)]
     pub link: PortLinkRule,
     /// Policy for frames that a guest sends to 01:80:c2:00:00:00 to 0f (LLDP, LACP, EAPOL, spanning tree): "drop", or
@@ -81,18 +82,18 @@ pub struct PortConfigKeys {
     /// Path of the PF's own vfio-user socket, for a PF that a guest drives. Default: NAME/pf.sock in the runtime
     /// directory, such as pf0/pf.sock.
     pub socket: Option<PathBuf>,
-    /// Access to the port's sockets; a missing key has the host's value.
+    /// Access rights to the port's sockets; a missing key has the host's value.
     #[serde(default)]
     pub access: AccessConfigKeys,
     /// Number of VFs: 1 to 8, with family "avf" 1 to 64. Default: 7; none if a guest drives the PF.
     pub vfs: Option<u8>,
-    /// Thresholds of a VF's conduct by kind, events a second. A missing kind keeps its default; a missing threshold of
-    /// a kind that is named is never reached.
+    /// Thresholds for offences of VFs by kind, events per second. A missing kind keeps its default; a missing threshold
+    /// of a kind that is named is never reached.
     #[serde(default)]
     pub limits: BTreeMap<String, ConductThresholds>,
     /// Storm control: limits of broadcasts and multicasts to the VFs. Default: no limit.
     pub storm: Option<StormControlSettings>,
-    /// Mirror rules, at most four, numbered from 0 in the order of the file.
+    /// Mirror rules of the port, at most four, numbered from 0 in the order of the file.
     #[serde(default)]
     pub mirror: Vec<MirrorRule>,
     /// Tables `[[port.vf]]`: VFs whose settings differ from the defaults.
@@ -100,20 +101,20 @@ pub struct PortConfigKeys {
     pub vf: Vec<VfConfigKeys>,
 }
 
-/// Card family of a port.
+/// Card family of a port, which decides the guests' driver.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum CardFamily {
-    /// Intel 82576 Gigabit Ethernet controller.
+    /// Intel 82576 Gigabit Ethernet controller, with 8 VFs; guests use the driver igbvf.
     #[default]
     #[serde(rename = "82576")]
     I82576,
-    /// Intel Adaptive Virtual Function.
+    /// Intel Adaptive Virtual Function (AVF), with 64 VFs; guests use the driver iavf.
     #[serde(rename = "avf")]
     Avf,
 }
 
 impl CardFamily {
-    /// Returns the name in the configuration.
+    /// Returns the family's name in the configuration.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -122,7 +123,7 @@ impl CardFamily {
         }
     }
 
-    /// Returns the family's limits.
+    /// Returns the limits that the family sets for policies of its ports and VFs.
     #[must_use]
     pub const fn limits(self) -> &'static FamilyLimits {
         match self {
@@ -131,7 +132,7 @@ impl CardFamily {
         }
     }
 
-    /// Returns the name of Linux's VF driver.
+    /// Returns the name of Linux's driver for VFs of this family.
     #[must_use]
     pub const fn vf_driver(self) -> &'static str {
         match self {
@@ -140,7 +141,7 @@ impl CardFamily {
         }
     }
 
-    /// Returns the name of Linux's PF driver.
+    /// Returns the name of Linux's driver for PFs of this family.
     #[must_use]
     pub const fn pf_driver(self) -> &'static str {
         match self {
@@ -149,7 +150,7 @@ impl CardFamily {
         }
     }
 
-    /// Returns the number of a VF's interrupt vectors.
+    /// Returns the number of interrupt vectors of a VF of this family.
     #[must_use]
     pub const fn vf_vectors(self) -> usize {
         match self {
@@ -159,17 +160,17 @@ impl CardFamily {
     }
 }
 
-/// Doorbell mode of a port, and how its thread waits for doorbells.
+/// Doorbell mode of a port: the way in which its thread waits for guests' doorbell writes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DoorbellMode {
-    /// The thread sleeps. Each store into a VF's registers is a message that wakes it.
+    /// The port's thread sleeps. Each guest's store into a VF's registers is a message that wakes the thread.
     #[default]
     Sleep,
-    /// Guests map the pages with doorbells, so their stores send no messages. The thread polls the pages: without a
-    /// pause while there is traffic, then at growing intervals.
+    /// Guests map the register pages with doorbells, so their stores send no messages. The port's thread polls these
+    /// pages: without a pause while there is traffic, then at growing intervals.
     Mapped,
-    /// Like "mapped", but the thread polls without ever pausing, and so occupies a processor.
+    /// Like "mapped", but the port's thread polls without ever pausing, and so occupies a processor.
     Busy,
 }
 
@@ -177,10 +178,10 @@ pub enum DoorbellMode {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PfAssignment {
-    /// The host, which manages the VFs for guests.
+    /// The host drives the PF, and offers its VFs to guests.
     #[default]
     Host,
-    /// A guest, which owns the whole port.
+    /// A guest drives the PF, and so owns the whole port.
     Guest,
 }
 
@@ -188,10 +189,10 @@ pub enum PfAssignment {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PortLinkRule {
-    /// Up while the uplink exists, is set up and has a carrier; always up without an uplink.
+    /// The port's link is up while its uplink exists, is set up and has a carrier. Without an uplink it is always up.
     #[default]
     Uplink,
-    /// Always up, even without a working uplink.
+    /// The port's link is always up, even without a working uplink.
     Up,
 }
 
@@ -229,7 +230,7 @@ pub struct FixedVfKeys {
     pub access: AccessConfigKeys,
 }
 
-/// Names of the fields of [`FixedVfKeys`].
+/// Names of the keys in a VF's table that are not settings: the fields of [`FixedVfKeys`].
 const PLACE: [&str; 3] = ["index", "socket", "access"];
 
 /// Deserializes the keys of a VF by hand, because serde's `flatten` loses the line of an error and accepts unknown
@@ -240,7 +241,7 @@ impl<'de> Deserialize<'de> for VfConfigKeys {
     }
 }
 
-/// Reads a [`VfConfigKeys`] from a table.
+/// Visitor that reads [`VfConfigKeys`] from a TOML table.
 struct VfKeysVisitor;
 
 impl<'de> Visitor<'de> for VfKeysVisitor {
@@ -286,10 +287,10 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for VfSettingsMap<'_, A> {
     }
 }
 
-/// Deserializes a key of a VF's table. The seed deserializes the first key of a setting.
+/// Deserializer of a key in a VF's table. It passes the first key that is a setting to the contained seed.
 struct VfKeySeed<'a, K>(&'a mut Option<K>);
 
-/// Key in a VF's table: of [`FixedVfKeys`], or of a setting.
+/// Key in a VF's table: of [`FixedVfKeys`] (`Place`), or of a setting.
 enum VfKey<T> {
     Place(String),
     Setting(T),
@@ -307,7 +308,7 @@ impl<'de, K: DeserializeSeed<'de>> Visitor<'de> for VfKeySeed<'_, K> {
     type Value = VfKey<K::Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
+        f.write_str("a key of [[port.vf]]")
     }
 
     fn visit_str<E: Error>(self, key: &str) -> Result<Self::Value, E> {

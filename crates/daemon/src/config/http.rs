@@ -1,4 +1,4 @@
-//! Table `http`: the control interface over TCP on this machine, for a browser and for Prometheus.
+//! Configuration table `http`: the control interface over TCP on this machine, for a browser and for Prometheus.
 //!
 //! `control::tcp` reads the token and opens the socket.
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Keys of the configuration table `http`.
+/// Keys of the configuration table `http`: the control interface over TCP.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HttpConfigKeys {

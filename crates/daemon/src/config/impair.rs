@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Maximum configurable delay of a frame on the uplink, microseconds. Delayed frames occupy memory.
 const LONGEST: u32 = 10_000_000;
 
-/// Keys of the table `impair` of a port.
+/// Keys of a port's configuration table `impair`: delay, loss and reordering of the uplink's frames.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ImpairmentConfigKeys {
@@ -24,7 +24,7 @@ pub struct ImpairmentConfigKeys {
     pub seed: u64,
 }
 
-/// Impairment of the uplink's frames, in both directions.
+/// Checked impairment of an uplink's frames, in both directions: delay, jitter, loss, reordering.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ImpairmentConfig {
     /// Delay of each frame on the uplink.
@@ -40,7 +40,7 @@ pub struct ImpairmentConfig {
 }
 
 impl ImpairmentConfig {
-    /// Millionths in 100 percent.
+    /// 100 percent in the unit of `loss` and `reorder`, millionths.
     pub const MILLION: u32 = 1_000_000;
 
     pub(super) fn check(keys: &ImpairmentConfigKeys, port: &str) -> Result<Self, ConfigError> {

@@ -1,4 +1,4 @@
-//! Ethernet addresses of ports and VFs: configured, or derived. `resolve` checks that no two are equal.
+//! Ethernet addresses of ports and VFs, configured or derived. `resolve` checks that no two are equal.
 
 use super::{ConfigError, value};
 use i82576::MacAddress;
@@ -6,7 +6,7 @@ use policy::PolicyError;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Returns the configured MAC address of a port or VF, or one derived from the host and the owner's name.
+/// Returns the configured MAC address of a port or VF, or one derived from the host and the name of the port or VF.
 pub(super) fn address(
     text: Option<&str>,
     key: &str,

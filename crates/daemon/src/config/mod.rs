@@ -37,7 +37,7 @@ use size::MemorySize;
 use std::path::{Path, PathBuf};
 use uplink::UplinkConfig;
 
-/// Checked configuration of the host.
+/// Checked configuration of the host, with its ports and their VFs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostConfig {
     /// Folder of the sockets that have no path of their own.
@@ -54,22 +54,22 @@ pub struct HostConfig {
     pub applied: Option<String>,
     /// Rights that the host gives up after its start.
     pub confine: confine::Sandbox,
-    /// Ports of the host.
+    /// Configurations of the host's ports, in the order of the file.
     pub ports: Vec<PortConfig>,
 }
 
-/// Checked configuration of a port.
+/// Checked configuration of one port, with its VFs and its uplink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortConfig {
     /// Name of the port in commands.
     pub name: String,
     /// Ethernet address of the port.
     pub mac: MacAddress,
-    /// Uplink of the port: the way of its frames beyond the card.
+    /// Uplink of the port: its connection to the network, to another port or to another process.
     pub uplink: UplinkConfig,
-    /// Impairment of the uplink's frames.
+    /// Delay, loss and reordering of the uplink's frames, if configured.
     pub impair: Option<ImpairmentConfig>,
-    /// File to record the uplink's frames to.
+    /// Path of the file to record the uplink's frames to, if configured.
     pub record: Option<PathBuf>,
     /// Rule by which the port's link is up or down.
     pub link: PortLinkRule,
@@ -87,7 +87,7 @@ pub struct PortConfig {
     pub access: SocketAccess,
     /// Settings of the port by source: file, kept commands, volatile commands.
     pub layers: SettingLayers,
-    /// Policy of the port from its settings, if the host drives the PF.
+    /// Policy that the port's settings give; without effect if a guest drives the PF.
     pub policy: PortPolicy,
     /// VFs that the port offers, by index.
     pub vfs: Vec<VfConfig>,
@@ -97,7 +97,7 @@ pub struct PortConfig {
     pub client_memory: Option<u64>,
 }
 
-/// Checked configuration of a VF.
+/// Checked configuration of one VF.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VfConfig {
     /// Name of the VF: the port's name, "vf" and the index.
@@ -110,7 +110,7 @@ pub struct VfConfig {
     own_mac: MacAddress,
     /// Settings of the VF by source: file, kept commands, volatile commands.
     pub layers: SettingLayers,
-    /// Policy of the VF from its settings.
+    /// Policy that the VF's settings give.
     pub policy: VfPolicy,
     /// True if the administrator has quarantined the VF.
     pub quarantine: bool,
@@ -237,7 +237,7 @@ fn check_port(
     })
 }
 
-/// Checks the configuration of every VF that a port of the family could offer, also of those beyond `count`.
+/// Checks the configuration of every VF that the port's card family supports, also of VFs beyond the offered `count`.
 fn check_vfs(
     port: &str,
     (family, count): (CardFamily, Option<u8>),
@@ -324,7 +324,7 @@ fn check_vf(
     Ok(VfConfig { name, index, mac, own_mac: mac, layers, policy, quarantine: false, socket, access })
 }
 
-/// Returns the settings that the file has for a port. `resolve` refuses mirror rules beyond the card's number.
+/// Returns the settings of a port in the configuration file. `resolve` refuses more mirror rules than the card has.
 fn port_settings(port: &PortConfigKeys) -> PortSettings {
     let never = |limit: &ConductThresholds| ConductThresholds {
         warn: limit.warn.or(Some(0)),

@@ -1,5 +1,5 @@
-//! Policies of ports and VFs from their settings in the file and by command, each checked once. The driver checks later
-//! whether its card accepts a policy in its present state.
+//! Computes and checks the policies of ports and VFs from their settings in the configuration file and by command. The
+//! PF driver checks later that its card accepts a policy in its present state.
 
 use super::check::{ConfigError, UniqueValues, value};
 use super::file::CardFamily;

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use std::str::FromStr;
 
-/// Amount of memory, bytes.
+/// Amount of memory in the configuration, bytes, written as a number with a unit such as "64G".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct MemorySize(pub u64);

@@ -11,12 +11,12 @@ use policy::{
 use std::path::Path;
 
 pub(super) fn check(text: &str) -> Result<HostConfig, ConfigError> {
-    let file = HostConfig::parse(text).expect("parses");
+    let file = HostConfig::parse(text).expect("the configuration is valid TOML");
     HostConfig::check(file, Path::new("/run/softiov"))
 }
 
 pub(super) fn refused(text: &str) -> String {
-    check(text).expect_err("is refused").to_string()
+    check(text).expect_err("the configuration is refused").to_string()
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn hosts_of_one_machine_derive_different_mac_addresses() {
     assert!(one.0 != two.0 && one.1 != two.1, "{one:?} and {two:?}");
 }
 
-/// Text of a valid configuration file that uses every key.
+/// Text of a valid configuration file with every key.
 const EVERYTHING: &str = r#"
     runtime_dir = "/tmp/x"
     [[port]]

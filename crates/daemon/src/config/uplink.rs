@@ -1,4 +1,4 @@
-//! Key `uplink` of a port: the way of its frames beyond the card (`crate::port` opens it).
+//! Configuration key `uplink` of a port, its connection to the network or to another process (`crate::port` opens it).
 
 use super::{ConfigError, UniqueValues, check_absolute, value, well_formed};
 use host::tap::InterfaceName;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Configured uplink of a port: the way of its frames beyond the card.
+/// Configured uplink of a port: its connection to the network, to another port or to another process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum UplinkConfig {
     /// No uplink: the port's VFs only reach each other.
@@ -18,11 +18,11 @@ pub enum UplinkConfig {
     None,
     /// Tap device of this name. The host attaches to the device, or creates the device if there is none.
     Tap(String),
-    /// Existing macvtap of this name.
+    /// Existing macvtap interface of this name.
     Macvtap(String),
     /// Wire of this name: a link inside the host to another of its ports.
     Wire(String),
-    /// Stream socket to another process.
+    /// UNIX stream socket to another process.
     Stream(StreamUplinkSocket),
     /// Existing network interface of this name, over a packet socket.
     Interface(String),
@@ -36,18 +36,18 @@ pub enum UplinkConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum XdpMode {
-    /// First available of the other modes, in this order; a packet socket if there is none.
+    /// First available of the other AF_XDP modes, in their order here; a packet socket if none is available.
     BestEffort,
-    /// The driver moves frames to and from the host's memory without a copy.
+    /// The interface's driver moves frames to and from the host's memory without a copy.
     NativeWithZerocopy,
-    /// The driver runs the XDP program, and the kernel copies frames.
+    /// The interface's driver runs the XDP program, and the kernel copies frames.
     Native,
     /// The kernel runs the XDP program and copies frames; works with every driver.
     Generic,
 }
 
 impl XdpMode {
-    /// Returns the modes to try, in order.
+    /// Returns the AF_XDP modes to try for this setting, in order.
     pub(crate) fn modes(self) -> &'static [XdpTransferMode] {
         match self {
             Self::BestEffort => &XdpTransferMode::ALL,
@@ -114,7 +114,7 @@ impl UplinkConfig {
     }
 }
 
-/// Checks that the path to record to is absolute, and that no other port uses the same path.
+/// Checks that the path of a port's recording is absolute, and that no other port records to the same path.
 pub(super) fn check_record(
     path: Option<&Path>,
     port: &str,
@@ -158,7 +158,7 @@ impl<'de> Deserialize<'de> for UplinkConfig {
     }
 }
 
-/// Reads an [`UplinkConfig`] from a word or a table.
+/// Visitor that reads an [`UplinkConfig`] from a word or a table.
 struct UplinkConfigVisitor;
 
 /// Valid values of `uplink`, for error messages.

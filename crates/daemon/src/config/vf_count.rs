@@ -1,4 +1,4 @@
-//! Number of VFs of a port.
+//! Check of the configuration key `vfs`, the number of VFs of a port.
 
 use super::check::{ConfigError, value};
 use super::file::CardFamily;

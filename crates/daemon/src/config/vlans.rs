@@ -2,7 +2,7 @@
 
 use policy::{VLANS, VlanSet};
 
-/// Parses a list of VLANs. `None` means any; an empty list means none.
+/// Parses a list of VLANs such as "10,20-29". The result `None` stands for "any".
 ///
 /// # Errors
 /// Message that names the part which is neither an id nor a range.

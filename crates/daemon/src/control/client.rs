@@ -1,4 +1,4 @@
-//! Client of a running host: HTTP over its control socket. `route` knows the paths.
+//! Client that sends control requests to a running host, as HTTP over its control socket. `route` has the paths.
 
 use super::problem::{ProblemDetails, ProblemKind};
 pub use super::protocol::CaptureQuery;
@@ -27,7 +27,7 @@ use tokio::time::{sleep, timeout};
 /// Reason why a request to a running host failed.
 #[derive(Debug, Error)]
 pub enum ControlClientError {
-    /// No host serves the control socket.
+    /// No running host serves the control socket.
     #[error("no softiov host at {path} ({source}); start one with `softiov serve`")]
     Unreachable {
         /// Path of the control socket that no host serves.
@@ -108,7 +108,7 @@ pub fn capture(
 /// Item of the host's stream of events: an event, or a number of lost events.
 #[derive(Debug)]
 pub enum EventStreamItem {
-    /// Event, with the id after which a later stream can resume.
+    /// Event of the host, with the id after which a later stream can resume.
     Event {
         /// Id of this event in the stream.
         id: String,
@@ -137,7 +137,7 @@ pub fn follow(
         text.extend_from_slice(piece);
         while let Some(end) = text.windows(2).position(|bytes| bytes == b"\n\n") {
             let block: Vec<u8> = text.drain(..end + 2).collect();
-            match told(&String::from_utf8_lossy(&block)) {
+            match parse_event(&String::from_utf8_lossy(&block)) {
                 Ok(Some(told)) => take(told)?,
                 Ok(None) => {}
                 Err(error) => {
@@ -151,8 +151,9 @@ pub fn follow(
     outcome
 }
 
-/// Parses a server-sent event. Returns `None` for a comment, which only keeps the connection alive.
-fn told(block: &str) -> serde_json::Result<Option<EventStreamItem>> {
+/// Parses a server-sent event of the host's stream. Returns `None` for a comment, which only keeps the connection
+/// alive.
+fn parse_event(block: &str) -> serde_json::Result<Option<EventStreamItem>> {
     #[derive(Deserialize)]
     struct LostEvents {
         lost: u64,
@@ -281,15 +282,18 @@ async fn connect(socket: &Path) -> io::Result<UnixStream> {
 
 #[cfg(test)]
 mod tests {
-    use super::{EventStreamItem, told};
+    use super::{EventStreamItem, parse_event};
 
     #[test]
     fn server_sent_events_are_parsed_and_keep_alives_ignored() {
         let event = "id: 5-7\nevent: event\ndata: {\"number\":7,\"time\":\"t\",\"level\":\"info\",\"event\":\"x\"}\n\n";
-        let Ok(Some(EventStreamItem::Event { id, event })) = told(event) else { panic!("{event}") };
+        let Ok(Some(EventStreamItem::Event { id, event })) = parse_event(event) else { panic!("{event}") };
         assert_eq!((id.as_str(), event.number, event.event.as_str()), ("5-7", 7, "x"));
-        assert!(matches!(told("event: lost\ndata: {\"lost\":3}\n\n"), Ok(Some(EventStreamItem::Lost(3)))));
-        assert!(matches!(told(":\n\n"), Ok(None)));
-        assert!(told("data: {\n\n").is_err());
+        assert!(matches!(
+            parse_event("event: lost\ndata: {\"lost\":3}\n\n"),
+            Ok(Some(EventStreamItem::Lost(3)))
+        ));
+        assert!(matches!(parse_event(":\n\n"), Ok(None)));
+        assert!(parse_event("data: {\n\n").is_err());
     }
 }

@@ -3,24 +3,25 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Functions of a port.
+/// PCI functions of a port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PortFunctions {
-    /// PF, then the VFs that the port offers.
+    /// PF, if it has a configuration space, and then the VFs that the port offers, by index.
     pub functions: Vec<PciFunction>,
 }
 
-/// PCI function.
+/// PCI function of a port: its configuration space and its rings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PciFunction {
-    /// Name of its port, or of its VF.
+    /// Name of the function: of the port for a PF, such as pf0, or of the VF, such as pf0vf3.
     pub name: String,
-    /// Routing id, as a PCI address without a domain.
+    /// Routing id as a PCI address without a domain, in hexadecimal: bus:device.function.
     pub rid: String,
-    /// Configuration space, byte by byte in hexadecimal.
+    /// Configuration space, two hexadecimal digits for each byte, in the order of the addresses.
     pub config: String,
-    /// Descriptors of each receive ring that the driver has set up, by queue.
+    /// Size in descriptors of each receive ring that the guest's driver has set up, by queue; empty for a PF.
     pub rx_rings: Vec<u32>,
-    /// Descriptors of each transmit ring that the driver has set up, by queue.
+    /// Size in descriptors of each transmit ring that the guest's driver has set up, by queue; empty for a
+    /// PF.
     pub tx_rings: Vec<u32>,
 }

@@ -1,5 +1,5 @@
-//! Counters of a host in the text formats of Prometheus and OpenMetrics. Beside our own names it has those that SR-IOV
-//! dashboards know (`sriov_vf_*`, from the SR-IOV network metrics exporter).
+//! Counters of a host in the text formats of Prometheus and OpenMetrics. Beside SoftIOV's own metrics there are those
+//! that SR-IOV dashboards know (`sriov_vf_*`, from the SR-IOV network metrics exporter).
 
 mod answers;
 
@@ -7,7 +7,7 @@ use super::status::{PortStatus, VfStatus};
 use prometheus::core::Collector;
 use prometheus::{Error, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 
-/// Function that reads a metric's value from a VF's status.
+/// Function that returns a metric's value from a VF's status.
 type MetricReader = fn(&VfStatus) -> u64;
 
 /// Per-VF metrics under the names that SR-IOV dashboards expect. Labels: `numa_node`, `pciAddr`, `pf`, `vf`. Each port
@@ -50,7 +50,7 @@ const COUNTS: [(&str, &str, MetricReader); 4] = [
     }),
 ];
 
-/// Function that reads several values, each with a label, from a VF's status.
+/// Function that returns several values, each with its label, from a VF's status.
 type LabelledMetricReader = fn(&VfStatus) -> Vec<(String, u64)>;
 
 /// Counters of each VF that are divided by a further label, such as the drop reason.
@@ -92,7 +92,7 @@ fn drops(vf: &VfStatus) -> Vec<(String, u64)> {
     all.map(|(reason, count)| (reason.to_owned(), count)).to_vec()
 }
 
-/// Returns the numbers of messages and interrupts between card and VMM for a VF, by kind.
+/// Returns the numbers of messages and interrupts between card and VMM for a VF, by kind (metric `interventions`).
 fn interventions(vf: &VfStatus) -> Vec<(String, u64)> {
     let vmm = vf.interventions;
     let all = [

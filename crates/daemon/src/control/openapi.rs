@@ -134,8 +134,8 @@ fn capture() -> Vec<Value> {
             text,
             "Filter in the language of pcap-filter(7), such as `tcp port 80`, of at most 4,096 bytes.",
         ),
-        query("drops", json!({"type": "boolean", "default": false}), "Only dropped frames."),
-        query("snaplen", json!({"type": "integer", "minimum": 14}), "Captured bytes of each frame."),
+        query("drops", json!({"type": "boolean", "default": false}), "True to capture dropped frames only."),
+        query("snaplen", json!({"type": "integer", "minimum": 14}), "Maximum captured bytes of each frame."),
     ]
 }
 

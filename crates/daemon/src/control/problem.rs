@@ -6,26 +6,26 @@ use super::protocol::RequestFailure;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Request that was not served.
+/// Problem that kept the host from serving a request (RFC 9457).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProblemDetails {
-    /// Kind of problem, such as `urn:softiov:problem:no-such-name`.
+    /// Kind of problem as a URN, such as `urn:softiov:problem:no-such-name`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Title of the kind.
+    /// Title of this kind of problem.
     pub title: String,
-    /// Status of the response.
+    /// HTTP status of the response.
     pub status: u16,
-    /// Problem of this request, and how to correct it.
+    /// Description of the problem with this request, and its remedy.
     pub detail: String,
-    /// Path of the request, which names the port or the VF.
+    /// Path of the failed request, which names the port or the VF.
     pub instance: String,
-    /// Remedy against problems of this kind.
+    /// General remedy for problems of this kind.
     pub remedy: String,
 }
 
 impl ProblemDetails {
-    /// Creates the response to a request for this path.
+    /// Creates the problem details for a failed request to this path.
     #[must_use]
     pub fn new(failure: RequestFailure, path: &str) -> Self {
         let (name, title, remedy) = failure.kind.words();

@@ -7,29 +7,29 @@ use axum::http::StatusCode;
 pub enum ProblemKind {
     /// The control request is not valid.
     Malformed,
-    /// The client's token is missing or wrong.
+    /// The token of a TCP client is missing or wrong.
     Unauthorized,
-    /// The request is not allowed over TCP.
+    /// The control request is not allowed over TCP, only over the control socket.
     LocalOnly,
     /// The named VF or port does not exist.
     NoSuchName,
-    /// The requested path does not exist.
+    /// The path of the control request does not exist.
     NoSuchPath,
-    /// The requested path does not support this method.
+    /// The path of the control request does not support its HTTP method.
     WrongMethod,
-    /// The request did not arrive in time.
+    /// The control request did not arrive whole within its time limit.
     TooSlow,
     /// The requested change is invalid, or impossible in the present state.
     Refused,
-    /// The request's body is too long.
+    /// The body of the control request is too long, more than one MiB.
     TooLong,
-    /// The Content-Type of the request's body is not JSON.
+    /// The Content-Type of the control request's body is not JSON.
     NotJson,
     /// The host is ending, or a port does not answer.
     Unavailable,
     /// Too many control requests are pending.
     Busy,
-    /// Another process serves the host now. The request was not begun.
+    /// Another process serves the host now. The control request was not begun.
     HandedOver,
 }
 

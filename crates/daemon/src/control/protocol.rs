@@ -1,5 +1,5 @@
-//! Requests to a running host, and its answers. `route` maps them to HTTP, and `status` has the reports on ports and
-//! VFs.
+//! Control requests to a running host, and its answers. `route` maps them to HTTP, and `status` has the reports on
+//! ports and VFs.
 
 use super::functions::PortFunctions;
 use super::problem::ProblemKind;
@@ -31,14 +31,14 @@ pub struct CaptureQuery {
 /// Request of a client to the running host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ControlRequest {
-    /// List every port with its VFs, except ports that were given up.
+    /// Return the status of every port with its VFs, except ports that were given up.
     PortList,
-    /// Show a port.
+    /// Return the status of a port.
     PortShow {
         /// Name of the port, such as pf0.
         port: String,
     },
-    /// List a port's functions as PCI devices.
+    /// Return a port's functions as PCI devices.
     PortFunctions {
         /// Name of the port, such as pf0.
         port: String,
@@ -55,7 +55,7 @@ pub enum ControlRequest {
         /// Name of the port, such as pf0.
         port: String,
     },
-    /// Show a VF, or a port as `PortShow` does.
+    /// Return the status of a VF, or of the port of this name whose PF a guest drives.
     VfShow {
         /// Name of the VF, such as pf0vf3.
         vf: String,
@@ -72,12 +72,12 @@ pub enum ControlRequest {
         /// Name of the VF, such as pf0vf3.
         vf: String,
     },
-    /// Show the flight recording of a VF: the last actions of the VF and its client.
+    /// Return the flight recording of a VF: the last actions of the VF and its client.
     VfFlight {
         /// Name of the VF, such as pf0vf3.
         vf: String,
     },
-    /// List recent events of the host.
+    /// Return recent events of the host.
     Events {
         /// Number of the event after which to begin; 0 for all kept events.
         after: u64,
@@ -88,17 +88,18 @@ pub enum ControlRequest {
     Apply(ApplyRequest),
 }
 
-/// Change of settings by command. Settings without a name here stay; if one part is refused, nothing changes.
+/// Change of a port's or a VF's settings by command. Settings that it does not name stay. If the host refuses one
+/// setting, nothing changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Change_{S}")]
 pub struct SettingsCommand<S> {
-    /// New values.
+    /// New values of settings, by the setting's name; {} for none.
     pub set: S,
-    /// Names of settings to reset to the file's value or the default.
+    /// Names of settings to reset to the configuration file's value, or to the default. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub default: Vec<String>,
-    /// End the change with the host.
+    /// True if the change ends with the host; false, the default, if the host saves the change for later starts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub volatile: bool,
 }
@@ -117,24 +118,25 @@ impl<S> SettingsCommand<S> {
     }
 }
 
-/// Configuration file to apply.
+/// Request to apply a configuration file to the running host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApplyRequest {
-    /// Name of the file, for messages.
+    /// Name of the configuration file, for messages.
     pub name: PathBuf,
-    /// Text of the file.
+    /// Text of the configuration file (TOML).
     pub text: String,
-    /// Runtime directory given beside the file. It overrides the file's.
+    /// Runtime directory that overrides the file's `runtime_dir`; missing to use the file's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime_dir: Option<PathBuf>,
-    /// State directory given beside the file. It overrides the file's.
+    /// State directory that overrides the file's `state_dir`; missing to use the file's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_dir: Option<PathBuf>,
-    /// Return the difference, and change nothing.
+    /// True to return the difference and change nothing; false by default.
     #[serde(default)]
     pub dry_run: bool,
-    /// The file is the one that the host was started with, so nothing is done if its text is the one loaded last.
+    /// True if the file is the host's own: then nothing is done if its text has not changed since it was last loaded.
+    /// False by default.
     #[serde(default)]
     pub reload: bool,
 }
@@ -142,49 +144,49 @@ pub struct ApplyRequest {
 /// Process that has taken over from the host in an upgrade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UpgradeResult {
-    /// Process id.
+    /// Process id of the new host process.
     pub pid: u32,
 }
 
-/// Changes by an applied file.
+/// Changes that the application of a configuration file makes to the running host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigDifference {
-    /// The changes have not been made, because the request was a dry run.
+    /// True if the request was a dry run, which changes nothing.
     pub dry_run: bool,
-    /// Changes in the order of the file; removed parts come last.
+    /// Changes of ports and VFs in the order of the file; removed ports and VFs come last.
     pub changes: Vec<ConfigChange>,
 }
 
-/// Change of a port or a VF.
+/// Change of one port or VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigChange {
     /// Name of the port or VF.
     pub name: String,
-    /// Kind of this change of a port or VF.
+    /// Kind of the change: "added", "changed" or "removed".
     pub what: ConfigChangeKind,
-    /// Settings that change, by name.
+    /// Old and new value of each setting that changes, by the setting's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, SettingChange>,
 }
 
-/// Kind of change of a port or a VF.
+/// Kind of change that an applied configuration file makes to a port or a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ConfigChangeKind {
-    /// The port or VF is new.
+    /// The file adds the port or VF.
     Added,
-    /// Settings of the port or VF that differ.
+    /// The file changes settings of the port or VF.
     Changed,
-    /// The port or VF was removed, and a connected client loses it.
+    /// The file removes the port or VF, and a connected client loses the VF.
     Removed,
 }
 
-/// Old and new value of a setting.
+/// Old and new value of a changed setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SettingChange {
-    /// Value before; null if there was none.
+    /// Value before the change; null if the setting had none.
     pub old: Value,
-    /// Value after; null if there is none.
+    /// Value after the change; null if the setting has none.
     pub new: Value,
 }
 

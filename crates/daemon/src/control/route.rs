@@ -48,13 +48,13 @@ pub(crate) struct RouteInput {
     pub(crate) body: Vec<u8>,
 }
 
-/// Answer for a name under `/v1/vfs`: a VF, or a port without VFs because a guest drives its PF.
+/// Status of the VF with the requested name, or of the port with that name whose PF a guest drives.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum VfOrGuestPf {
-    /// Status of a VF.
+    /// Status of the requested VF.
     Vf(Box<VfStatus>),
-    /// Status of a port whose PF a guest drives.
+    /// Status of the requested port, whose PF a guest drives.
     Port(Box<PortStatus>),
 }
 
@@ -209,7 +209,7 @@ pub(crate) struct HttpRequest {
 }
 
 impl HttpRequest {
-    /// Creates a GET request for a path.
+    /// Creates an HTTP GET request for a path of the control interface.
     pub(crate) fn get(path: String) -> Self {
         Self { method: Method::GET, path, body: None, last_event: None }
     }
@@ -221,7 +221,7 @@ pub(crate) const EVENTS: &str = "/v1/events/stream";
 pub(crate) const LAST_EVENT_ID: &str = "last-event-id";
 
 impl ControlRequest {
-    /// Returns the HTTP form of the control request.
+    /// Converts the control request to the HTTP request that carries it.
     pub(crate) fn sent(&self) -> serde_json::Result<HttpRequest> {
         let (id, name, body) = match self {
             Self::PortList => ("listPorts", "", None),
@@ -239,7 +239,7 @@ impl ControlRequest {
             Self::Apply(file) => ("apply", "", Some(serde_json::to_vec(file)?)),
             Self::Upgrade => ("upgrade", "", None),
         };
-        let (method, path) = place(id);
+        let (method, path) = method_and_path(id);
         let mut path = with_name(path, name);
         if let Self::Events { after } = self {
             path += &format!("?after={after}");
@@ -248,8 +248,8 @@ impl ControlRequest {
     }
 }
 
-/// Returns the method and the path of the route with this operation id.
-fn place(id: &str) -> (Method, &'static str) {
+/// Returns HTTP method and path of the route with this operation id.
+fn method_and_path(id: &str) -> (Method, &'static str) {
     let route = ROUTES.iter().find(|route| route.id == id);
     route.map_or((Method::GET, "/"), |route| (route.method.clone(), route.path))
 }

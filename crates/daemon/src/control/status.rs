@@ -13,137 +13,139 @@ use std::path::PathBuf;
 /// Status of a port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PortStatus {
-    /// Name.
+    /// Name of the port, such as pf0.
     pub name: String,
-    /// Card family of the port.
+    /// Card family of the port: "82576" or "avf".
     #[serde(default)]
     pub family: CardFamily,
-    /// Ethernet address of the port.
+    /// Ethernet address of the port, six hexadecimal bytes with colons.
     pub mac: String,
-    /// "none", or kind and name as in "tap:NAME", followed by "(down)" or "(gone)" if the uplink is in that state.
+    /// Uplink of the port: "none", or its kind and name as in "tap:NAME", followed by "(down)" or "(gone)" in that
+    /// state.
     pub uplink: String,
     /// Status of the uplink, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uplink_status: Option<UplinkStatus>,
-    /// Processors that the port's thread is restricted to; empty if it is not restricted.
+    /// Numbers of the processors to which the port's thread is restricted; empty if the thread may use any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<u32>,
-    /// Link is up.
+    /// True if the port's link is up.
     pub link: bool,
-    /// PF, if a guest drives it; there are no VFs then.
+    /// Status of the PF, if a guest drives the PF; the port has no VFs then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pf: Option<FunctionStatus>,
-    /// Settings, unless a guest drives the PF.
+    /// Settings of the port in force, unless a guest drives the PF.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<PortSettings>,
-    /// Sources of the settings that do not have their default.
+    /// Source of each setting that the configuration file or a command has set, by the setting's name.
     #[serde(default)]
     pub origins: BTreeMap<String, SettingOrigin>,
-    /// Storms since the host started.
+    /// Number of broadcast and multicast storms that storm control has detected since the host started.
     #[serde(default)]
     pub storms: u64,
-    /// Delays of the PF driver's answers, unless a guest drives the PF.
+    /// Delays of the PF driver's answers to mailbox requests of VFs, unless a guest drives the PF.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<PfAnswerStatus>,
-    /// VFs.
+    /// Status of each VF that the port offers, by index.
     pub vfs: Vec<VfStatus>,
 }
 
-/// Requests of a port's VFs to the PF driver, and the delays of its answers, since the host started. A delay is in
-/// nanoseconds, from the VF's mailbox write to the end of the visit that answered.
+/// Requests of a port's VFs to the PF driver, and the delays of its answers, since the host started. A delay lasts from
+/// the VF's mailbox write to the end of the PF driver's visit that answers the request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PfAnswerStatus {
-    /// Answered requests.
+    /// Number of mailbox requests that the PF driver has answered.
     pub requests: u64,
-    /// Visits of the PF driver that answered at least one request.
+    /// Number of visits of the PF driver that answered at least one request.
     pub visits: u64,
     /// Largest number of requests that one visit of the PF driver answered.
     pub most_a_visit: u8,
-    /// Median of the delays, to two digits.
+    /// Median of the answer delays, nanoseconds, rounded up to two digits.
     pub p50_ns: u64,
-    /// 99th percentile of the delays, to two digits.
+    /// 99th percentile of the answer delays, nanoseconds, rounded up to two digits.
     pub p99_ns: u64,
-    /// Longest delay.
+    /// Longest answer delay, nanoseconds.
     pub max_ns: u64,
-    /// Sum of all delays.
+    /// Sum of all answer delays, nanoseconds.
     pub sum_ns: u64,
-    /// Cumulative numbers of requests for bounds from 1 us to 10 s.
+    /// Numbers of requests answered within each of 22 bounds, from 1 us to 10 s; each number includes those of shorter
+    /// bounds.
     pub at_most: Vec<AtMost>,
 }
 
-/// Number of requests that waited no longer than a bound.
+/// Number of requests that the PF driver has answered within a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AtMost {
-    /// Bound, nanoseconds.
+    /// Longest counted answer delay, nanoseconds.
     pub ns: u64,
-    /// Requests.
+    /// Number of requests that were answered within this delay.
     pub requests: u64,
 }
 
 /// Status of a function that a guest may have: a VF, or a PF that a guest drives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionStatus {
-    /// Path of the vfio-user socket.
+    /// Path of the function's vfio-user socket, to which a VMM connects.
     pub socket: PathBuf,
-    /// Connected VMM.
+    /// VMM that is connected to the function's socket; null if there is none.
     pub peer: Option<ConnectedVmm>,
-    /// Obstacle that keeps the function from working, and the remedy.
+    /// Problem that keeps the function from working, and the remedy; null if none is known.
     pub hint: Option<String>,
-    /// Frames received by the guest.
+    /// Numbers of frames that the guest has received.
     pub rx: TrafficCounts,
-    /// Frames sent by the guest.
+    /// Numbers of frames that the guest has sent.
     pub tx: TrafficCounts,
     /// Dropped frames, by reason.
     pub drops: DropCounts,
     /// Frames that wait for receive descriptors of the guest.
     #[serde(default)]
     pub waiting: PacketBufferStatus,
-    /// Messages and interrupts between the card and the VMM.
+    /// Numbers of messages and interrupts between the card and the VMM.
     pub interventions: VmmInterventions,
 }
 
 /// Status of a VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VfStatus {
-    /// Name.
+    /// Name of the VF, such as pf0vf3.
     pub name: String,
-    /// Index within its port.
+    /// Index of the VF within its port, from 0.
     pub index: u8,
-    /// Routing id, as a PCI address.
+    /// Routing id of the VF as a PCI address without a domain, in hexadecimal: bus:device.function.
     pub rid: String,
-    /// Present Ethernet address.
+    /// Ethernet address that the VF uses now, six hexadecimal bytes with colons.
     pub mac: String,
-    /// VLANs of which the VF is a member; 0 means untagged.
+    /// Ids of the VLANs of which the VF is a member; 0 stands for untagged frames.
     pub vlans: Vec<u16>,
-    /// The guest sees the link up.
+    /// True if the guest sees the VF's link up.
     pub link: bool,
-    /// A driver has enabled the VF.
+    /// True if the guest's driver has enabled the VF.
     pub active: bool,
-    /// Filters by which its guest receives.
+    /// Address filters by which the guest receives frames.
     #[serde(default)]
     pub filters: VfFilterStatus,
-    /// Settings of the VF.
+    /// Settings of the VF in force.
     pub settings: VfSettings,
-    /// Sources of the settings that do not have their default.
+    /// Source of each setting that the configuration file or a command has set, by the setting's name.
     #[serde(default)]
     pub origins: BTreeMap<String, SettingOrigin>,
-    /// Conduct.
+    /// Offences of the VF, and whether it is throttled or quarantined.
     pub conduct: VfConductStatus,
-    /// Status that every function has.
+    /// Status that a VF has in common with a PF: socket, client, traffic and drops.
     #[serde(flatten)]
     pub function: FunctionStatus,
-    /// Requests of the guest's driver to the PF.
+    /// Numbers of requests of the guest's driver to the PF, by subject and outcome.
     pub mailbox: VfMailboxStatus,
 }
 
 /// Filters of a VF: multicast hashes of an 82576 VF, addresses of every kind of an AVF VF.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VfFilterStatus {
-    /// Filters in use.
+    /// Number of filters in use.
     pub used: u16,
-    /// Most filters that the VF may have.
+    /// Maximum number of filters that the VF may have.
     pub most: u16,
-    /// The guest has requested more filters than fit: frames of the groups beyond them do not arrive.
+    /// True if the guest has requested more filters than the VF may have: frames to the other addresses do not arrive.
     pub cut: bool,
 }
 
@@ -162,17 +164,17 @@ impl Deref for VfStatus {
 #[serde(rename = "Mailbox")]
 #[schemars(rename = "VfMailboxStatus")]
 pub struct VfMailboxStatus {
-    /// Requests by subject; subjects without requests are left out.
+    /// Number of requests by subject, such as "mac" or "vlan"; subjects without requests are left out.
     pub requests: BTreeMap<String, u64>,
-    /// Requests that were granted.
+    /// Number of requests that the PF driver has granted.
     pub granted: u64,
-    /// Refused requests by reason; reasons without requests are left out.
+    /// Number of refused requests by reason, such as "vlan-not-allowed"; reasons without requests are left out.
     pub refused: BTreeMap<String, u64>,
-    /// Requests without an answer: the guest asks too often, or does not release the mailbox.
+    /// Number of requests without an answer: the guest asks too often, or does not release the mailbox.
     pub unanswered: u64,
-    /// Resets of the function.
+    /// Number of resets of the VF.
     pub resets: u64,
-    /// Notices of a changed link or of a reset.
+    /// Number of notices of the PF driver to the guest's driver: of a changed link, or of a reset.
     pub notices: u64,
 }
 
@@ -194,52 +196,52 @@ pub fn remedy(reason: &str) -> Option<&'static str> {
 /// Offences of a VF, and their consequences.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VfConductStatus {
-    /// Reason of the quarantine: an offence, or the administrator.
+    /// Reason of the VF's quarantine: an offence, or the administrator; null if the VF is not quarantined.
     pub quarantine: Option<String>,
-    /// The VF is throttled.
+    /// True if the VF is throttled.
     pub throttled: bool,
-    /// Seconds above the threshold, by offence; offences without such seconds are left out.
+    /// Number of seconds in which the VF exceeded a threshold, by offence; offences without such seconds are left out.
     pub offences: BTreeMap<String, u64>,
 }
 
-/// Connected VMM.
+/// VMM that is connected to a function's socket.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConnectedVmm {
-    /// Process id.
+    /// Process id of the VMM.
     pub pid: i32,
-    /// User id.
+    /// Id of the user that the VMM runs as.
     pub uid: u32,
-    /// Windows of guest memory that the VMM has announced.
+    /// Number of windows of guest memory that the VMM has announced.
     pub windows: usize,
-    /// Windows among these that the card can reach.
+    /// Number of announced windows whose memory the card can access, because the VMM shares the memory.
     pub shareable: usize,
-    /// Bytes of the reachable windows.
+    /// Bytes of guest memory in the windows that the card can access.
     pub shareable_bytes: u64,
 }
 
-/// Frames of one direction.
+/// Numbers of frames and bytes that a function has received, or has sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename = "Traffic")]
 #[schemars(rename = "TrafficCounts")]
 pub struct TrafficCounts {
-    /// Frames.
+    /// Number of frames in this direction.
     pub packets: u64,
-    /// Bytes, frame check sequence excluded.
+    /// Bytes of these frames, frame check sequence excluded.
     pub bytes: u64,
-    /// Multicast frames among them; only received frames are counted.
+    /// Number of multicast frames among these frames; always 0 for sent frames.
     pub multicast: u64,
-    /// Broadcast frames among them; only received frames are counted.
+    /// Number of broadcast frames among these frames; always 0 for sent frames.
     pub broadcast: u64,
-    /// Dropped frames.
+    /// Number of frames in this direction that were dropped.
     pub dropped: u64,
 }
 
-/// Present contents of a receive packet buffer.
+/// Frames that wait in the card for receive descriptors of a function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PacketBufferStatus {
-    /// Frames in the buffer.
+    /// Number of frames that wait.
     pub frames: u64,
-    /// Bytes of these frames.
+    /// Bytes of the frames that wait.
     pub bytes: u64,
 }
 
@@ -248,38 +250,38 @@ pub struct PacketBufferStatus {
 #[serde(rename = "Drops")]
 #[schemars(rename = "DropCounts")]
 pub struct DropCounts {
-    /// The guest had posted too few receive descriptors.
+    /// Frames for a guest that had posted too few receive descriptors.
     pub rx_no_descriptors: u64,
-    /// The guest's receive queue was not set up.
+    /// Frames for a guest whose driver had not set up the receive queue.
     pub rx_disabled: u64,
-    /// Invalid transmit requests.
+    /// Packets of the guest with invalid descriptors, lengths or offload requests.
     pub tx_invalid: u64,
-    /// Sent frames that policy refused: spoofed, of a foreign VLAN, or link control.
+    /// Frames of the guest that policy refused: the sum of `tx_spoofed` and `tx_link_control`.
     pub tx_blocked: u64,
-    /// Refused frames with a source address or VLAN that is not the VF's.
+    /// Frames of the guest with a source address or VLAN that is not the VF's.
     pub tx_spoofed: u64,
-    /// Refused link-control frames: pause, spanning tree and the like.
+    /// Link-control frames of the guest: pause, spanning tree and the like.
     pub tx_link_control: u64,
-    /// Broadcasts and multicasts that storm control dropped before the guest.
+    /// Broadcasts and multicasts for the guest that storm control dropped.
     pub rx_storm: u64,
-    /// Sent frames that no function and no uplink accepted.
+    /// Frames of the guest that no function and no uplink accepted.
     pub tx_unclaimed: u64,
-    /// Frames in memory that the VMM has not shared.
+    /// Accesses of the card to guest memory that the VMM has not shared.
     pub dma_faults: u64,
 }
 
-/// Messages and interrupts between card and VMM for this VF, since the host started. Each may cost the guest an exit,
-/// and SR-IOV exists to avoid them.
+/// Numbers of messages and interrupts between card and VMM for a function, since the host started. Each may cost the
+/// guest an exit to the hypervisor, which SR-IOV is to avoid.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename = "Interventions")]
 #[schemars(rename = "VmmInterventions")]
 pub struct VmmInterventions {
-    /// Register reads: the guest waits for each.
+    /// Number of register reads; the guest waits for each.
     pub reads: u64,
-    /// Register writes that the guest does not wait for.
+    /// Number of register writes that the guest does not wait for.
     pub posted_writes: u64,
-    /// Register writes that the guest waits for.
+    /// Number of register writes that the guest waits for.
     pub synchronous_writes: u64,
-    /// Interrupts.
+    /// Number of interrupts that the card has sent to the VMM.
     pub interrupts: u64,
 }

@@ -23,7 +23,7 @@ pub(crate) enum HttpSetupError {
     Listen {
         /// Address to listen at for HTTP over TCP.
         address: SocketAddr,
-        /// Error from the kernel when listening.
+        /// Error from the kernel when listening at the address.
         source: io::Error,
     },
     /// The file with the HTTP token cannot be read, or is not safe.
@@ -31,12 +31,12 @@ pub(crate) enum HttpSetupError {
     Token {
         /// Path of the file with the HTTP token.
         path: PathBuf,
-        /// Problem of the socket or the token, and its remedy.
+        /// Problem of the token file, and its remedy.
         problem: String,
     },
 }
 
-/// Name of the TCP socket among the kept descriptors.
+/// Name under which the vault keeps the listening TCP socket for the next process.
 const NAME: &str = "http";
 /// Characters of the shortest accepted HTTP token.
 const SHORTEST: usize = 16;
@@ -90,8 +90,9 @@ impl BearerToken {
     }
 }
 
-/// Opens the socket, a predecessor's or a new one, and reads the token; `None` if the configuration has none. The vault
-/// is unchanged, because the predecessor may still resume; [`settle`] changes it.
+/// Opens the TCP socket of the control interface, a predecessor's or a new one, and reads the token. Returns `None` if
+/// the configuration has no address. The vault is unchanged, because the predecessor may still resume; [`settle`]
+/// changes it.
 pub(crate) fn open(
     http: Option<&HttpConfig>,
     vault: &DescriptorVault,
@@ -113,7 +114,8 @@ fn kept(vault: &DescriptorVault, address: SocketAddr) -> Option<TcpListener> {
     listener.local_addr().is_ok_and(|kept| kept == address).then_some(listener)
 }
 
-/// Makes the keeper hold exactly the served TCP socket. Clients of an abandoned one would wait without an answer.
+/// Makes the vault keep exactly the TCP socket that this process serves. Clients of an abandoned one would wait without
+/// an answer.
 ///
 /// # Errors
 /// The process is out of descriptors.
@@ -128,7 +130,7 @@ pub(crate) fn settle(served: Option<&TcpListener>, vault: &DescriptorVault) -> i
     vault.keep(NAME, listener.as_fd())
 }
 
-/// Removes the socket from the vault, so that the next process opens its own.
+/// Removes the TCP socket from the vault, so that the next process opens its own.
 pub(crate) fn forget(vault: &DescriptorVault) {
     vault.forget(NAME);
 }

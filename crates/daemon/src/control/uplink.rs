@@ -1,4 +1,4 @@
-//! Status of a port's uplink, part of the port's (`status`).
+//! Status of a port's uplink, as a part of the port's status (`status`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,45 +7,46 @@ use std::fmt;
 /// Status of a port's uplink.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UplinkStatus {
-    /// Kind: "none", "tap", "macvtap", "wire", "stream", "interface" or "replay".
+    /// Kind of the uplink: "tap", "macvtap", "wire", "stream", "interface" or "replay".
     pub kind: String,
-    /// Present name. It differs from the configured one after a tap or an interface was renamed.
+    /// Present name of the uplink's interface or wire, or path of its socket or recording. An interface that was
+    /// renamed has another name here than in the configuration.
     pub name: String,
-    /// State.
+    /// State of the uplink: "up", "down" or "gone".
     pub state: UplinkState,
     /// Seconds since the last change of the state.
     pub seconds: u64,
-    /// Carrier of the interface. Unknown for wires and streams, and for an interface that is gone or in another network
-    /// namespace than the host's.
+    /// True if the interface has a carrier. Null for uplinks that are no interface, and for an interface that is gone
+    /// or in another network namespace than the host's.
     pub carrier: Option<bool>,
-    /// Largest payload of a frame, bytes; known together with `carrier`.
+    /// MTU of the interface, bytes; null if `carrier` is null.
     pub mtu: Option<u32>,
-    /// Mode of an existing interface; null for uplinks of other kinds.
+    /// Mode in which an uplink of the kind "interface" transfers frames; null for uplinks of other kinds.
     #[serde(default)]
     pub mode: Option<InterfaceMode>,
-    /// Times that the uplink was gone and came back.
+    /// Number of times that the uplink was gone and came back.
     pub reattached: u64,
-    /// Frames received from the uplink.
+    /// Numbers of frames that the port has received from the uplink.
     #[serde(default)]
     pub rx: UplinkTraffic,
-    /// Frames sent to the uplink.
+    /// Numbers of frames that the port has sent to the uplink.
     #[serde(default)]
     pub tx: UplinkTraffic,
-    /// Frames dropped at the uplink, by reason.
+    /// Numbers of frames dropped at the uplink, by reason.
     pub drops: UplinkDrops,
 }
 
-/// Mode in which an interface carries frames.
+/// Mode in which frames pass between the port and an existing interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum InterfaceMode {
-    /// Packet socket.
+    /// The host uses a packet socket, without AF_XDP.
     PacketSocket,
-    /// AF_XDP; the driver moves frames to and from the host's memory without a copy.
+    /// The host uses AF_XDP, and the interface's driver moves frames to and from the host's memory without a copy.
     NativeWithZerocopy,
-    /// AF_XDP; the driver runs the program, and the kernel copies frames.
+    /// The host uses AF_XDP; the interface's driver runs the XDP program, and the kernel copies frames.
     Native,
-    /// AF_XDP; the kernel runs the program and copies frames.
+    /// The host uses AF_XDP; the kernel runs the XDP program and copies frames.
     Generic,
 }
 
@@ -60,15 +61,15 @@ impl fmt::Display for InterfaceMode {
     }
 }
 
-/// Frames of one direction, since the port has the uplink. A hand-over keeps the counts. A packet that passes before
-/// segmentation counts as the frames that it makes.
+/// Numbers of frames in one direction, since the port has the uplink. A hand-over keeps the counts. A packet that
+/// passes before segmentation counts as the frames that it makes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UplinkTraffic {
-    /// Frames.
+    /// Number of frames in this direction.
     pub packets: u64,
-    /// Bytes, frame check sequence excluded.
+    /// Bytes of these frames, frame check sequence excluded.
     pub bytes: u64,
-    /// Multicast frames among them, without broadcasts; only received frames are counted.
+    /// Number of multicast frames among these frames, without broadcasts; always 0 for sent frames.
     #[serde(default)]
     pub multicast: u64,
 }
@@ -96,25 +97,26 @@ impl fmt::Display for UplinkState {
     }
 }
 
-/// Frames dropped at an uplink, by reason, since the port has it.
+/// Numbers of frames dropped at an uplink, by reason, since the port has the uplink.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UplinkDrops {
-    /// Sent frames longer than the interface's MTU with the headers of Ethernet and a VLAN.
+    /// Sent frames that are longer than the interface's MTU with an Ethernet header and a VLAN tag.
     pub too_long: u64,
-    /// Sent frames without room in the kernel or the wire, or for a process that does not read.
+    /// Sent frames for which the kernel, the wire or the stream had no room. A process that does not read its stream
+    /// leaves no room.
     pub no_room: u64,
     /// Sent frames while the uplink was down or gone, though the port's link was up.
     pub no_link: u64,
     /// Invalid received frames: longer than the card accepts, shorter than a header, or cut by the end of the stream.
     #[serde(default)]
     pub malformed: u64,
-    /// Frames that the kernel dropped because the port was late to read them.
+    /// Received frames that the kernel dropped, because the port did not read them in time.
     #[serde(default)]
     pub missed: u64,
-    /// Frames that the configured impairment lost, or that exceeded the room for delayed frames.
+    /// Frames that the configured impairment dropped by chance, or for lack of room for delayed frames.
     #[serde(default)]
     pub impaired: u64,
-    /// Delivered frames that are missing in the recording, because the writer was too slow or failed.
+    /// Delivered frames that are missing in the uplink's recording, because its writer was too slow or failed.
     #[serde(default)]
     pub unrecorded: u64,
 }

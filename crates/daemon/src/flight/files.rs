@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn unusable_folder_of_flight_recordings_is_only_an_error() {
+    fn flight_recording_to_an_unusable_folder_returns_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("flight");
         fs::write(&file, "in its place").unwrap();

@@ -17,7 +17,7 @@ const ACCESSES: usize = 256;
 /// Maximum number of recorded events of a VF beside register accesses. They have a ring of their own, because a guest
 /// makes far more accesses.
 const EVENTS: usize = 128;
-/// Number of last accesses in the ring that a new access to the same register joins instead of taking an entry. So
+/// Number of last recorded accesses among which an equal one is counted up instead of recording a new access. So
 /// alternating doorbells do not fill the ring.
 const NEAR: usize = 4;
 

@@ -10,47 +10,47 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vfio_user::wire::pci_region;
 
-/// Last accesses and events of a VF and its client.
+/// Flight recording of a VF: the last register accesses and events of the VF and its client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FlightRecording {
     /// Name of the VF.
     pub vf: String,
-    /// Time of the recording, nanoseconds since 1970.
+    /// Time at which the recording was made, nanoseconds since 1970.
     pub time_ns: u64,
-    /// Offence for which the VF was quarantined; none if a command requested the recording.
+    /// Offence for which the VF was quarantined; missing if a command requested the recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
-    /// Earlier notes that were overwritten.
+    /// Number of earlier accesses and events that later ones have overwritten.
     pub lost: u64,
-    /// Entries in order of time.
+    /// Recorded accesses and events in order of time.
     pub entries: Vec<FlightEntry>,
 }
 
-/// Recorded access or event of a VF, or several equal ones in a row.
+/// Recorded register access or event of a VF, or several equal ones in a row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FlightEntry {
-    /// Nanoseconds from the last of these to the recording.
+    /// Time from the access or event, or from the last of several, to the recording, nanoseconds.
     pub before_ns: u64,
-    /// Kind: `read` and `write` of a register, `refused` by the PF driver, `dropped` frames, `offence`, or the text of
-    /// an event.
+    /// Kind of the entry: `read` or `write` of a register, request `refused` by the PF driver, `dropped` frames,
+    /// `offence`, or the text of an event.
     pub what: String,
-    /// Name of the register, or the reason.
+    /// Name of the register, reason of the refusal or the drop, or kind of offence; missing for other events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Number of the register's region.
+    /// VFIO number of the region with the register: 0 for BAR 0, 3 for the MSI-X table, 7 for configuration space.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<u32>,
     /// Offset of the register in its region, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// Value read or written last; for an offence, events a second.
+    /// Value that was read or written last; for an offence, the number of its events per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<u64>,
-    /// Number of accesses or events.
+    /// Number of equal accesses or events that this entry stands for.
     pub times: u64,
 }
 
-/// Flight recording of a VF on its way to another thread, before its registers and requests are named.
+/// Flight recording of a VF on its way to the thread that adds the names of registers and requests.
 #[derive(Debug)]
 pub struct PendingRecording {
     pub(crate) vf: String,

@@ -36,14 +36,14 @@ pub(super) fn difference(before: &HostConfig, after: &HostConfig) -> Vec<ConfigC
 /// Adds the change of one port or VF, if there is any.
 fn compare(changes: &mut Vec<ConfigChange>, name: &str, old: Option<SettingValues>, new: &SettingValues) {
     let what = if old.is_some() { ConfigChangeKind::Changed } else { ConfigChangeKind::Added };
-    let settings = steps(&old.unwrap_or_default(), new);
+    let settings = setting_changes(&old.unwrap_or_default(), new);
     if what == ConfigChangeKind::Added || !settings.is_empty() {
         changes.push(ConfigChange { name: name.to_owned(), what, settings });
     }
 }
 
 /// Returns the settings of a port or VF that differ, with old and new value. An unset value is null.
-fn steps(old: &SettingValues, new: &SettingValues) -> BTreeMap<String, SettingChange> {
+fn setting_changes(old: &SettingValues, new: &SettingValues) -> BTreeMap<String, SettingChange> {
     let value = |leaves: &SettingValues, key: &String| leaves.get(key).cloned().unwrap_or(Value::Null);
     let keys = old.keys().chain(new.keys());
     let steps = keys.map(|key| (key.clone(), SettingChange { old: value(old, key), new: value(new, key) }));

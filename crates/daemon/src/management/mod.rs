@@ -31,11 +31,11 @@ use std::time::Duration;
 pub(crate) struct HostManager {
     config: HostConfig,
     ports: RunningPorts,
-    /// Channel of orders to the host's main thread, and the waker of that thread.
+    /// Channel of requests to the host's main thread, and the waker of that thread.
     orders: (mpsc::Sender<MainThreadOrder>, ThreadWaker),
 }
 
-/// Order of the control thread to the host's main thread.
+/// Request of the control thread that only the host's main thread can carry out.
 #[derive(Debug)]
 pub enum MainThreadOrder {
     /// Hand over to a new process of the host. The answer is the new process's id, or the reason why this process
@@ -55,7 +55,7 @@ impl HostManager {
         Self { config, ports, orders }
     }
 
-    /// Orders the main thread to hand over the host, and waits for the outcome.
+    /// Has the main thread hand over the host to a new process, and waits for the outcome.
     fn upgrade(&self) -> RequestResult<UpgradeResult> {
         let (answer, receiver) = mpsc::channel();
         let (orders, waker) = &self.orders;

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 /// Timeout of a port's answer to a command. A port's loop takes far less time.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Maximum number of failures within [`PERIOD`] after which a failed port is opened again.
+/// Maximum number of failures within [`PERIOD`] after which a port is still opened again.
 const FAILURES: usize = 5;
 const PERIOD: Duration = Duration::from_secs(60);
 
@@ -134,7 +134,7 @@ impl RunningPorts {
         Ok(self.threads.port.spawn(&config.name, move || run(port, &cpus, life, &failed))?)
     }
 
-    /// Opens a new port of the configuration, which does not run yet.
+    /// Opens a port by its configuration, without starting its thread.
     pub(crate) fn open(&self, config: &PortConfig, inbox: &CommandInbox) -> Result<OpenPort, PortError> {
         OpenPort::open(config, &self.vault, inbox, &self.threads, &self.common)
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Changes of the uplinks, links and processors of running ports, or their former values, by port name.
 pub(super) type RefitsByPort = BTreeMap<String, Box<PortReconfiguration>>;
 
-/// Closes the uplinks of changes, which no port uses.
+/// Closes the uplinks in prepared changes, which no port uses.
 pub(super) fn retire(refits: RefitsByPort) {
     refits.into_values().filter_map(|refit| refit.uplink).for_each(PortUplink::retire);
 }
@@ -62,7 +62,7 @@ impl HostManager {
         Ok(())
     }
 
-    /// Gives ports their former uplinks, links and processors back.
+    /// Undoes the changes of ports' uplinks, links and processors, after a port has refused its change.
     pub(super) fn take_refits_back(&self, refits: &mut RefitsByPort, back: RefitsByPort) {
         for (name, before) in back {
             match self.ports.ask(&name, |answer| PortThreadCommand::Refit(before, answer)) {

@@ -1,5 +1,5 @@
-//! Transition to a changed configuration, whole or not at all: every port checks its part first, then the change is
-//! kept on disk, and only then it takes effect.
+//! Transition of the running host to a changed configuration, whole or not at all: every port checks its part first,
+//! then the change is saved on disk, and only then it takes effect.
 
 use super::refit::{RefitsByPort, retire};
 use super::{HostManager, RequestResult, refused};
@@ -18,7 +18,7 @@ struct PreparedChange {
     ports: Vec<(PortConfig, (OpenPort, CommandInbox, PortHandle))>,
     /// New VFs of running ports, by port name.
     vfs: BTreeMap<String, Vec<PreparedVf>>,
-    /// New uplinks, links and processors of running ports, by port name.
+    /// Prepared changes of running ports' uplinks, links and processors, by port name.
     refits: RefitsByPort,
 }
 
@@ -121,7 +121,7 @@ impl HostManager {
         for (old, new) in self.config.common_ports(next) {
             let lets_out = new.vfs.iter().any(|vf| Some(vf.name.as_str()) == let_out);
             if lets_out || old.policy != new.policy || !same_vfs(old, new) {
-                changed.push((new.name.clone(), order(Some(old), new, let_out)));
+                changed.push((new.name.clone(), policy_update(Some(old), new, let_out)));
             }
         }
         changed
@@ -157,8 +157,8 @@ impl HostManager {
         Ok(prepared)
     }
 
-    /// Sends the ports all parts of a changed configuration. If a port refuses, the ports return to their former
-    /// state.
+    /// Sends the ports their parts of a changed configuration. If a port refuses its part, all ports return to their
+    /// former state.
     fn put_to_work(
         &self,
         next: &HostConfig,
@@ -211,7 +211,7 @@ impl HostManager {
             if !carried.iter().any(|(name, _)| *name == old.name) {
                 continue;
             }
-            let before = order(Some(new), old, None);
+            let before = policy_update(Some(new), old, None);
             let back = self
                 .ports
                 .ask(&old.name, |answer| PortThreadCommand::ApplyPolicies(before, Vec::new(), answer));
@@ -245,8 +245,8 @@ fn same_vfs(old: &PortConfig, new: &PortConfig) -> bool {
         && old.vfs.iter().zip(&new.vfs).all(|(a, b)| (a.policy, a.quarantine) == (b.policy, b.quarantine))
 }
 
-/// Returns the policies that change a port from the configuration `old` to `new`.
-fn order(old: Option<&PortConfig>, new: &PortConfig, let_out: Option<&str>) -> PortPolicyUpdate {
+/// Returns the policy update that changes a port from the configuration `old` to `new`.
+fn policy_update(old: Option<&PortConfig>, new: &PortConfig, let_out: Option<&str>) -> PortPolicyUpdate {
     let vfs = new.vfs.iter().enumerate().map(|(n, vf)| {
         let was = old.and_then(|old| old.vfs.get(n)).is_some_and(|old| old.quarantine);
         let released = Some(vf.name.as_str()) == let_out && !vf.quarantine;

@@ -122,7 +122,7 @@ impl OpenPort {
         self.clients.resume(&mut self.engine, now);
     }
 
-    /// Begins the end of the port. Takes every VF's link down first, so that guests are notified. Then disconnects
+    /// Begins the end of the port: takes every VF's link down first, so that guests are notified, and then disconnects
     /// every client.
     fn end(&mut self, now: Time) {
         if self.phase != PortPhase::Serving {
@@ -153,7 +153,7 @@ impl OpenPort {
         Ok(())
     }
 
-    /// Checks that the port can apply new policies now.
+    /// Checks that the port can apply the new policies of an update now.
     fn check(&mut self, order: &PortPolicyUpdate) -> Result<(), RefusedChange> {
         let card = self.engine.card();
         if !card.is_hosted() {

@@ -14,7 +14,7 @@ use std::sync::mpsc;
 /// Command of the control thread to a port's thread. The answer goes to the sender that comes with the command.
 #[derive(Debug)]
 pub enum PortThreadCommand {
-    /// Return the port's status.
+    /// Return the port's status report.
     Status(mpsc::Sender<PortStatus>),
     /// Return the flight recording of a VF, or `None` if the port has no such VF.
     Flight(VfIndex, mpsc::Sender<Option<PendingRecording>>),
@@ -30,7 +30,7 @@ pub enum PortThreadCommand {
     /// Change the port's uplink, link or processors. The answer is the former values, or the reason for the refusal
     /// and the change itself.
     Refit(Box<PortReconfiguration>, mpsc::Sender<ReconfigurationResult>),
-    /// Withdraw VFs until this number of VFs is left. Their clients are disconnected.
+    /// Withdraw the port's last VFs, so that this number of VFs is left, and disconnect the clients of withdrawn VFs.
     Withdraw(usize, mpsc::Sender<()>),
     /// Reset the port, and return its status or the reason for the refusal. Clients stay connected.
     Reset(mpsc::Sender<Result<PortStatus, RefusedChange>>),
@@ -41,7 +41,7 @@ pub enum PortThreadCommand {
     Pause(std::time::Duration, mpsc::Sender<bool>),
     /// Resume the paused port: there is no successor.
     Resume,
-    /// End the paused port's thread, and leave clients, sockets and uplink to the next process.
+    /// End the paused port's thread, and leave the port's clients, sockets and uplink to the next process.
     Leave,
     /// End the port: notify the guests, and disconnect every client.
     Stop,

@@ -25,7 +25,7 @@ pub enum PortError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// Creating an epoll instance, an eventfd or a thread for the port fails.
-    #[error("cannot wait for events: {0}")]
+    #[error("cannot set up the port's poller or thread: {0}; check the limits of open files and threads")]
     System(#[from] std::io::Error),
     /// Confining a thread of the port fails.
     #[error(transparent)]
@@ -68,7 +68,7 @@ pub enum RefusedChange {
     Refit {
         /// Name of the port whose uplink or processors stay unchanged.
         name: String,
-        /// Setting that was to be changed.
+        /// Name of the setting that was to be changed.
         key: &'static str,
         /// Error from the kernel for the setting.
         source: std::io::Error,

@@ -14,8 +14,8 @@
 //! | `clients` | sockets, sessions and saved state of clients |
 //! | `succession` | hand-over to a successor, inheritance from a predecessor |
 //!
-//! `run` has the loop, `waiting` waits between its rounds, `open` creates a port, `carry_out` carries out commands. `run`
-//! creates the clock; `open`, `carry_out`, and the clients' `service` and `connection` read it too.
+//! `run` has the loop, `waiting` waits between its rounds, `open` creates a port, `carry_out` carries out commands.
+//! `run` creates the clock; `open`, `carry_out`, and the clients' `service` and `connection` read it too.
 
 mod carry_out;
 mod clients;

@@ -23,7 +23,7 @@ use host::socket::StreamSocket;
 use i82576::Time;
 use pcie::Function;
 
-/// Resources that all ports of a host share.
+/// Resources that all ports of a host share: wires, XDP programs, the writer of flight recordings.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedPortResources {
     pub(crate) wires: WireRegistry,

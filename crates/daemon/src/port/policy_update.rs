@@ -1,6 +1,6 @@
 //! Policy updates: new policies of a running port and its VFs, as the control thread decides. A port checks an update
-//! first, and then applies it whole or not at all. New VFs come with an update. VFs are withdrawn apart from it,
-//! because their clients cannot be brought back. `management` keeps the decisions and coordinates the ports.
+//! first, and then applies it whole or not at all. New VFs come with an update. VFs are withdrawn by another command,
+//! because their clients cannot be brought back. `management` keeps the policies and coordinates the ports.
 
 use super::clients::listening::FunctionConfig;
 use super::engine::bus::FunctionResources;

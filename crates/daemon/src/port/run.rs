@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Longest sleep while the PF driver has a deadline for a link notice or a refusal.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
-/// Port that is open, with its card, clients and uplink, and whose thread does not run yet.
+/// Opened port with its card, clients and uplink, before its thread runs.
 #[derive(Debug)]
 pub struct OpenPort {
     pub(super) name: String,
@@ -29,7 +29,7 @@ pub struct OpenPort {
     pub(super) engine: PortEngine,
     pub(super) clients: PortClients,
     pub(super) succession: PortSuccession,
-    /// Sender of the outcomes of blocking calls, for VFs that are added later.
+    /// Sender of the outcomes of clients' blocking calls, for VFs that are added later.
     pub(super) desk: CompletionSender,
     /// Processors that the port's thread is pinned to. An empty set means any.
     pub(super) cpus: CpuList,
@@ -45,7 +45,7 @@ pub(super) enum PortPhase {
     Serving,
     /// The port ends: every client is disconnected, and no new one is accepted.
     Ending,
-    /// A successor has taken the port, and this process serves it no more.
+    /// A successor has taken over the port, and this process serves the port no more.
     Left,
 }
 
@@ -78,7 +78,7 @@ impl OpenPort {
         self.clients.own_sockets();
         self.engine.own_uplink();
         let mut timeout = Some(Duration::ZERO);
-        while !self.is_over() {
+        while !self.has_ended() {
             if let Err(error) = self.wait(inbox, timeout, &clock) {
                 tracing::error!(port = self.name, %error, "cannot wait for events; the port fails");
                 return PortOutcome::Failed;
@@ -97,11 +97,11 @@ impl OpenPort {
     }
 
     /// Returns true if the port is ending and every client is disconnected.
-    fn is_over(&self) -> bool {
+    fn has_ended(&self) -> bool {
         self.phase == PortPhase::Ending && self.clients.are_gone()
     }
 
-    /// Runs one round of the port: serves clients, visits the PF driver, polls the card. Returns how long to sleep
+    /// Runs one round of the port's loop: serves clients, runs the PF driver, polls the card. Returns how long to sleep
     /// before the next round, or `None` without a deadline.
     fn round(&mut self, clock: &dyn TimeSource) -> Option<Duration> {
         let Self { engine, clients, succession, .. } = self;
@@ -151,7 +151,7 @@ impl OpenPort {
         passed
     }
 
-    /// Saves the whole port for the next process. Returns `false` if its state cannot be saved.
+    /// Saves the state of the whole port for the next process. Returns `false` if the state cannot be saved.
     pub(super) fn note_all(&mut self, now: Time) -> bool {
         let Self { engine, clients, succession, .. } = self;
         let states = (clients.watched(), clients.states(engine));
@@ -174,7 +174,7 @@ fn visit_pf(engine: &mut PortEngine, clients: &mut PortClients, now: Time) -> Pf
     engine.visit(now)
 }
 
-/// Port that waits for events between two rounds.
+/// Port that waits for events between two rounds of its loop.
 struct WaitingPort<'a> {
     port: &'a mut OpenPort,
     inbox: &'a CommandInbox,

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use vfio_user::wire::pci_region::CONFIG;
 
-/// Parts of a port that its status report reads.
+/// Parts of a port from which its status report is made.
 pub(super) struct PortStatusSource<'a> {
     pub(super) name: &'a str,
     pub(super) mac: MacAddress,
@@ -54,7 +54,8 @@ impl PortStatusSource<'_> {
         }
     }
 
-    /// Returns the processors to which the kernel restricts the thread, or an empty list if the thread is not pinned.
+    /// Returns the processors to which the kernel restricts the port's thread, or an empty list if the thread is not
+    /// pinned.
     fn held_to(&self) -> Vec<u32> {
         let held = !self.cpus.is_empty();
         held.then(CpuList::allowed).and_then(Result::ok).map_or_else(Vec::new, |cpus| cpus.iter().collect())

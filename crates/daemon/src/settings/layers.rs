@@ -1,4 +1,4 @@
-//! Sources of a setting's value, by precedence: volatile commands (until the host ends), kept commands, the
+//! Values of settings by source, from highest to lowest: volatile commands (until the host ends), kept commands, the
 //! configuration file, the default.
 
 use super::setting::{SettingValues, SettingsGroup};
@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SettingOrigin {
-    /// Not set.
+    /// Default value: neither the configuration file nor a command has set the setting.
     Default,
-    /// Configuration file.
+    /// Value of the configuration file.
     File,
-    /// Command, kept: it outlives the host.
+    /// Value that a command has set, and that outlives the host.
     Kept,
-    /// Command with `--volatile`: it ends with the host.
+    /// Value that a command has set with `--volatile`, and that ends with the host.
     Volatile,
 }
 
@@ -59,7 +59,7 @@ impl SettingLayers {
         }
     }
 
-    /// Removes the values that commands have set, so that the file's or the default apply again.
+    /// Removes the values of these settings that commands have set. The file's values or the defaults apply again.
     pub fn forget<'a>(&mut self, keys: impl IntoIterator<Item = &'a String>) {
         for key in keys {
             self.kept.remove(key);

@@ -1,4 +1,5 @@
-//! Settings of a port: number of VFs, thresholds of conduct, storm control, mirror rules (`policy` checks them).
+//! Settings of a port: number of VFs, thresholds for offences of VFs, storm control, mirror rules (`policy` checks
+//! them).
 
 use super::setting::{SettingError, SettingsGroup, refuse};
 use crate::config::vlans;
@@ -11,44 +12,48 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Settings of a port. An unset field keeps its value, or has its default.
+/// Settings of a port. In a change, a missing setting keeps its value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PortSettings {
-    /// Number of VFs: 1 to 8, with family "avf" 1 to 64. Default: 7.
+    /// Number of VFs that the port offers: 1 to 8, with family "avf" 1 to 64. Default: 7.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vfs: Option<u8>,
-    /// Thresholds by kind of conduct.
+    /// Thresholds for offences of VFs, by kind: "mailbox", "spoofing", "storm", "interrupts", "invalid" or
+    /// "dma-faults".
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, ConductThresholds>,
-    /// Storm control.
+    /// Storm control: limits of broadcasts and multicasts to the VFs. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storm: Option<StormControlSettings>,
-    /// Mirror rules by number, "0" to "3"; null removes a rule.
+    /// Mirror rules by number, "0" to "3"; null removes a rule. Default: no rule.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub mirror: BTreeMap<String, Option<MirrorRule>>,
 }
 
-/// Thresholds for one kind of conduct, events a second; 0 is never.
+/// Thresholds for one kind of offence of a VF, in events per second; 0 means that the threshold is never reached.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::Args)]
 #[serde(default, deny_unknown_fields)]
 #[group(id = "limit", required = true, multiple = true)]
 pub struct ConductThresholds {
-    /// Events per second from which the host logs a warning.
+    /// Events per second from which the host logs a warning; 0 for no warning. Default: mailbox 200, storm 10000,
+    /// interrupts 200000, other kinds 10.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "N")]
     pub warn: Option<u32>,
-    /// Events per second from which the VF is throttled for ten seconds.
+    /// Events per second from which the VF is throttled until ten seconds after its last offence; 0 for no throttling.
+    /// Default: mailbox 1000, other kinds 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "N")]
     pub throttle: Option<u32>,
-    /// Events per second from which the VF is quarantined, until an administrator releases the VF.
+    /// Events per second from which the VF is quarantined, until an administrator releases the VF; 0, the default, for
+    /// no quarantine.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "N")]
     pub quarantine: Option<u32>,
 }
 
-/// Storm control of a port: limits of broadcasts and multicasts to its VFs.
+/// Storm control of a port: limits of broadcasts and multicasts to each VF.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::Args)]
 #[serde(default, deny_unknown_fields)]
 #[group(id = "change", required = true, multiple = true)]
@@ -61,38 +66,39 @@ pub struct StormControlSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long = "storm-multicast", value_name = "KBPS")]
     pub multicast: Option<u32>,
-    /// Interval over which storm control counts, milliseconds, 1 to 1000; 100 by default.
+    /// Interval in which storm control counts frames, milliseconds, 1 to 1000; 100 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long = "storm-interval", value_name = "MS")]
     pub interval: Option<u16>,
 }
 
-/// Mirror rule: frames that are copied to a VF. At least one kind of frames is named.
+/// Mirror rule of a port: frames that are copied to a VF. At least one of `vfs`, `uplink` and `vlans` selects frames.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MirrorRule {
-    /// VF that receives the copies, by index.
+    /// Index of the VF that receives the copies.
     pub to: u8,
-    /// VFs whose received frames are copied, by index.
+    /// Indices of the VFs whose received frames are copied. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vfs: Vec<u8>,
-    /// Frames from the uplink, frames to it, or both.
+    /// Frames at the uplink to copy: "ingress" (from the uplink), "egress" (to the uplink) or "both". Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uplink: Option<UplinkDirection>,
-    /// VLANs whose frames are copied, while a VF is a member: "any", or ids and ranges.
+    /// VLANs whose frames are copied while a VF is a member: "any", or ids and ranges such as "10,20-29". Default:
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlans: Option<String>,
 }
 
-/// Direction in tc's words: ingress comes from the uplink.
+/// Direction of frames at the uplink, in the words of tc(8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum UplinkDirection {
-    /// From the uplink.
+    /// Frames from the uplink to the port.
     Ingress,
-    /// To the uplink.
+    /// Frames from the port to the uplink.
     Egress,
-    /// Both directions.
+    /// Frames in both directions.
     Both,
 }
 
@@ -278,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn each_refusal_names_its_key() {
+    fn refused_setting_is_named_in_the_error() {
         assert_eq!(refused(&mirror(4, Some(RULE))), "mirror");
         assert_eq!(refused(&mirror(0, Some(MirrorRule { to: 4, ..RULE }))), "mirror.to");
         assert_eq!(refused(&mirror(0, Some(MirrorRule { vfs: vec![9], ..RULE }))), "mirror.vfs");

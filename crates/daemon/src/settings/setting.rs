@@ -1,4 +1,4 @@
-//! Settings as named values, independent of their owner (`port` and `vf` have the settings themselves).
+//! Settings as values by name, for VFs and ports alike (`port` and `vf` have the settings themselves).
 
 use policy::PolicyError;
 use serde::Serialize;
@@ -20,7 +20,7 @@ pub struct SettingError {
     pub problem: String,
 }
 
-/// Converts the error of a policy to that of the setting that causes it.
+/// Converts the error of a policy to the error of the setting that causes it.
 impl From<PolicyError> for SettingError {
     fn from(error: PolicyError) -> Self {
         Self { key: error.setting(), problem: error.to_string() }
@@ -32,12 +32,12 @@ pub(super) fn refuse<T>(key: &'static str, problem: impl Into<String>) -> Result
     Err(SettingError { key, problem: problem.into() })
 }
 
-/// Settings of one VF or port as a group of named values. An unset field changes nothing.
+/// Settings of one VF or port that convert to values by name and back. An unset field changes nothing.
 pub trait SettingsGroup: Serialize + DeserializeOwned + Default {
-    /// Returns the number of levels of names below a field. 0: the field is a single value.
+    /// Returns the number of levels of setting names below a field: 0 if the field is a single setting.
     fn depth(field: &str) -> usize;
 
-    /// Returns the values that are set, by name, such as `vlan` or `storm.broadcast`.
+    /// Returns the values of the settings that are set, by name, such as `vlan` or `storm.broadcast`.
     #[must_use]
     fn leaves(&self) -> SettingValues {
         let mut leaves = SettingValues::new();
@@ -50,7 +50,7 @@ pub trait SettingsGroup: Serialize + DeserializeOwned + Default {
         leaves
     }
 
-    /// Creates settings with these values.
+    /// Creates a group of settings from values by name.
     ///
     /// # Errors
     /// A name is unknown, or a value has the wrong type.
@@ -63,7 +63,7 @@ pub trait SettingsGroup: Serialize + DeserializeOwned + Default {
     }
 }
 
-/// Adds a field's value, or, down to `depth` levels, the values below it.
+/// Adds a field's value to `leaves`, or for an object, down to `depth` levels, the values of its fields.
 fn collect(leaves: &mut SettingValues, name: String, value: Value, depth: usize) {
     match value {
         Value::Object(fields) if depth > 0 => {
@@ -77,7 +77,7 @@ fn collect(leaves: &mut SettingValues, name: String, value: Value, depth: usize)
     }
 }
 
-/// Inserts a value at its dotted name, creating the objects on the way.
+/// Inserts a setting's value into nested JSON objects at its dotted name. Creates missing objects.
 fn insert(fields: &mut Map<String, Value>, name: &str, value: Value) {
     match name.split_once('.') {
         None => {

@@ -9,12 +9,12 @@ use policy::{InterruptBounds, PolicyError, PortVlan, VfLinkPolicy, VfPolicy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Settings of a VF. An unset field keeps its value, or has its default.
+/// Settings of a VF. In a change, a missing setting keeps its value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::Args)]
 #[serde(default, deny_unknown_fields)]
 #[group(id = "change", required = true, multiple = true)]
 pub struct VfSettings {
-    /// Link of the VF: as the port's (the default), up, or down.
+    /// Link that the VF sees: auto for the port's link (the default), enable for up, disable for down.
     #[serde(skip_serializing_if = "Option::is_none", alias = "link_state")]
     #[arg(long, value_enum)]
     pub state: Option<LinkState>,
@@ -33,11 +33,11 @@ pub struct VfSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "PRIORITY")]
     pub qos: Option<u8>,
-    /// Protocol of the port VLAN; the card supports 802.1Q only.
+    /// Protocol of the port VLAN: only 802.1Q, the default, because the card supports no other.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "PROTOCOL")]
     pub proto: Option<String>,
-    /// VLANs that the guest may join: any (the default), or ids and ranges such as 10,20,100-199; "" is no VLAN.
+    /// VLANs that the guest may join: any (the default), or ids and ranges such as 10,20,100-199; "" for no VLAN.
     #[serde(skip_serializing_if = "Option::is_none", alias = "allowed_vlans")]
     #[arg(long, value_name = "LIST")]
     pub vlans: Option<String>,
@@ -50,7 +50,7 @@ pub struct VfSettings {
     #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub trust: Option<bool>,
     /// Let the guest use the MAC address of another VF that has this setting too; off by default. Addresses of virtual
-    /// routers (VRRP) are shared without it.
+    /// routers (VRRP) are shared without this setting.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "on|off", alias = "share_mac", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub share_mac: Option<bool>,
@@ -67,26 +67,29 @@ pub struct VfSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub allmulti: Option<bool>,
-    /// Limit of the packet length that the guest may request to receive, bytes, 68 to 9706; 0, the default, is no
-    /// limit.
+    /// Limit of the packet length that the guest may request to receive, bytes: 68 to 9706, with family = "avf" 1496 to
+    /// 9706; 0, the default, is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "BYTES", alias = "max_mtu")]
     pub max_mtu: Option<u16>,
-    /// Spread received frames over the guest's two queues by flow; off by default. The guest's driver has to use both
-    /// queues, as DPDK's can and Linux igbvf does not; otherwise half of the flows are lost.
+    /// Spread received frames over the guest's two queues by flow (RSS); off by default. The guest's driver has to use
+    /// both queues, as DPDK's can and Linux igbvf does not; otherwise half of the flows are lost. Not available with
+    /// family = "avf", which always spreads frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub rss: Option<bool>,
-    /// Least interrupts per second while causes are pending; 0, the default, leaves the rate to the guest.
+    /// Least rate of interrupts while events for the guest are pending, per second; 0, the default, leaves the rate to
+    /// the guest. Not available with family = "avf".
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "HERTZ", alias = "min_interrupts")]
     pub min_interrupts: Option<u32>,
-    /// Most interrupts per second; 0, the default, leaves the rate to the guest.
+    /// Highest rate of interrupts to the guest, per second, 123 to 1000000; 0, the default, leaves the rate to the
+    /// guest. Not available with family = "avf".
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "HERTZ", alias = "max_interrupts")]
     pub max_interrupts: Option<u32>,
-    /// Chooser of the interrupt rate within min_interrupts and max_interrupts: the guest's driver (the default), or the
-    /// host by the packet rate.
+    /// Choice of the interrupt rate within min_interrupts and max_interrupts: by the guest's driver (the default), or
+    /// adaptive, by the host from the packet rate. Only guest is available with family = "avf".
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_enum)]
     pub coalesce: Option<CoalesceMode>,
@@ -96,25 +99,25 @@ pub struct VfSettings {
     pub quarantine: Option<bool>,
 }
 
-/// Link setting of a VF, in iproute2's words.
+/// Link that a VF sees, in iproute2's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LinkState {
-    /// The port's link.
+    /// The VF sees the port's link.
     Auto,
-    /// Up, even while the port's link is down.
+    /// The VF sees its link up, even while the port's link is down.
     Enable,
-    /// Down.
+    /// The VF sees its link down.
     Disable,
 }
 
-/// Chooser of a guest's interrupt rate, within its bounds.
+/// Choice of a guest's interrupt rate within its bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum CoalesceMode {
-    /// The guest's driver.
+    /// The guest's driver chooses the interrupt rate.
     Guest,
-    /// The host: the fewest interrupts that the packet rate allows.
+    /// The host chooses the lowest interrupt rate that the packet rate allows.
     Adaptive,
 }
 
@@ -128,13 +131,13 @@ impl SettingsGroup for VfSettings {
 }
 
 impl VfSettings {
-    /// Creates settings of a VF with only its link set.
+    /// Creates settings of a VF that set only its link.
     #[must_use]
     pub fn link(state: LinkState) -> Self {
         Self { state: Some(state), ..Self::default() }
     }
 
-    /// Completes the settings of a command: VLAN 0 clears the priority too, unless one is given.
+    /// Completes the settings of a command: VLAN 0 also clears the priority, unless the command sets a priority.
     #[must_use]
     pub fn as_command(mut self) -> Self {
         if self.vlan == Some(0) {
@@ -177,7 +180,7 @@ impl VfSettings {
         })
     }
 
-    /// Returns every setting that a VF's policy has, and the administrator's `quarantine`.
+    /// Returns all settings of a VF from its policy and the administrator's `quarantine`.
     #[must_use]
     pub fn of(policy: &VfPolicy, quarantine: bool) -> Self {
         let fixed = policy.mac.filter(|_| policy.admin_mac);
@@ -204,7 +207,7 @@ impl VfSettings {
         }
     }
 
-    /// Returns the VF's address, and true if the administrator has chosen it.
+    /// Returns the VF's MAC address, and true if the administrator has chosen the address.
     fn address(&self, own: MacAddress) -> Result<(MacAddress, bool), SettingError> {
         let Some(text) = &self.mac else { return Ok((own, false)) };
         match text.parse::<MacAddress>() {
@@ -259,7 +262,7 @@ mod tests {
     const OWN: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 
     fn refused(settings: &VfSettings) -> &'static str {
-        settings.policy(OWN).expect_err("is refused").key
+        settings.policy(OWN).expect_err("the settings are refused").key
     }
 
     #[test]
@@ -329,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn each_refusal_names_its_key() {
+    fn refused_setting_is_named_in_the_error() {
         let none = VfSettings::default;
         assert_eq!(refused(&VfSettings { mac: Some("x".into()), ..none() }), "mac");
         assert_eq!(refused(&VfSettings { qos: Some(1), ..none() }), "qos");

@@ -21,17 +21,17 @@ pub struct AvfPortState {
     pub functions: Vec<VirtualFunctionState>,
     /// Policies of the VFs that are in force, by index.
     pub policies: Vec<VfPolicy>,
-    /// Conduct monitor of each VF, with the cause of the VF's quarantine.
+    /// Monitor of each VF's offences, with the cause of the VF's quarantine.
     pub conduct: Vec<ConductMonitor>,
     /// Policies of the port and its VFs in the configuration.
     pub configured: ConfiguredPolicies<PortPolicy>,
     /// Policy of the port that is in force.
     pub policy: PortPolicy,
-    /// State of the whole port, saved between two rounds. Without it a successor resets the card.
+    /// State of the whole port, saved between two rounds of its loop. Without it a successor resets the card.
     pub rest: Option<PausedAvfPort>,
 }
 
-/// State of an AVF port between two rounds, with the card.
+/// State of an AVF port between two rounds of its loop, with the card, its PF driver and its clients.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "AvfRest")]
 pub struct PausedAvfPort {
@@ -47,7 +47,7 @@ pub struct PausedAvfPort {
     pub link: bool,
     /// Number of the port's storms, and true if a storm is active.
     pub storms: (u64, bool),
-    /// Time of the last check of the VFs' conduct.
+    /// Time when the VFs were last checked for offences.
     pub watched: Time,
     /// State of each function's client.
     pub clients: Vec<ClientState>,

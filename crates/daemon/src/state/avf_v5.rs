@@ -1,7 +1,7 @@
 //! Versions 1 to 5 of the saved state of a port of family AVF. In these, VFs could not share addresses, and no VLANs
 //! were withheld. Up to version 4 a port had eight VFs, sets of them were bytes, and its policy had the 82576's form.
-//! Up to version 3 there were no limits of conduct, and only the administrator could quarantine a VF. The rest is as
-//! today.
+//! Up to version 3 there were no thresholds for offences, and only the administrator could quarantine a VF. The rest is
+//! as today.
 
 use super::port::ClientState;
 use super::v2::OldConfiguredPolicies;
@@ -17,7 +17,7 @@ use pcie::VfSet;
 use policy::PortPolicy;
 use serde::Deserialize;
 
-/// Version 1 of an AVF port's state: ports had no policy of their own.
+/// Version 1 of an AVF port's saved state: ports had no policy of their own.
 #[derive(Deserialize)]
 pub(super) struct AvfPortStateV1 {
     functions: Vec<VirtualFunctionState>,
@@ -26,7 +26,7 @@ pub(super) struct AvfPortStateV1 {
     configured: OldConfiguredPolicies,
 }
 
-/// Version 2 of an AVF port's state: the card was not saved.
+/// Version 2 of an AVF port's saved state: the card was not saved.
 #[derive(Deserialize)]
 pub(super) struct AvfPortStateV2 {
     functions: Vec<VirtualFunctionState>,
@@ -36,17 +36,17 @@ pub(super) struct AvfPortStateV2 {
     policy: SavedPortPolicy,
 }
 
-/// Version 3 of an AVF port's state: a bit for each quarantined VF, and a card without restraints.
+/// Version 3 of an AVF port's saved state: a bit for each quarantined VF, and a card that throttles no VF.
 pub(super) type AvfPortStateV3 = OldAvfPortState<u8, SavedPortPolicy, OldPausedAvfPort<BaseState, u8, u64>>;
-/// Version 4 of an AVF port's state: eight VFs, and the 82576's form of the port policy.
+/// Version 4 of an AVF port's saved state: eight VFs, and the 82576's form of the port policy.
 pub(super) type AvfPortStateV4 =
     OldAvfPortState<Vec<ConductMonitor>, SavedPortPolicy, OldPausedAvfPort<NicState, u8, u64>>;
-/// Version 5 of an AVF port's state: VFs without shared addresses.
+/// Version 5 of an AVF port's saved state: VFs without shared addresses.
 pub(super) type AvfPortStateV5 =
     OldAvfPortState<Vec<ConductMonitor>, PortPolicy, OldPausedAvfPort<NicState, VfSet, VfSet>>;
 
-/// Saved state of an AVF port up to version 5. The parameters are the version's types of conduct, port policy and
-/// state between two rounds.
+/// Saved state of an AVF port up to version 5. The parameters are the version's types of the VFs' offences, of the port
+/// policy, and of the state between two rounds of the port's loop.
 #[derive(Deserialize)]
 pub(super) struct OldAvfPortState<M, P, R> {
     functions: Vec<VirtualFunctionState>,
@@ -57,8 +57,8 @@ pub(super) struct OldAvfPortState<M, P, R> {
     rest: Option<R>,
 }
 
-/// Saved state of an AVF port between two rounds, up to version 5. The parameters are the version's types of the card
-/// and of sets of VFs.
+/// Saved state of an AVF port between two rounds of its loop, up to version 5. The parameters are the version's types
+/// of the card and of sets of VFs.
 #[derive(Deserialize)]
 pub(super) struct OldPausedAvfPort<C, H, A> {
     card: C,

@@ -7,11 +7,11 @@ use iovm::{SrIovManager, SrIovManagerState};
 use nic::Nic;
 use serde::{Deserialize, Serialize};
 
-/// State of an 82576 card between two rounds of its port, with PF driver and SR-IOV manager if the host has the PF.
-/// Times are those of CLOCK_MONOTONIC, which is the same for every process until the machine reboots.
+/// State of an 82576 card between two rounds of its port's loop, with PF driver and SR-IOV manager if the host has the
+/// PF. Times are those of CLOCK_MONOTONIC, which is the same for every process until the machine reboots.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CardState {
-    /// Saved state of the card.
+    /// State of the card without its software.
     pub nic: nic::NicState,
     /// State of the PF driver; `None` if a guest has the PF.
     pub pf: Option<PfState>,
@@ -45,7 +45,7 @@ pub struct RestoredCard {
 }
 
 impl CardState {
-    /// Saves the state of a card between two rounds of its port.
+    /// Saves the state of a card between two rounds of its port's loop.
     #[must_use]
     pub fn of(nic: &Nic, pf: Option<&Pf>, manager: Option<&SrIovManager>) -> Self {
         Self { nic: nic.save(), pf: pf.map(Pf::save), manager: manager.map(SrIovManager::save) }

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 
 /// First bytes of a saved state's envelope.
 const MAGIC: [u8; 8] = *b"SoftIOV\n";
-/// Bytes of the envelope before the body of a saved state.
+/// Bytes of a saved state's envelope before its body.
 const HEADER: usize = 28;
 /// Bytes of the envelope's header that the checksum covers.
 const CHECKED: usize = 24;
@@ -57,9 +57,9 @@ pub enum SavedStateError {
     /// The state is truncated, or has bytes after its end.
     #[error("the saved state is damaged: {there} bytes instead of {said}; restart the port")]
     Length {
-        /// Length of the body that the envelope states, in bytes.
+        /// Length of the saved state's body that its envelope states, in bytes.
         said: u64,
-        /// Number of bytes that follow the envelope's header.
+        /// Number of bytes that actually follow the envelope's header.
         there: u64,
     },
     /// The checksum of the saved state is wrong.
@@ -129,7 +129,7 @@ pub fn read<T: SavedState>(bytes: &[u8]) -> Result<T, SavedStateError> {
     }
 }
 
-/// Decodes the body of a saved state, which must have no further bytes. For [`SavedState::from_earlier`].
+/// Decodes the body of a saved state, for [`SavedState::from_earlier`]. Further bytes after the body are an error.
 ///
 /// # Errors
 /// [`SavedStateError::Body`].
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn state_of_earlier_versions_is_read_and_of_later_refused() {
+    fn earlier_saved_states_are_read_and_later_ones_refused() {
         let earlier = write(&NumberState::<b't', 1>(5)).unwrap();
         assert_eq!(read(&earlier), Ok(NamedState { count: 5, name: "default".into() }));
         for (bytes, found) in [(write(&NumberState::<b't', 3>(5)), 3), (write(&NumberState::<b't', 0>(5)), 0)]

@@ -10,7 +10,7 @@ use pcie::msix::MsiXTableState;
 use policy::VfPolicy;
 use serde::{Deserialize, Serialize};
 
-/// Saved state of an 82576 port between two rounds.
+/// Saved state of an 82576 port between two rounds of its loop.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "PortState")]
 pub struct I82576PortState {
@@ -20,7 +20,7 @@ pub struct I82576PortState {
     pub table: Option<MsiXTableState>,
     /// Policies in the configuration, if the host runs the PF driver.
     pub configured: Option<ConfiguredPolicies>,
-    /// Time of the last check of the VFs' conduct.
+    /// Time when the VFs were last checked for offences.
     pub watched: Time,
     /// State of each function that a client can have: the PF, or the VFs by index.
     pub functions: Vec<ClientState>,
@@ -31,9 +31,9 @@ pub struct I82576PortState {
 pub struct ClientState {
     /// Numbers of messages and interrupts between card and VMM.
     pub interventions: VmmInterventions,
-    /// Flags of the function's interrupt pin: raised, and masked.
+    /// Flags of the function's interrupt pin: true if it is raised, and true if the client has masked it.
     pub pin: (bool, bool),
-    /// Flags of the guest's memory: checked, and found to be private.
+    /// Flags of the guest's memory: true if it was checked for private copies, and true if the check found them.
     pub judged: (bool, bool),
     /// True if the log has a warning that the client shares no memory.
     pub warned: bool,
@@ -78,7 +78,7 @@ pub struct ConfiguredPolicies<P = SavedPortPolicy> {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "GuestState")]
 pub struct GuestPfState {
-    /// First 256 bytes of configuration space.
+    /// First 256 bytes of the PF's configuration space.
     pub config: Vec<u8>,
     /// State of the PF's MSI-X table.
     pub table: MsiXTableState,

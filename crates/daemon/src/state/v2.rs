@@ -10,7 +10,7 @@ use iovm::SrIovManagerState;
 use pcie::msix::MsiXTableState;
 use serde::Deserialize;
 
-/// State of a card up to version 2, with the version's type of the chip's state.
+/// Saved state of an 82576 card with its software up to version 2; `N` is that version's type of the card's own state.
 #[derive(Deserialize)]
 pub(super) struct OldCardState<N> {
     nic: N,
@@ -39,7 +39,7 @@ impl<P, Q: From<P>> From<OldConfiguredPolicies<P>> for ConfiguredPolicies<Q> {
     }
 }
 
-/// State of an 82576 port up to version 2, with the version's type of the chip's state.
+/// Saved state of an 82576 port up to version 2; `N` is that version's type of the card's own state.
 #[derive(Deserialize)]
 pub(super) struct OldPortState<N> {
     card: OldCardState<N>,
@@ -56,7 +56,7 @@ impl<N: Into<nic::NicState>> From<OldPortState<N>> for I82576PortState {
     }
 }
 
-/// Driver state of an 82576 port, as earlier versions saved it.
+/// State of drivers and policies of an 82576 port, as earlier versions saved it.
 #[derive(Deserialize)]
 pub(super) struct OldPortSoftwareState {
     hosted: Option<OldHostPfState>,

@@ -1,5 +1,5 @@
-//! Adaptive Virtual Functions on a live port, with our own driver: delays of answers while other guests send requests
-//! and frames. Prints the distribution:
+//! Tests of Adaptive Virtual Functions on a live port, with SoftIOV's own driver: delays of the PF's answers while
+//! other guests send requests and frames. Prints the distribution of the delays:
 //!
 //! ```sh
 //! cargo test -p daemon --test live avf -- --nocapture
@@ -74,7 +74,7 @@ fn pf_answers_a_vf_while_other_vfs_send_requests_and_frames() {
     assert!(requests > REQUESTS && visits <= requests, "{answers:?}");
 }
 
-/// Takes the frames that a guest has received in its four queues, and returns their number.
+/// Takes the frames that a guest has received in its four receive queues, and returns their number.
 fn received(machine: &mut MachineWithFunction<QemuClient>, driver: &mut AvfDriver) -> usize {
     let mut into = [0; 2048];
     (0..4).map(|queue| from_fn(|| driver.receive(machine, queue, &mut into)).count()).sum()

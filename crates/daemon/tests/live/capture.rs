@@ -1,4 +1,4 @@
-//! Captures of frames: the interface of each frame, and the reason of each drop.
+//! Tests of packet captures on a live host: the interface of each frame, and the reason of each drop.
 
 use crate::support::guest::VfGuest;
 use crate::support::http;
@@ -84,7 +84,7 @@ fn capture_interfaces_and_filters_select_frames() {
 }
 
 #[test]
-fn capture_filters_see_whole_frames_and_files_cut_frames() {
+fn capture_filters_whole_frames_and_then_truncates_them() {
     let live = LiveHost::start();
     let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     let begin = |filter: &str| {

@@ -1,4 +1,5 @@
-//! A VMM like Cloud Hypervisor, on the published client of the `vfio_user` crate, and the replies that it depends on.
+//! Tests with a VMM like Cloud Hypervisor, which uses the client of the published `vfio_user` crate, and of the replies
+//! that this client depends on.
 
 use crate::support::cloud_hypervisor;
 use crate::support::guest::{VfGuest, exchange};
@@ -19,7 +20,7 @@ fn two_guests_exchange_frames_by_interrupt() {
 }
 
 #[test]
-fn guests_of_both_vmms_exchange_frames() {
+fn guests_under_qemu_and_cloud_hypervisor_exchange_frames() {
     let live = LiveHost::start();
     let (mut a, mut b) = (VfGuest::under_cloud_hypervisor(&live, 5), VfGuest::under_qemu(&live, 6));
     exchange(&mut a, &mut b, 20);

@@ -1,4 +1,4 @@
-//! A confined host serves as before, and cannot reach other files.
+//! Test of a confined host: it serves guests as before, and cannot open files beside its own.
 
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;

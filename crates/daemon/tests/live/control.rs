@@ -1,5 +1,5 @@
-//! The control interface with hostile clients: invalid requests are refused by name, clients that are too slow or send
-//! too much are cut off, and other clients are not disturbed.
+//! Tests of the control interface with hostile clients: invalid requests are refused with the reason, clients that are
+//! too slow or send too much are disconnected, and other clients are not disturbed.
 
 use crate::support::http::{self, HttpReply, send};
 use crate::support::live::LiveHost;
@@ -137,7 +137,7 @@ fn http_client_sending_slowly_is_cut_off_and_blocks_no_other() {
     thread::sleep(Duration::from_millis(20));
     others_are_served(&live);
     for slow in slow {
-        assert!(slow.join().unwrap() < PATIENCE, "it was not cut off");
+        assert!(slow.join().unwrap() < PATIENCE, "the slow client was not disconnected");
     }
 }
 
@@ -200,7 +200,7 @@ fn client_that_stops_reading_events_is_cut_off() {
     }
     let mut client = connect(&live);
     client.write_all(b"GET /v1/events/stream HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
-    eventually("the host hangs up", || has_hung_up(&client));
+    eventually("the host has closed the connection", || has_hung_up(&client));
     // The client can still read what was sent before, but nothing more.
     let mut rest = Vec::new();
     client.read_to_end(&mut rest).unwrap();

@@ -1,4 +1,4 @@
-//! Access of the card to a guest's memory: its extent, and when the access begins and ends.
+//! Tests of the card's access to a guest's memory: its extent, and when the access begins and ends.
 
 use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};
@@ -40,7 +40,7 @@ fn dma_window_without_a_descriptor_is_listed_but_unreachable() {
     assert_eq!(status.peer.as_ref().map(|peer| (peer.windows, peer.shareable)), Some((2, 0)));
     assert!(a.send(b.vf.mac(), &[1; 60]));
     assert!(b.send(a.vf.mac(), &[1; 60]));
-    eventually("both directions fault", || live.show(0).drops.dma_faults >= 2);
+    eventually("sent and received frames cause DMA faults", || live.show(0).drops.dma_faults >= 2);
     exchange(&mut b, &mut c, 10);
     assert_eq!(live.show(1).drops.dma_faults, 0);
     assert!(!a.machine.vmm.gone, "the guest has lost its card");
@@ -120,7 +120,7 @@ fn dma_unmap_is_answered_after_the_card_lost_access() {
 }
 
 #[test]
-fn dma_unmap_covers_whole_windows_or_all() {
+fn dma_unmap_removes_whole_windows_or_all_windows() {
     let live = LiveHost::start();
     let mut machine = qemu::boot(&live.socket(0));
     let qemu = &mut machine.vmm;
@@ -129,11 +129,11 @@ fn dma_unmap_covers_whole_windows_or_all() {
     }
     // QEMU does this when a guest's IOMMU detaches a device.
     assert_eq!(qemu.unmap(0, 1 << 32), Ok(()), "a range around all windows is refused");
-    eventually("nothing is mapped", || machine.ram.mapped_by_the_host() == 0);
+    eventually("the host has unmapped the guest's memory", || machine.ram.mapped_by_the_host() == 0);
     qemu::share(&mut machine);
     let qemu = &mut machine.vmm;
     assert_eq!(qemu.done(|client, out| client.dma_unmap_all(out)), Ok(()));
-    eventually("nothing is mapped", || machine.ram.mapped_by_the_host() == 0);
+    eventually("the host has unmapped the guest's memory", || machine.ram.mapped_by_the_host() == 0);
     qemu::share(&mut machine);
     assert_eq!(machine.ram.mapped_by_the_host(), 1);
 }

@@ -1,5 +1,5 @@
-//! Disconnection by the host: the client reads pending replies, then the end of the stream, and never a reset, on which
-//! QEMU would abort.
+//! Tests of disconnection by the host: the client reads pending replies, then the end of the stream, and never a reset,
+//! on which QEMU would abort.
 
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
@@ -25,7 +25,7 @@ enum ConnectionEnd {
 fn busy_client(socket: &Path) -> JoinHandle<ConnectionEnd> {
     let mut raw = RawConnection::greet(socket);
     raw.send(&load(1, 0, 8, 4));
-    raw.reply().expect("a register");
+    raw.reply().expect("the host answers a register read");
     let reader = raw.stream().try_clone().unwrap();
     let writer = raw.stream().try_clone().unwrap();
     std::thread::spawn(move || {
@@ -113,7 +113,7 @@ fn client_with_a_protocol_error_reads_end_of_stream() {
         }
         assert_eq!(read_end(raw.stream().try_clone().unwrap()), ConnectionEnd::Stream);
         drop(raw);
-        eventually("the host has disconnected it", || live.show(0).peer.is_none());
+        eventually("the host has disconnected the client", || live.show(0).peer.is_none());
     }
 }
 

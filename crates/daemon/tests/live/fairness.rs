@@ -1,4 +1,5 @@
-//! Fairness between VFs: one VF's work does not stop the others. By counts, because times vary.
+//! Tests of fairness between VFs: one VF's work does not stop the others. The tests count frames and
+//! requests, because times vary.
 
 use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};
@@ -14,7 +15,7 @@ use std::thread;
 const WARM: u64 = 10;
 
 /// Exchanges 200 frames between the guests of VFs 5 and 6 while other guests repeat `flood` without a pause.
-fn beside(flooders: u8, flood: fn(&mut MachineWithFunction<QemuClient>)) {
+fn exchange_beside_floods(flooders: u8, flood: fn(&mut MachineWithFunction<QemuClient>)) {
     let live = LiveHost::start();
     let (mut b, mut c) = (VfGuest::under_qemu(&live, 5), VfGuest::under_qemu(&live, 6));
     let (stop, floods) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -39,21 +40,21 @@ fn beside(flooders: u8, flood: fn(&mut MachineWithFunction<QemuClient>)) {
 
 #[test]
 fn doorbells_at_full_speed_do_not_stop_other_guests() {
-    beside(3, |machine| {
+    exchange_beside_floods(3, |machine| {
         (0..64u32).for_each(|tail| machine.vmm.store(BAR0, 0x3818, &tail.to_le_bytes()));
     });
 }
 
 #[test]
 fn register_loads_at_full_speed_do_not_stop_other_guests() {
-    beside(3, |machine| {
+    exchange_beside_floods(3, |machine| {
         machine.vmm.load(BAR0, 0, &mut [0; 4096]);
     });
 }
 
 #[test]
 fn dma_maps_at_full_speed_do_not_stop_other_guests() {
-    beside(3, |machine| {
+    exchange_beside_floods(3, |machine| {
         let fd = machine.ram.fd();
         machine.vmm.unmap(1 << 20, 15 << 20).unwrap();
         machine.vmm.map(1 << 20, 15 << 20, Some(fd)).unwrap();

@@ -1,4 +1,5 @@
-//! Status of guests that join more groups than a VF has filters for.
+//! Tests of the status of guests that request more multicast groups or addresses than their VF has filters
+//! for.
 
 use crate::support::guest::VfGuest;
 use crate::support::live::LiveHost;

@@ -1,5 +1,5 @@
-//! Flight recordings of a VF after a malicious guest was quarantined, and after resets of the VF (`conduct` tests the
-//! quarantine).
+//! Tests of a VF's flight recordings after a malicious guest was quarantined, and after resets of the VF (`conduct`
+//! tests the quarantine).
 
 use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};
@@ -15,7 +15,7 @@ use vfio_user::client::Client;
 fn flight(live: &LiveHost, vf: &str) -> FlightRecording {
     match ask(&live.control_socket(), ControlRequest::VfFlight { vf: vf.to_owned() }).unwrap() {
         ControlAnswer::Flight(recording) => recording,
-        other => panic!("{other:?}"),
+        other => panic!("unexpected answer {other:?}"),
     }
 }
 
@@ -46,7 +46,7 @@ fn quarantine_writes_a_flight_recording_with_its_reason() {
     quarantine(&live);
     let folder = live.state_dir().join("flight");
     let mut files = Vec::new();
-    eventually("there is a file", || {
+    eventually("the flight recording is in a file", || {
         let found = fs::read_dir(&folder).into_iter().flatten().map(|entry| entry.unwrap().path());
         files = found.filter(|path| path.extension().is_some()).collect();
         !files.is_empty()
@@ -87,7 +87,7 @@ fn flight_recording_survives_resets_and_its_clients_end() {
     assert!(has(&flight(&live, "pf0vf0"), "reset by the client", ""));
     live.reset_port().unwrap();
     drop(guest);
-    eventually("the end of the client is noted", || {
+    eventually("the client's end is recorded", || {
         has(&flight(&live, "pf0vf0"), "the client has closed the connection", "")
     });
     let recording = flight(&live, "pf0vf0");

@@ -1,6 +1,6 @@
-//! Hand-over of a host while guests with Adaptive Virtual Functions send frames and requests: no VF is reset, no link
-//! changes, and no counter falls. With doorbells as messages and in mapped memory. `softiov` tests hand-overs to
-//! another process, and crashes, after which drivers restart.
+//! Tests of a host's hand-over while guests with Adaptive Virtual Functions send frames and requests: no VF is reset,
+//! no link changes, and no counter falls. Doorbells are messages, or stores into mapped memory. `softiov` tests
+//! hand-overs to another process, and crashes, after which drivers restart.
 
 use crate::support::eventually;
 use crate::support::live::LiveHost;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use vfio_user::client::{Client, ReplyContents};
 
-/// Number of hand-overs in a test.
+/// Number of hand-overs of the host in each test.
 const TIMES: usize = 3;
 /// Speed of an AVF's link, Mb/s.
 const SPEED: Option<u32> = Some(25_000);
@@ -32,7 +32,7 @@ impl BarMappingVmm {
         let ask = |client: &mut Client<OwnedFd>, out: &mut _| client.region_info(out, BAR0, 128);
         let answered = qemu.ask_for_file(ask, |answer, fds| match answer {
             Ok(ReplyContents::Region(layout)) => (layout, fds),
-            other => panic!("{other:?}"),
+            other => panic!("unexpected answer {other:?}"),
         });
         let (layout, fds) = answered.unwrap();
         let map = |offset, size| {

@@ -1,4 +1,5 @@
-//! Heads of requests to the control interface: `Host`, targets, and the form of the metrics. `control` tests bodies.
+//! Tests of the HTTP heads of requests to the control interface: `Host`, request targets, and `Accept` for the metrics.
+//! `control` tests bodies.
 
 use crate::support::http::{HttpReply, send};
 use crate::support::live::LiveHost;

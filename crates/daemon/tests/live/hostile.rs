@@ -1,4 +1,4 @@
-//! Clients that stall, send garbage, or truncate their memory: only their own connection suffers.
+//! Tests of clients that stall, send garbage, or truncate their memory: only their own connection suffers.
 
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
@@ -29,14 +29,14 @@ impl BystanderGuests {
     }
 
     #[track_caller]
-    fn are_fine(&mut self) {
+    fn check_frames(&mut self) {
         exchange(&mut self.b, &mut self.c, 5);
     }
 
     /// Checks that the two guests still exchange frames, and that the next client of VF 0 finds a working VF.
     #[track_caller]
-    fn and_so_is_the_next_client(&mut self) {
-        self.are_fine();
+    fn check_frames_and_next_client(&mut self) {
+        self.check_frames();
         let mut a = VfGuest::under_qemu(&self.live, 0);
         exchange(&mut a, &mut self.b, 5);
         assert!(self.live.is_whole());
@@ -51,15 +51,15 @@ fn client_that_sends_half_a_message_blocks_no_other_client() {
     for cut in 1..whole.len() {
         raw.send(&whole[..cut]);
         if cut % 8 == 0 {
-            bystanders.are_fine();
+            bystanders.check_frames();
         }
         raw.send(&whole[cut..]);
         assert_eq!(raw.reply().map(|(error, body)| (error, body.len())), Some((0, 20)), "cut at {cut}");
     }
     raw.send(&whole[..9]);
-    bystanders.are_fine();
+    bystanders.check_frames();
     drop(raw);
-    bystanders.and_so_is_the_next_client();
+    bystanders.check_frames_and_next_client();
 }
 
 #[test]
@@ -88,9 +88,9 @@ fn urgent_socket_bytes_are_read_in_order() {
     for _ in 0..100 {
         assert_eq!(raw.reply().map(|(error, body)| (error, body.len())), Some((0, 20)));
     }
-    bystanders.are_fine();
+    bystanders.check_frames();
     drop(raw);
-    bystanders.and_so_is_the_next_client();
+    bystanders.check_frames_and_next_client();
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn invalid_message_size_ends_connection_after_pending_replies() {
         assert_eq!(raw.reply(), None);
         eventually("the VF is free", || bystanders.live.show(0).peer.is_none());
     }
-    bystanders.and_so_is_the_next_client();
+    bystanders.check_frames_and_next_client();
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn other_protocol_version_gets_an_error_and_is_disconnected() {
     raw.send(&other);
     assert_eq!(raw.reply().map(|(error, _)| error), Some(22));
     assert_eq!(raw.reply(), None);
-    bystanders.and_so_is_the_next_client();
+    bystanders.check_frames_and_next_client();
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn random_bytes_from_a_client_end_only_its_connection() {
         let _ = raw.stream().shutdown(Shutdown::Write);
         raw.wait_for_end();
     }
-    bystanders.and_so_is_the_next_client();
+    bystanders.check_frames_and_next_client();
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn client_that_ends_within_a_message_frees_its_vf() {
         drop(raw);
         eventually("the VF is free", || bystanders.live.show(0).peer.is_none());
     }
-    bystanders.and_so_is_the_next_client();
+    bystanders.check_frames_and_next_client();
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn too_many_descriptors_in_a_message_end_the_connection() {
     let fd = GuestRam::new().fd();
     send_many(raw.stream(), &message(1, Command::DmaMap, 0, &[0; 32]), &[fd.as_fd(); 40]);
     raw.wait_for_end();
-    bystanders.and_so_is_the_next_client();
+    bystanders.check_frames_and_next_client();
 }
 
 /// Sends more descriptors than our own socket type allows.
@@ -194,10 +194,10 @@ fn replies_to_a_slow_reader_wait_and_all_arrive() {
     while quiet < 20 {
         match raw.stream().write(&load(asked, 7, 0, 4096)) {
             Ok(32) => (asked, quiet) = (asked + 1, 0),
-            Ok(other) => panic!("{other} bytes of a request taken"),
+            Ok(other) => panic!("the socket accepts {other} bytes of a request"),
             Err(_) => {
                 quiet += 1;
-                bystanders.are_fine();
+                bystanders.check_frames();
             }
         }
         assert!(asked < 60_000, "the host accepts requests without a bound");
@@ -207,7 +207,7 @@ fn replies_to_a_slow_reader_wait_and_all_arrive() {
         assert_eq!(raw.reply().map(|(error, body)| (error, body.len())), Some((0, 16 + 4096)));
     }
     drop(raw);
-    bystanders.and_so_is_the_next_client();
+    bystanders.check_frames_and_next_client();
 }
 
 #[test]
@@ -217,11 +217,11 @@ fn client_that_truncates_its_memory_is_cut_off_others_stay() {
     exchange(&mut a, &mut bystanders.b, 3);
     a.machine.ram.truncate();
     assert!(bystanders.c.send(a.vf.mac(), &[1; 60]));
-    eventually("its client is cut off", || bystanders.live.show(0).peer.is_none());
-    bystanders.are_fine();
+    eventually("the hostile client is disconnected", || bystanders.live.show(0).peer.is_none());
+    bystanders.check_frames();
     assert_eq!(driver::Hal::read(&mut a.machine, 8), u32::MAX, "the guest still has its card");
     drop(a);
-    bystanders.and_so_is_the_next_client();
+    bystanders.check_frames_and_next_client();
 }
 
 #[test]
@@ -233,9 +233,9 @@ fn client_truncating_memory_during_transmit_is_cut_off() {
         a.send_many(to, 100);
         a.machine.ram.truncate();
         a.send_many(to, 100);
-        eventually("its client is cut off", || bystanders.live.show(0).peer.is_none());
+        eventually("the hostile client is disconnected", || bystanders.live.show(0).peer.is_none());
         bystanders.b.take();
-        bystanders.are_fine();
+        bystanders.check_frames();
     }
-    bystanders.and_so_is_the_next_client();
+    bystanders.check_frames_and_next_client();
 }

@@ -1,5 +1,5 @@
-//! An existing network interface as the uplink: one end of a pair, with the test's own host at the other end.
-//! `host::packet` tests bursts, tags and checksums.
+//! Tests of an existing network interface as the uplink: one end of a veth pair, with the test's own host at
+//! the other end. `host::packet` tests bursts, tags and checksums.
 
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
@@ -63,21 +63,25 @@ fn link_is_down_while_the_uplink_interface_is_deleted() {
         let mut guest = VfGuest::under_qemu(&live, 0);
         reaches_the_host(&mut guest, "host0");
         ip("link set wire0 down");
-        wait_port(&live, "down", |port| !port.link && port.uplink == "interface:wire0 (down)");
+        wait_port(&live, "the interface is down", |port| {
+            !port.link && port.uplink == "interface:wire0 (down)"
+        });
         ip("link set wire0 up");
-        wait_port(&live, "up again", |port| port.link);
+        wait_port(&live, "the link is up again", |port| port.link);
         guest.wait_for_link();
         reaches_the_host(&mut guest, "host0");
         ip("link set host0 down");
-        wait_port(&live, "no carrier", |port| {
+        wait_port(&live, "the interface has no carrier", |port| {
             !port.link && port.uplink_status.as_ref().is_some_and(|status| status.carrier == Some(false))
         });
         ip("link set host0 up");
         for round in 1..=2 {
             ip("link del wire0");
-            wait_port(&live, "gone", |port| !port.link && port.uplink == "interface:wire0 (gone)");
+            wait_port(&live, "the interface is gone", |port| {
+                !port.link && port.uplink == "interface:wire0 (gone)"
+            });
             make_pair();
-            wait_port(&live, "back", |port| {
+            wait_port(&live, "the interface is back", |port| {
                 port.link && port.uplink_status.as_ref().is_some_and(|status| status.reattached == round)
             });
             guest.wait_for_link();
@@ -96,7 +100,7 @@ fn missing_uplink_interface_is_named_in_the_error() {
         let refused = RunningHost::start(config).unwrap_err().to_string();
         assert!(refused.contains("pf0: uplink: interface nothere0 does not exist"), "{refused}");
         let live = LiveHost::keeping("[[port]]\n");
-        let refused = live.apply(text).expect_err("is refused").to_string();
+        let refused = live.apply(text).expect_err("the host refuses the change").to_string();
         assert!(refused.contains("interface nothere0 does not exist"), "{refused}");
         let mut guest = VfGuest::under_qemu(&live, 0);
         live.apply(CONFIG).unwrap();

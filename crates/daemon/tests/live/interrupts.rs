@@ -1,5 +1,5 @@
-//! Interrupts: valid eventfds, changes of a vector's eventfd, and interrupt rates under policy, against the driver's
-//! settings. `driver::pf` tests the arithmetic of the bounds.
+//! Tests of interrupts: valid eventfds, changes of an interrupt vector's eventfd, and interrupt rates that policy sets
+//! against the guest driver's settings. `driver::pf` tests the arithmetic of the bounds.
 
 use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};
@@ -21,7 +21,7 @@ fn copy(eventfd: &EventFd) -> OwnedFd {
 }
 
 #[test]
-fn message_with_a_non_eventfd_changes_no_vector() {
+fn message_with_a_non_eventfd_changes_no_interrupt_vector() {
     let live = LiveHost::start();
     let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     let (stranger, _) = rustix::pipe::pipe().unwrap();
@@ -50,7 +50,7 @@ fn disabling_another_interrupt_type_keeps_msix_enabled() {
 }
 
 #[test]
-fn vector_gets_a_new_eventfd_without_losing_an_interrupt() {
+fn changing_a_vectors_eventfd_loses_no_interrupt() {
     let live = LiveHost::start();
     let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     let vector = usize::from(RECEIVE_VECTOR);
@@ -68,7 +68,7 @@ fn vector_gets_a_new_eventfd_without_losing_an_interrupt() {
 }
 
 #[test]
-fn full_eventfd_of_a_vector_blocks_no_other_vector() {
+fn full_eventfd_of_an_interrupt_vector_blocks_no_other() {
     let live = LiveHost::start();
     let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     let mut c = VfGuest::under_qemu(&live, 2);
@@ -82,7 +82,7 @@ fn full_eventfd_of_a_vector_blocks_no_other_vector() {
 }
 
 #[test]
-fn vector_without_an_eventfd_notifies_no_client() {
+fn interrupt_vector_without_an_eventfd_notifies_no_client() {
     let live = LiveHost::start();
     let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     a.machine.vmm.done(|client, out| client.deassign_irqs(out, 2, RECEIVE_VECTOR.into(), 1)).unwrap();
@@ -91,7 +91,7 @@ fn vector_without_an_eventfd_notifies_no_client() {
     assert_eq!(a.receive_within(Duration::from_millis(50)), Vec::<Vec<u8>>::new());
     let copies = a.machine.eventfd_copies();
     a.machine.vmm.assign(0, copies).unwrap();
-    assert_eq!(a.take(), [[1; 60]], "the frame is missing too");
+    assert_eq!(a.take(), [[1; 60]], "the frame is missing, not only its interrupt");
 }
 
 /// Returns the throttling interval of the guest's receive vector as the guest's driver reads it, microseconds.

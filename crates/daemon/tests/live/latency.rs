@@ -1,5 +1,5 @@
-//! Worst round-trip time of two guests while a third does the most expensive things to the host: it ends with much
-//! memory, punches holes in it, maps and unmaps it. Printed as the median of several runs:
+//! Measurement of the worst round-trip time of two guests while a third costs the host most: it ends with much memory,
+//! punches holes in it, maps and unmaps it. Prints the median of several runs:
 //!
 //! ```sh
 //! SOFTIOV_LATENCY_MIB=4096 cargo test --release -p daemon --test live latency -- --nocapture
@@ -19,17 +19,17 @@ use vfio_user::client::ClientDmaWindow;
 
 /// Time after which QEMU gives up on a host that does not answer.
 const GIVES_UP: Duration = Duration::from_secs(5);
-/// Time for which the pair exchanges frames after the third guest's action.
+/// Time for which the two measured guests exchange frames after the third guest's action.
 const AFTER: Duration = Duration::from_millis(300);
 
 /// Returns the size of the third guest's memory that the environment requests, MiB; `None` without a request.
-fn asked() -> Option<u64> {
+fn requested_mib() -> Option<u64> {
     std::env::var("SOFTIOV_LATENCY_MIB").ok()?.parse().ok()
 }
 
 /// Returns the size of the third guest's memory, bytes: as the environment requests, or 128 MiB.
 fn size() -> u64 {
-    asked().unwrap_or(128) << 20
+    requested_mib().unwrap_or(128) << 20
 }
 
 /// Makes the kernel allocate all pages of the third guest's memory file.
@@ -79,7 +79,7 @@ const DEEDS: [(&str, GuestMemoryAction); 4] = [
 ];
 
 /// Returns the longest time of a round trip between two guests while a third performs `deed`.
-fn worst(deed: GuestMemoryAction) -> Duration {
+fn worst_round_trip(deed: GuestMemoryAction) -> Duration {
     let live = LiveHost::start();
     let (mut b, mut c) = (VfGuest::under_qemu(&live, 1), VfGuest::under_qemu(&live, 2));
     exchange(&mut b, &mut c, 50);
@@ -108,9 +108,9 @@ fn worst(deed: GuestMemoryAction) -> Duration {
 fn memory_actions_of_a_guest_do_not_delay_two_other_guests() {
     for (what, deed) in DEEDS {
         // One run is enough if it is fast. On a busy machine, guests or host may have had no processor for seconds.
-        let (fewest, mut times) = (if asked().is_some() { 3 } else { 1 }, Vec::new());
+        let (fewest, mut times) = (if requested_mib().is_some() { 3 } else { 1 }, Vec::new());
         while times.len() < fewest || times.len() < 5 && times[times.len() / 2] >= GIVES_UP {
-            times.push(worst(deed));
+            times.push(worst_round_trip(deed));
             times.sort();
         }
         let middle = times[times.len() / 2];

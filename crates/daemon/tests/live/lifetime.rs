@@ -1,4 +1,4 @@
-//! Clients that connect and disconnect while their VF stays.
+//! Tests of clients that connect and disconnect while their VF stays.
 
 use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};

@@ -1,5 +1,5 @@
-//! A macvtap as the uplink: frames of the port leave by one end of a pair, and the test's own host has the other end.
-//! `host::tap` tests device files of other network namespaces, and embedded guests send large packets.
+//! Tests of a macvtap as the uplink: frames of the port leave by one end of a veth pair, and the test's own host has
+//! the other end. `host::tap` tests device files of other network namespaces, and embedded guests send large packets.
 
 use crate::interface::{make_pair, with_a_pair};
 use crate::support::guest::VfGuest;
@@ -49,17 +49,19 @@ fn link_is_down_while_the_macvtap_is_deleted() {
         let mut guest = VfGuest::under_qemu(&live, 0);
         reaches_the_host(&mut guest, "host0");
         ip("link set vtap0 down");
-        wait_port(&live, "down", |port| !port.link && port.uplink == "macvtap:vtap0 (down)");
+        wait_port(&live, "the macvtap is down", |port| !port.link && port.uplink == "macvtap:vtap0 (down)");
         ip("link set vtap0 up");
-        wait_port(&live, "up again", |port| port.link);
+        wait_port(&live, "the link is up again", |port| port.link);
         for (round, gone) in [(1, "link del vtap0"), (2, "link del wire0")] {
             ip(gone);
-            wait_port(&live, "gone", |port| !port.link && port.uplink == "macvtap:vtap0 (gone)");
+            wait_port(&live, "the macvtap is gone", |port| {
+                !port.link && port.uplink == "macvtap:vtap0 (gone)"
+            });
             if round == 2 {
                 make_pair();
             }
             make_macvtap().unwrap();
-            wait_port(&live, "back", |port| {
+            wait_port(&live, "the macvtap is back", |port| {
                 port.link && port.uplink_status.as_ref().is_some_and(|status| status.reattached == round)
             });
             guest.wait_for_link();
@@ -76,9 +78,9 @@ fn frames_to_a_macvtap_that_is_down_are_counted() {
         let live = LiveHost::with(&config);
         let mut guest = VfGuest::under_qemu(&live, 0);
         ip("link set vtap0 down");
-        wait_port(&live, "down", |port| port.uplink == "macvtap:vtap0 (down)");
+        wait_port(&live, "the macvtap is down", |port| port.uplink == "macvtap:vtap0 (down)");
         guest.send(i82576::MacAddress::BROADCAST, &[1; 60]);
-        wait_port(&live, "counted", |port| {
+        wait_port(&live, "the frame is counted", |port| {
             port.uplink_status.as_ref().is_some_and(|status| status.drops.no_link >= 1)
         });
     });

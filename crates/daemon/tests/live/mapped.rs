@@ -1,5 +1,5 @@
-//! VFs with mappable doorbells: the offer to a VMM, and messages to pages that a client has mapped. Embedded guests
-//! test traffic through the pages.
+//! Tests of VFs with mappable doorbells: the register pages that a VMM is offered, and messages to pages that a client
+//! has mapped. Embedded guests test traffic through the pages.
 
 use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};
@@ -22,7 +22,7 @@ fn bar0(qemu: &mut QemuClient, room: u32) -> (RegionLayout, Vec<OwnedFd>) {
         |client: &mut vfio_user::client::Client<OwnedFd>, out: &mut _| client.region_info(out, BAR0, room);
     let answered = qemu.ask_for_file(ask, |answer, fds| match answer {
         Ok(ReplyContents::Region(layout)) => (layout, fds),
-        other => panic!("{other:?}"),
+        other => panic!("unexpected answer {other:?}"),
     });
     answered.unwrap()
 }
@@ -70,7 +70,7 @@ fn mappable_avf_pages_alias_the_registers() {
 }
 
 #[test]
-fn port_without_map_doorbells_offers_no_pages() {
+fn port_without_mapped_doorbells_offers_no_pages_to_map() {
     let live = LiveHost::start();
     let mut qemu = QemuClient::greet(&live.socket(0));
     let (layout, fds) = bar0(&mut qemu, 64);

@@ -1,5 +1,5 @@
-//! Round-trip times of two guests while a third floods the port with the most expensive work. Printed beside the times
-//! while the third keeps a processor as busy without using the port:
+//! Measurement of the round-trip times of two guests while a third floods the port with the most expensive work. Prints
+//! them beside the times while the third keeps a processor as busy without using the port:
 //!
 //! ```sh
 //! SOFTIOV_NEIGHBOUR_ROUNDS=5000 cargo test --release -p daemon --test live neighbours -- --nocapture
@@ -23,7 +23,7 @@ fn rounds() -> Option<usize> {
     std::env::var("SOFTIOV_NEIGHBOUR_ROUNDS").ok()?.parse().ok()
 }
 
-/// Function that loads the port once as the third guest; the test repeats the call without a pause.
+/// Function that gives the port work once as the third guest; the test repeats the call without a pause.
 type FloodAction = fn(&mut VfGuest<QemuClient>);
 
 /// Floods of the third guest by name. The first one uses a processor but not the port.

@@ -1,4 +1,4 @@
-//! Changes of a running host as a whole: guests whose VFs stay are not disturbed.
+//! Tests of configuration files that are applied to a running host: guests whose VFs stay are not disturbed.
 
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
@@ -17,7 +17,7 @@ fn apply(live: &LiveHost, text: &str) -> Result<Vec<(String, ConfigChangeKind)>,
         Ok(ControlAnswer::Difference(told)) => {
             Ok(told.changes.into_iter().map(|c| (c.name, c.what)).collect())
         }
-        Ok(other) => panic!("{other:?} to apply"),
+        Ok(other) => panic!("unexpected answer to apply: {other:?}"),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -75,6 +75,6 @@ fn mac_address_of_a_guest_on_another_port_is_refused() {
     guest.vf.set_mac(&mut guest.machine, chosen).unwrap();
     let set = VfSettings { mac: Some(chosen.to_string()), ..VfSettings::default() };
     let request = ControlRequest::VfSet { vf: "pf1vf0".into(), change: SettingsCommand::volatile(set) };
-    let refused = ask(&live.control_socket(), request).expect_err("is refused").to_string();
+    let refused = ask(&live.control_socket(), request).expect_err("the host refuses the change").to_string();
     assert!(refused.contains("pf1vf0.mac") && refused.contains("used by pf0vf0"), "{refused}");
 }

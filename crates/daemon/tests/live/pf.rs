@@ -1,4 +1,4 @@
-//! A PF that a guest drives: the whole port over one socket, without the host's PF driver.
+//! Tests of a PF that a guest drives: the whole port over one socket, without the host's PF driver.
 
 use crate::support::live::LiveHost;
 use crate::support::machine::{CONFIG, MachineWithFunction, Vmm};
@@ -19,17 +19,17 @@ use vfio_user::client::Client;
 use vfio_user::wire::pci_irq;
 
 const PF: &str = "[[port]]\npf = \"guest\"\nmac = \"02:82:57:60:00:09\"";
-/// Number of the I/O BAR.
+/// Number of the PF's I/O BAR.
 const BAR2: u32 = 2;
-/// The PF's last MSI-X vector.
+/// Number of the PF's last MSI-X interrupt vector.
 const VECTOR: u16 = 9;
 
 fn boot(live: &LiveHost) -> MachineWithFunction<QemuClient> {
     qemu::boot_as(&live.pf_socket(), qemu::PF, qemu::share)
 }
 
-/// Sends a frame as the PF's driver, on queue 0 with a new ring. Waits for vector 9, and returns true if the
-/// card has marked the descriptor as done.
+/// Sends a frame as the PF's driver, on queue 0 with a new ring. Waits for the interrupt [`VECTOR`], and
+/// returns true if the card has marked the descriptor as done.
 fn sends(machine: &mut MachineWithFunction<QemuClient>) -> bool {
     let ring = machine.dma_alloc(8 * SIZE, 128).unwrap().iova;
     let buffer = machine.dma_alloc(64, 64).unwrap().iova;
@@ -152,7 +152,7 @@ fn next_client_cannot_access_the_former_clients_memory() {
     assert!(sends(&mut next));
 }
 
-/// Assigns an eventfd to the only vector of an interrupt type (a VFIO index), and returns the eventfd.
+/// Assigns an eventfd to the only interrupt vector of a type (a VFIO index), and returns the eventfd.
 fn listen(machine: &mut MachineWithFunction<QemuClient>, index: u32) -> EventFd {
     let eventfd = EventFd::new().unwrap();
     let copy = eventfd.as_fd().try_clone_to_owned().unwrap();
@@ -184,10 +184,10 @@ fn intx_pin_is_level_triggered_and_masked_when_it_fires() {
     machine.write(r::ICS, icr::LSC);
     assert!(fired(&pin));
     let status = machine.read(r::STATUS);
-    assert_eq!(pin.drain(), 0, "signalled while masked, {status:#x}");
+    assert_eq!(pin.drain(), 0, "the pin was signalled while masked, status {status:#x}");
 
     machine.vmm.done(|client, out| client.unmask_irq(out, pci_irq::INTX, 0)).unwrap();
-    assert_eq!(pin.drain(), 1, "not signalled, though ICR was not read");
+    assert_eq!(pin.drain(), 1, "the unmasked pin was not signalled, though ICR was not read");
     assert!(machine.read(r::ICR) & icr::LSC != 0);
     // The card lowers the pin at its next poll, and several messages may be served before that.
     eventually("the pin is lowered", || {

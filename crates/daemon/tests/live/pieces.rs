@@ -1,4 +1,5 @@
-//! Messages in pieces: a stream may be cut between any two bytes, and a hand-over may come between any two pieces.
+//! Tests of vfio-user messages in pieces: a stream may be divided between any two bytes, and a hand-over may come
+//! between any two pieces.
 
 use crate::support::live::LiveHost;
 use crate::support::machine::{BAR0, BAR3, CONFIG, MSIX};
@@ -122,7 +123,8 @@ impl PiecewiseClient {
     /// Receives the host's reply to a message; `None` if the message requests no reply.
     fn reply(&mut self, message: &DescriptorMessage) -> Option<(u32, Vec<u8>)> {
         let posted = message.bytes[8] & NO_REPLY as u8 != 0;
-        (!posted).then(|| self.raw.reply().unwrap_or_else(|| panic!("{}: no reply", message.name)))
+        (!posted)
+            .then(|| self.raw.reply().unwrap_or_else(|| panic!("no reply to the message {:?}", message.name)))
     }
 
     /// Checks that the host has received the descriptor of a message exactly once: one shareable window, or one signal
@@ -199,7 +201,7 @@ fn hand_over_between_two_pieces_of_a_message_loses_no_byte() {
             if message.name == "version" {
                 // A new client is not kept by the vault until it is shown.
                 let is_shown = |vf| live.show(vf).function.hint.is_some();
-                eventually("all clients are kept", || (0..6).all(is_shown));
+                eventually("the host has kept all clients' descriptors", || (0..6).all(is_shown));
             }
             live.hand_over(family);
             for ((client, cut), vf) in clients.iter_mut().zip(cuts).zip(0..) {
@@ -219,7 +221,7 @@ fn pipe_sent_with_a_message_piece_is_refused_after_hand_over() {
     let map = dma_map(0, 0x1000);
     let (pipe, _other) = rustix::pipe::pipe().unwrap();
     raw.send_with(&map[..20], &[pipe.as_fd()]);
-    eventually("the piece is read", || {
+    eventually("the host has read the message piece", || {
         live.show(0).function.hint.is_some_and(|hint| hint.contains("received 20 "))
     });
     live.hand_over(FAMILIES[0]);
@@ -228,7 +230,7 @@ fn pipe_sent_with_a_message_piece_is_refused_after_hand_over() {
 }
 
 #[test]
-fn descriptors_of_a_finished_message_join_no_later_one() {
+fn descriptors_of_a_finished_message_join_no_later_message() {
     let mut live = LiveHost::with(FAMILIES[0]);
     let messages = conversation();
     let named = |name: &str| messages.iter().find(|message| message.name == name).unwrap();
@@ -246,7 +248,7 @@ fn descriptors_of_a_finished_message_join_no_later_one() {
         assert_eq!(client.raw.reply().map(|(error, _)| error), Some(0));
     }
     client.send(assign, 0, 20, 20);
-    eventually("the piece is shown", || {
+    eventually("the status shows the incomplete message", || {
         live.show(0).function.hint.is_some_and(|hint| hint.contains("received 20 "))
     });
     live.hand_over(FAMILIES[0]);
@@ -266,7 +268,9 @@ fn client_that_stops_within_a_message_is_disconnected() {
     stopped.send(&map[..20]);
     let began = Instant::now();
     let hint = || live.show(0).function.hint.unwrap_or_default();
-    eventually("the hint shows it", || hint().contains("received 20 of 48 bytes of a message"));
+    eventually("the hint shows the incomplete message", || {
+        hint().contains("received 20 of 48 bytes of a message")
+    });
     stopped.send(&map[20..30]);
     eventually("more bytes arrive", || !hint().contains("20 of 48"));
     let mut over = false;

@@ -1,4 +1,5 @@
-//! Tests of ports whose threads are pinned to processors. The command's tests cover hand-overs.
+//! Tests of ports whose threads are pinned to processors. The tests of the `softiov` command cover
+//! hand-overs.
 
 use crate::support::live::LiveHost;
 use daemon::RunningHost;
@@ -31,7 +32,8 @@ fn unavailable_cpu_is_named_in_the_error() {
     assert!(refused.contains("pf1: cpus: CPU 1000 is not available to this host"), "{refused}");
     assert!(refused.contains("choose among these") && refused.contains("CPUAffinity="), "{refused}");
     let live = LiveHost::keeping("[[port]]\n");
-    let refused = live.apply("[[port]]\ncpus = [1000]\n").expect_err("is refused").to_string();
+    let refused =
+        live.apply("[[port]]\ncpus = [1000]\n").expect_err("the host refuses the change").to_string();
     assert!(refused.contains("pf0: cpus: CPU 1000 is not available to this host"), "{refused}");
     assert!(live.show_port("pf0").cpus.is_empty());
 }

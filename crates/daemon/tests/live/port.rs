@@ -1,4 +1,5 @@
-//! Settings of a port on a live host, changed while guests run: mirror rules, storm control, thresholds.
+//! Tests of settings of a port on a live host that change while guests run: mirror rules, storm control, thresholds for
+//! offences.
 
 use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};
@@ -14,7 +15,7 @@ fn mirror(rule: Option<MirrorRule>) -> PortSettings {
 
 /// Sends a frame from `a` to `b`, and then one to the watcher. Returns the number of frames that the watcher received
 /// before its own, which arrives last.
-fn seen(
+fn count_copies(
     a: &mut VfGuest<QemuClient>,
     b: &mut VfGuest<QemuClient>,
     watcher: &mut VfGuest<QemuClient>,
@@ -33,14 +34,14 @@ fn seen(
 fn mirror_rule_copies_frames_until_it_is_removed() {
     let live = LiveHost::start();
     let [mut a, mut b, mut watcher] = [0, 1, 2].map(|vf| VfGuest::under_qemu(&live, vf));
-    assert_eq!(seen(&mut a, &mut b, &mut watcher), 0);
+    assert_eq!(count_copies(&mut a, &mut b, &mut watcher), 0);
     let rule = MirrorRule { to: 2, vfs: vec![1], uplink: None, vlans: None };
     let port = live.change_port(mirror(Some(rule.clone()))).unwrap();
     assert_eq!(port.settings.unwrap().mirror, BTreeMap::from([("2".to_owned(), Some(rule))]));
-    assert_eq!(seen(&mut a, &mut b, &mut watcher), 1);
-    assert_eq!(seen(&mut b, &mut a, &mut watcher), 0, "frames for VF 0 are copied");
+    assert_eq!(count_copies(&mut a, &mut b, &mut watcher), 1);
+    assert_eq!(count_copies(&mut b, &mut a, &mut watcher), 0, "frames for VF 0 are copied");
     live.change_port(mirror(None)).unwrap();
-    assert_eq!(seen(&mut a, &mut b, &mut watcher), 0);
+    assert_eq!(count_copies(&mut a, &mut b, &mut watcher), 0);
 }
 
 #[test]
@@ -58,7 +59,7 @@ fn port_settings_and_vf_policies_survive_a_port_reset() {
     assert_eq!(after.vfs[3], before.vfs[3], "more has changed than the count of notices");
     guests.iter_mut().for_each(VfGuest::wait_for_link);
     let [a, b, watcher] = &mut guests;
-    assert_eq!(seen(a, b, watcher), 1, "the card has lost the rule");
+    assert_eq!(count_copies(a, b, watcher), 1, "the card has lost the rule");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A VMM like QEMU: its requests at the start, its guest's driver, and frames.
+//! Tests with a VMM like QEMU: its requests at the start, its guest's driver, and frames.
 
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;

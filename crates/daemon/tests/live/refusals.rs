@@ -1,5 +1,5 @@
-//! Requests that the PF refuses a guest on a live host, by Linux igb's rules and by policy, each with its reason in
-//! `vf show`. The reason `no-address` cannot occur: every VF of a live host has an address.
+//! Tests of requests that the PF refuses a guest on a live host, by Linux igb's rules and by policy, each with its
+//! reason in `vf show`. The reason `no-address` cannot occur: every VF of a live host has an address.
 
 use crate::support::eventually;
 use crate::support::guest::VfGuest;
@@ -84,12 +84,16 @@ fn mac_address_in_use_by_another_vf_is_refused() {
     for vf in [0, 1] {
         world.0.change(vf, VfSettings { share_mac: Some(true), ..VfSettings::default() });
     }
-    world.1.vf.set_mac(&mut world.1.machine, neighbour.vf.mac()).expect("both may share the address");
+    world
+        .1
+        .vf
+        .set_mac(&mut world.1.machine, neighbour.vf.mac())
+        .expect("two VFs with share_mac may have the same address");
 }
 
 /// A VF's own address stays reserved while its guest uses another one, because the VF has it again after a reset.
 #[test]
-fn assigned_mac_of_a_vf_that_uses_another_is_refused() {
+fn mac_assigned_to_another_vf_is_refused_even_if_unused() {
     let mut world = guest(VfSettings::default());
     let mut neighbour = VfGuest::under_qemu(&world.0, 1);
     let own = neighbour.vf.mac();

@@ -1,4 +1,5 @@
-//! Resets from outside the driver: a function level reset, the VMM's, and the administrator's of the whole port.
+//! Tests of resets that do not come from the guest's driver: a function level reset, the VMM's reset, and the
+//! administrator's reset of the whole port.
 
 use crate::support::alone::{alone, descriptors, resident};
 use crate::support::eventually;
@@ -139,7 +140,7 @@ fn thousand_function_level_resets_leak_no_memory() {
 }
 
 /// Connects to a function and reads its two BARs and its configuration space. Returns each region with its bytes.
-fn first_look(socket: &Path, shape: ExpectedFunction) -> Vec<(u32, Vec<u8>)> {
+fn read_regions(socket: &Path, shape: ExpectedFunction) -> Vec<(u32, Vec<u8>)> {
     let mut qemu = QemuClient::greet(socket);
     let look = |region: u32| {
         let mut bytes = vec![0; shape.size(region)];
@@ -153,7 +154,11 @@ fn first_look(socket: &Path, shape: ExpectedFunction) -> Vec<(u32, Vec<u8>)> {
 
 /// Writes ones into every byte of a function's BARs and configuration space. Omits the ranges `left_out` of BAR 0, and
 /// the bit that starts a function level reset.
-fn use_up(machine: &mut MachineWithFunction<QemuClient>, shape: ExpectedFunction, left_out: &[Range<u32>]) {
+fn overwrite_registers(
+    machine: &mut MachineWithFunction<QemuClient>,
+    shape: ExpectedFunction,
+    left_out: &[Range<u32>],
+) {
     let is_left_out = |offset: u64| left_out.iter().any(|range| range.contains(&(offset as u32)));
     for offset in (0..shape.size(BAR0) as u64).step_by(4).filter(|offset| !is_left_out(*offset)) {
         machine.vmm.store(BAR0, offset, &[0xff; 4]);
@@ -165,10 +170,10 @@ fn use_up(machine: &mut MachineWithFunction<QemuClient>, shape: ExpectedFunction
     }
 }
 
-/// Checks that the next client of a used function reads the same bytes as the first client of a new function. Registers
-/// of BAR 0 in `running` count time, so they may differ.
+/// Checks that the next client of a used function reads the same bytes as the first client of a new function. The
+/// registers of BAR 0 in `running` count time, so they may differ.
 fn is_as_new(used: &Path, new: &Path, shape: ExpectedFunction, running: &[u32]) {
-    for (used, new) in first_look(used, shape).into_iter().zip(first_look(new, shape)) {
+    for (used, new) in read_regions(used, shape).into_iter().zip(read_regions(new, shape)) {
         let bytes = (0..).zip(used.1.iter().zip(&new.1));
         let runs = |at: usize| used.0 == BAR0 && running.contains(&(at as u32 & !3));
         let differs: Vec<_> = bytes.filter(|(at, (a, b))| a != b && !runs(*at)).collect();
@@ -184,7 +189,7 @@ fn lost_client_resets_an_82576_vf() {
     let (live, new) = (LiveHost::start(), LiveHost::start());
     let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     exchange(&mut a, &mut b, 3);
-    use_up(&mut a.machine, VF, std::slice::from_ref(&CTRL));
+    overwrite_registers(&mut a.machine, VF, std::slice::from_ref(&CTRL));
     drop(a);
     eventually("the client is gone", || live.show(0).peer.is_none());
     is_as_new(&live.socket(0), &new.socket(0), VF, &[vf::FRTIMER]);
@@ -198,7 +203,7 @@ fn lost_client_resets_an_avf() {
     let mut driver = avf::vf::AvfDriver::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, 0])).unwrap();
     driver.start(&mut machine).unwrap();
     eventually("the link is up", || driver.look(&mut machine).is_some());
-    use_up(&mut machine, qemu::AVF, &[]);
+    overwrite_registers(&mut machine, qemu::AVF, &[]);
     drop(machine);
     eventually("the client is gone", || live.show(0).peer.is_none());
     assert!(!live.show(0).active, "the PF driver does not know of the reset");
@@ -212,7 +217,7 @@ fn lost_client_resets_a_guests_pf() {
     let mut machine = qemu::boot_as(&live.pf_socket(), qemu::PF, qemu::share);
     // CTRL has the reset bit. The registers before the rings and filters write to NVM and PHY, which keep their
     // contents.
-    use_up(&mut machine, qemu::PF, &[0..0xc8, 0x1000..0x1500, 0x12000..0x13000]);
+    overwrite_registers(&mut machine, qemu::PF, &[0..0xc8, 0x1000..0x1500, 0x12000..0x13000]);
     drop(machine);
     eventually("the client is gone", || live.port().pf.is_some_and(|pf| pf.peer.is_none()));
     assert!(live.port().link, "the port has lost its link");

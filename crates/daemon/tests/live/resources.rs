@@ -1,4 +1,4 @@
-//! Resources that clients can make the host use: descriptors, memory, processor time, log lines.
+//! Tests of the resources that clients can make the host use: descriptors, memory, processor time, log lines.
 
 use crate::support::alone::{alone, assert_asleep, descriptors, resident};
 use crate::support::eventually;
@@ -17,7 +17,7 @@ use vfio_user::wire::Command;
 
 /// Connects and disconnects a client in one of four ways, by `round`: silent, with mapped memory, with a
 /// booted guest, in the middle of a message.
-fn come_and_go(live: &LiveHost, ram: &GuestRam, round: usize) {
+fn connect_and_disconnect(live: &LiveHost, ram: &GuestRam, round: usize) {
     let socket = live.socket((round % 7) as u8);
     match round % 4 {
         0 => drop(qemu::connect(&socket)),
@@ -41,14 +41,14 @@ fn thousand_clients_leak_no_memory_or_descriptor() {
         let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
         exchange(&mut a, &mut b, 3);
         drop((a, b));
-        (0..40).for_each(|round| come_and_go(&live, &ram, round));
+        (0..40).for_each(|round| connect_and_disconnect(&live, &ram, round));
         let all_gone = || live.port().vfs.iter().all(|vf| vf.peer.is_none());
         eventually("all clients are gone", all_gone);
         let (fds, bytes) = (descriptors(), resident());
-        (0..1000).for_each(|round| come_and_go(&live, &ram, round));
+        (0..1000).for_each(|round| connect_and_disconnect(&live, &ram, round));
         eventually("all clients are gone", all_gone);
         eventually("all descriptors are closed", || descriptors() <= fds);
-        eventually("nothing is mapped", || ram.mapped_by_the_host() == 0);
+        eventually("the host has unmapped the guest's memory", || ram.mapped_by_the_host() == 0);
         let grown = resident().saturating_sub(bytes);
         assert!(grown < 4 << 20, "{grown} bytes more than before");
         let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));

@@ -1,5 +1,5 @@
-//! A stream socket as the uplink, with peers that follow the protocol and peers that do not. The framing has unit
-//! tests.
+//! Tests of a stream socket as the uplink, with peers that follow the protocol and peers that do not. The framing has
+//! unit tests.
 
 use crate::support::alone::{alone, assert_asleep};
 use crate::support::guest::{VfGuest, exchange};
@@ -208,7 +208,7 @@ fn waiting_for_half_a_stream_frame_uses_no_processor_time() {
 }
 
 #[test]
-fn invalid_stream_lengths_disconnect_bad_frames_count() {
+fn invalid_stream_length_disconnects_bad_frame_is_counted() {
     let world = StreamSocketFolder::new();
     let live = LiveHost::with(&listening(&world.path()));
     let mut peer = StreamPeer::connect(&world.path());
@@ -231,7 +231,7 @@ fn invalid_stream_lengths_disconnect_bad_frames_count() {
     assert!(live.is_whole());
 }
 
-/// Reads the rest of the stream of a disconnected peer, and returns its length.
+/// Reads the rest of a disconnected peer's stream, and returns the number of bytes.
 fn read_to_the_end(mut peer: StreamPeer) -> usize {
     let mut rest = Vec::new();
     // The host closes with unread bytes, so the read may end with an error.

@@ -1,5 +1,5 @@
-//! Memory and descriptors of clients that take long to map, unmap or close: only their owner waits. Also the limits of
-//! a client's memory.
+//! Tests of clients' memory and descriptors that take long to map, unmap or close: only the client that owns them
+//! waits. Also tests the limits of a client's memory.
 
 use crate::support::alone::alone;
 use crate::support::eventually;
@@ -36,8 +36,8 @@ fn touched(size: u64) -> OwnedFd {
     fd
 }
 
-/// Returns the processor time that this process's threads named `name` have used.
-fn taken_by(name: &str) -> Duration {
+/// Returns the processor time that this process's threads with the name `name` have used.
+fn processor_time_of(name: &str) -> Duration {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let of_task = |task: std::path::PathBuf| {
         let comm = std::fs::read_to_string(task.join("comm")).ok()?;
@@ -57,14 +57,14 @@ fn unmapping_a_large_guest_does_not_block_the_port_thread() {
         let window = ClientDmaWindow { iova: 0, size: 512 * MIB, offset: 0, writable: true };
         // The host has the last descriptor, so the host frees the pages.
         qemu.done(|client, out| client.dma_map(out, window, Some(memory))).unwrap();
-        let before = (taken_by("pf0"), taken_by("mem 0 pf0"));
+        let before = (processor_time_of("pf0"), processor_time_of("mem 0 pf0"));
         drop(qemu);
         eventually("the client and its mapping are gone", || {
             live.show(0).function.peer.is_none()
                 && !std::fs::read_to_string("/proc/self/maps").unwrap().contains("touched")
         });
         // The file is freed after its mapping.
-        let freed = || taken_by("mem 0 pf0") - before.1;
+        let freed = || processor_time_of("mem 0 pf0") - before.1;
         let mut last = Duration::ZERO;
         eventually("the memory is freed", || {
             let quiet = freed() == last && freed() > Duration::ZERO;
@@ -72,7 +72,7 @@ fn unmapping_a_large_guest_does_not_block_the_port_thread() {
             thread::sleep(Duration::from_millis(50));
             quiet
         });
-        let port = taken_by("pf0") - before.0;
+        let port = processor_time_of("pf0") - before.0;
         assert!(port < freed() / 2, "the port's thread took {port:?}, the other one {:?}", freed());
     });
 }
@@ -93,7 +93,8 @@ fn lingering(patience: Duration) -> (OwnedFd, TcpStream) {
     (stream.into(), other)
 }
 
-/// Passes the host `count` descriptors whose close blocks, by `send`, and checks that two guests are served meanwhile.
+/// Passes the host `count` descriptors whose close blocks, by `send`, and checks that two other guests are served
+/// meanwhile.
 fn beside_descriptors_that_do_not_close(count: usize, mut send: impl FnMut(&LiveHost, OwnedFd)) {
     let live = LiveHost::start();
     let (mut b, mut c) = (VfGuest::under_qemu(&live, 1), VfGuest::under_qemu(&live, 2));
@@ -178,7 +179,7 @@ fn requests_of_one_client_stay_in_order_on_any_thread() {
         assert_eq!(errors, [0, 0, 0, 2, 0, 0]);
     }
     drop(raw);
-    eventually("nothing is mapped", || ram.mapped_by_the_host() == 0);
+    eventually("the host has unmapped the guest's memory", || ram.mapped_by_the_host() == 0);
 }
 
 #[test]
@@ -193,7 +194,7 @@ fn client_lost_in_a_request_leaves_no_state_to_the_next() {
         assert_eq!(live.show(0).function.peer.unwrap().windows, 0);
         drop(qemu);
     }
-    eventually("nothing is mapped", || ram.mapped_by_the_host() == 0);
+    eventually("the host has unmapped the guest's memory", || ram.mapped_by_the_host() == 0);
 }
 
 #[test]

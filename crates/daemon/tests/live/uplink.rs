@@ -1,4 +1,5 @@
-//! A tap as the uplink: frames to and from the host. `uplink_life` has taps that disappear and return.
+//! Tests of a tap as the uplink: frames to and from the host. `uplink_life` has taps that disappear and
+//! return.
 
 use crate::support::alone::{alone, assert_asleep};
 use crate::support::eventually;
@@ -21,7 +22,7 @@ fn tap_carries_frames_both_ways() {
         for _ in 0..10 {
             assert!(guest.send(MacAddress::BROADCAST, &[1; 60]));
         }
-        eventually("the host receives them", || received_by_the_host("softiov0") >= before + 10);
+        eventually("the host receives ten frames", || received_by_the_host("softiov0") >= before + 10);
         hears_the_host(&mut guest);
     });
 }
@@ -51,7 +52,7 @@ fn tap_that_is_down_keeps_no_thread_awake_until_it_is_up() {
         b.take();
         exchange(&mut a, &mut b, 3);
         ip("link set softiov0 up");
-        eventually("the port has its link", || live.port().link);
+        eventually("the port has a link", || live.port().link);
         hears_the_host(&mut a);
     });
 }

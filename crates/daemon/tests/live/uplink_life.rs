@@ -39,13 +39,13 @@ fn link_is_down_while_the_tap_is_deleted() {
         reaches_the_host(&mut a, "softiov0");
         for round in 1..=3 {
             ip("link del softiov0");
-            wait_port(&live, "gone", |port| !port.link && port.uplink == "tap:softiov0 (gone)");
+            wait_port(&live, "the tap is gone", |port| !port.link && port.uplink == "tap:softiov0 (gone)");
             eventually("both guests see no link", || !sees_link(&mut a) && !sees_link(&mut b));
             let gone = tap(&live);
             assert_eq!((gone.state, gone.carrier, gone.mtu), (UplinkState::Gone, None, None));
             make_tap();
             // The host attaches to the new tap and sets it up.
-            wait_port(&live, "back", |port| port.link && port.uplink == "tap:softiov0");
+            wait_port(&live, "the tap is back", |port| port.link && port.uplink == "tap:softiov0");
             assert_eq!(tap(&live).reattached, round);
             eventually("both guests see a link", || sees_link(&mut a) && sees_link(&mut b));
             reaches_the_host(&mut a, "softiov0");
@@ -56,8 +56,8 @@ fn link_is_down_while_the_tap_is_deleted() {
 }
 
 #[test]
-fn tap_created_by_the_host_is_not_created_again() {
-    let name = "uplink_life::tap_created_by_the_host_is_not_created_again";
+fn deleted_tap_is_not_created_again_by_the_host() {
+    let name = "uplink_life::deleted_tap_is_not_created_again_by_the_host";
     alone(name, || {
         on_a_tap(name, TAP, |live| {
             let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
@@ -84,12 +84,12 @@ fn tap_that_appears_briefly_is_not_created_by_the_host() {
             ip("tuntap add softiov0 mode tap");
             ip("link del softiov0");
         }
-        wait_port(&live, "gone", |port| port.uplink == "tap:softiov0 (gone)");
+        wait_port(&live, "the tap is gone", |port| port.uplink == "tap:softiov0 (gone)");
         std::thread::sleep(Duration::from_millis(300));
         let interfaces = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
         assert!(!interfaces.contains("softiov0:"), "{:?}\n{interfaces}", live.port().uplink_status);
         make_tap();
-        wait_port(&live, "back", |port| port.link);
+        wait_port(&live, "the tap is back", |port| port.link);
     });
 }
 
@@ -127,29 +127,29 @@ fn link_can_be_configured_to_stay_up_without_an_uplink() {
     on_a_tap("uplink_life::link_can_be_configured_to_stay_up_without_an_uplink", &config, |live| {
         let mut guest = VfGuest::under_qemu(&live, 0);
         ip("link set softiov0 down");
-        wait_port(&live, "down", |port| port.uplink == "tap:softiov0 (down)");
+        wait_port(&live, "the tap is down", |port| port.uplink == "tap:softiov0 (down)");
         assert!(live.port().link && sees_link(&mut guest));
         guest.send(MacAddress::BROADCAST, &[1; 60]);
         eventually("the frame is counted", || tap(&live).drops.no_link == 1);
         ip("link del softiov0");
-        wait_port(&live, "gone", |port| port.uplink == "tap:softiov0 (gone)");
+        wait_port(&live, "the tap is gone", |port| port.uplink == "tap:softiov0 (gone)");
         assert!(live.port().link && sees_link(&mut guest));
         guest.send(MacAddress::BROADCAST, &[1; 60]);
         eventually("the frame is counted", || tap(&live).drops.no_link == 2);
         make_tap();
-        wait_port(&live, "back", |port| port.uplink == "tap:softiov0");
+        wait_port(&live, "the tap is back", |port| port.uplink == "tap:softiov0");
         reaches_the_host(&mut guest, "softiov0");
     });
 }
 
 #[test]
-fn renamed_tap_stays_until_its_first_name_returns() {
-    on_a_tap("uplink_life::renamed_tap_stays_until_its_first_name_returns", TAP, |live| {
+fn port_uses_a_renamed_tap_until_that_tap_is_deleted() {
+    on_a_tap("uplink_life::port_uses_a_renamed_tap_until_that_tap_is_deleted", TAP, |live| {
         let mut guest = VfGuest::under_qemu(&live, 0);
         ip("link set softiov0 down");
         ip("link set softiov0 name other0");
         ip("link set other0 up");
-        wait_port(&live, "renamed", |port| {
+        wait_port(&live, "the tap is renamed", |port| {
             port.link
                 && port
                     .uplink_status
@@ -160,12 +160,12 @@ fn renamed_tap_stays_until_its_first_name_returns() {
         // Another tap with the configured name does not replace the renamed one.
         ip("tuntap add softiov0 mode tap");
         ip("link set other0 mtu 1400");
-        wait_port(&live, "the renamed one is in use", |port| {
+        wait_port(&live, "the renamed tap is in use", |port| {
             port.uplink_status.as_ref().is_some_and(|tap| tap.mtu == Some(1400))
         });
         assert_eq!(tap(&live).reattached, 0);
         ip("link del other0");
-        wait_port(&live, "the other one is in use", |port| {
+        wait_port(&live, "the new tap is in use", |port| {
             port.link
                 && port
                     .uplink_status
@@ -186,31 +186,37 @@ fn tap_moved_to_another_namespace_stays_attached() {
         };
         // The process needs a moment to enter its namespace; an earlier move would have no effect.
         let here = std::fs::read_link("/proc/thread-self/ns/net").unwrap();
-        eventually("another namespace", || {
+        eventually("the process has its own network namespace", || {
             std::fs::read_link(format!("/proc/{pid}/ns/net")).is_ok_and(|there| there != here)
         });
         ip(&format!("link set softiov0 netns {pid}"));
-        wait_port(&live, "a move takes it down", |port| !port.link);
+        wait_port(&live, "moving the tap takes it down", |port| !port.link);
         inside("link set softiov0 up");
-        wait_port(&live, "up there", |port| port.link && port.uplink == "tap:softiov0");
+        wait_port(&live, "the tap is up in the other namespace", |port| {
+            port.link && port.uplink == "tap:softiov0"
+        });
         let status = tap(&live);
         assert_eq!((status.carrier, status.mtu, status.reattached), (None, None, 0));
         inside("link set softiov0 down");
-        wait_port(&live, "down there", |port| !port.link && port.uplink == "tap:softiov0 (down)");
+        wait_port(&live, "the tap is down in the other namespace", |port| {
+            !port.link && port.uplink == "tap:softiov0 (down)"
+        });
         inside("link set softiov0 up");
-        wait_port(&live, "up there", |port| port.link);
+        wait_port(&live, "the tap is up in the other namespace", |port| port.link);
         // The tap returns to the first namespace.
         inside(&format!("link set softiov0 netns {}", rustix::thread::gettid()));
-        wait_port(&live, "home", |port| port.uplink_status.as_ref().is_some_and(|tap| tap.mtu == Some(1500)));
+        wait_port(&live, "the tap is back in the test's namespace", |port| {
+            port.uplink_status.as_ref().is_some_and(|tap| tap.mtu == Some(1500))
+        });
         ip("link set softiov0 up");
-        wait_port(&live, "up at home", |port| port.link);
+        wait_port(&live, "the tap is up in the test's namespace", |port| port.link);
         // The end of a namespace deletes its taps.
         ip(&format!("link set softiov0 netns {pid}"));
         other.kill().unwrap();
         other.wait().unwrap();
-        wait_port(&live, "gone with its namespace", |port| port.uplink == "tap:softiov0 (gone)");
+        wait_port(&live, "the tap is gone with its namespace", |port| port.uplink == "tap:softiov0 (gone)");
         make_tap();
-        wait_port(&live, "back", |port| port.link);
+        wait_port(&live, "the tap is back", |port| port.link);
     });
 }
 
@@ -219,7 +225,7 @@ fn port_waits_while_its_tap_is_in_use_or_of_another_kind() {
     on_a_tap("uplink_life::port_waits_while_its_tap_is_in_use_or_of_another_kind", TAP, |live| {
         let mut guest = VfGuest::under_qemu(&live, 0);
         ip("link del softiov0");
-        wait_port(&live, "gone", |port| !port.link);
+        wait_port(&live, "the tap is gone", |port| !port.link);
         ip("link add softiov0 type bridge");
         ip("link set softiov0 up");
         std::thread::sleep(Duration::from_millis(300));
@@ -231,18 +237,18 @@ fn port_waits_while_its_tap_is_in_use_or_of_another_kind() {
         assert_eq!(tap(&live).state, UplinkState::Gone);
         drop(theirs);
         make_tap();
-        wait_port(&live, "back", |port| port.link);
+        wait_port(&live, "the tap is back", |port| port.link);
         reaches_the_host(&mut guest, "softiov0");
         // A tap that its owner closes later causes no notification.
         ip("link del softiov0");
-        wait_port(&live, "gone again", |port| !port.link);
+        wait_port(&live, "the tap is gone again", |port| !port.link);
         ip("tuntap add theirs0 mode tap");
         let theirs = Tap::open(&"theirs0".parse().unwrap()).unwrap();
         ip("link set theirs0 name softiov0");
         std::thread::sleep(Duration::from_millis(300));
         assert_eq!(tap(&live).state, UplinkState::Gone);
         drop(theirs);
-        wait_port(&live, "back again", |port| port.link);
+        wait_port(&live, "the tap is back again", |port| port.link);
     });
 }
 
@@ -255,7 +261,7 @@ fn frames_beyond_the_taps_mtu_are_counted() {
         reaches_the_host(&mut guest, "softiov0");
         assert_eq!(tap(&live).drops.too_long, 0);
         ip("link set softiov0 mtu 1400");
-        wait_port(&live, "the MTU is seen", |port| {
+        wait_port(&live, "the port knows the new MTU", |port| {
             port.uplink_status.as_ref().is_some_and(|tap| tap.mtu == Some(1400))
         });
         let before = received_by_the_host("softiov0");
@@ -274,7 +280,7 @@ fn frames_beyond_the_taps_mtu_are_counted() {
 fn outermost_tag_does_not_count_against_a_taps_mtu() {
     on_a_tap("uplink_life::outermost_tag_does_not_count_against_a_taps_mtu", TAP, |live| {
         ip("link set softiov0 mtu 1400");
-        wait_port(&live, "the MTU is seen", |port| {
+        wait_port(&live, "the port knows the new MTU", |port| {
             port.uplink_status.as_ref().is_some_and(|tap| tap.mtu == Some(1400))
         });
         live.change(0, VfSettings { spoofchk: Some(false), ..VfSettings::default() });
@@ -307,19 +313,19 @@ fn link_of_each_port_follows_its_own_tap() {
     on_a_tap("uplink_life::link_of_each_port_follows_its_own_tap", &config, |live| {
         let ports = || match ask(&live.control_socket(), ControlRequest::PortList).unwrap() {
             ControlAnswer::Ports(ports) => ports,
-            other => panic!("{other:?} to port.list"),
+            other => panic!("unexpected answer to port.list: {other:?}"),
         };
         let links = || ports().iter().map(|port: &PortStatus| port.link).collect::<Vec<_>>();
         let mut guest = VfGuest::under_qemu(&live, 0);
         ip("link set softiov1 down");
-        eventually("only the second is down", || links() == [true, false]);
+        eventually("only the second port's link is down", || links() == [true, false]);
         reaches_the_host(&mut guest, "softiov0");
         ip("link del softiov0");
-        eventually("both are down", || links() == [false, false]);
+        eventually("both ports' links are down", || links() == [false, false]);
         ip("link set softiov1 up");
-        eventually("the second is up", || links() == [false, true]);
+        eventually("the second port's link is up", || links() == [false, true]);
         make_tap();
-        eventually("both are up", || links() == [true, true]);
+        eventually("both ports' links are up", || links() == [true, true]);
         assert_eq!(
             ports().iter().filter_map(|port| Some(port.uplink_status.as_ref()?.reattached)).sum::<u64>(),
             1
@@ -384,7 +390,7 @@ fn thread_time(name: &str) -> Duration {
     let threads = std::fs::read_dir("/proc/self/task").unwrap().map(|thread| thread.unwrap().path());
     let is_it =
         |path: &std::path::PathBuf| std::fs::read_to_string(path.join("comm")).unwrap().trim() == name;
-    let thread = threads.filter(|path| path.exists()).find(is_it).expect("the thread runs");
+    let thread = threads.filter(|path| path.exists()).find(is_it).expect("a thread of this name runs");
     // The first number is the time on a processor, nanoseconds.
     let times = std::fs::read_to_string(thread.join("schedstat")).unwrap();
     Duration::from_nanos(times.split(' ').next().unwrap().parse().unwrap())

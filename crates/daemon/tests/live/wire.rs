@@ -36,7 +36,7 @@ fn tx_rate_limit_holds_on_a_port_started_without_a_link() {
     let live =
         LiveHost::with(&WIRED.replacen("vfs = 2", "vfs = 2\nvf = [{ index = 0, max_tx_rate = 100 }]", 1));
     assert_eq!(live.show(0).settings.max_tx_rate, Some(100));
-    eventually("the ports see each other", || ["pf0", "pf1"].iter().all(|port| live.show_port(port).link));
+    eventually("both ports have a link", || ["pf0", "pf1"].iter().all(|port| live.show_port(port).link));
     let (mut a, mut b) = (VfGuest::on(&live, "pf0vf0"), VfGuest::on(&live, "pf1vf1"));
     exchange(&mut a, &mut b, 5);
 }
@@ -80,13 +80,17 @@ fn link_of_a_wire_is_down_while_one_port_is_removed() {
     let mut a = VfGuest::on(&live, "pf0vf0");
     // The new port exists before the old one has ended.
     live.apply(heir).unwrap();
-    eventually("the new neighbour", || live.show_port("pf0").link && live.show_port("new").link);
+    eventually("the wire connects pf0 to the new port", || {
+        live.show_port("pf0").link && live.show_port("new").link
+    });
     let mut b = VfGuest::on(&live, "newvf0");
     a.wait_for_link();
     exchange(&mut a, &mut b, 5);
     live.apply("[[port]]\nvfs = 2\nuplink.wire = \"w\"\n[[port]]\nname = \"third\"\nuplink.wire = \"w\"\n")
         .unwrap();
-    eventually("and another", || live.show_port("pf0").link && live.show_port("third").link);
+    eventually("the wire connects pf0 to the third port", || {
+        live.show_port("pf0").link && live.show_port("third").link
+    });
     // A neighbour that replaces another between two visits of the port counts as the same.
     let reattached = uplink(&live, "pf0").reattached;
     assert!(reattached <= 2, "{reattached}");
@@ -99,7 +103,7 @@ fn wire_without_exactly_two_ends_is_refused() {
         ("[[port]]\nvfs = 2\nuplink.wire = \"w\"\n[[port]]\nvfs = 2\n".to_owned(), "has only one end"),
         (format!("{WIRED}[[port]]\nuplink.wire = \"w\"\n"), "has two ends"),
     ] {
-        let refused = live.apply(&text).expect_err("is refused").to_string();
+        let refused = live.apply(&text).expect_err("the host refuses the change").to_string();
         assert!(refused.contains(why), "{refused}");
     }
     assert!(live.show_port("pf0").link);

@@ -1,5 +1,5 @@
-//! An existing network interface over AF_XDP: one end of a pair, with the test's own host at the other end. `host::xdp`
-//! tests rings and queues.
+//! Tests of an existing network interface over AF_XDP as the uplink: one end of a veth pair, with the test's own host
+//! at the other end. `host::xdp` tests rings and queues.
 
 use crate::interface::{make_pair, with_a_pair};
 use crate::support::eventually;
@@ -15,7 +15,8 @@ use host::xdp::XdpProgram;
 use i82576::MacAddress;
 use std::process::Command;
 
-/// Configuration of a confined host. Its threads keep only the privileges to attach again to an interface that returns.
+/// Configuration of a confined host. Its threads keep only the privileges that attaching to a recreated interface
+/// needs.
 const CONFINED: &str = "confine = { user = \"0:0\" }\n";
 
 fn config(mode: &str) -> String {
@@ -43,7 +44,7 @@ fn status(live: &LiveHost) -> UplinkStatus {
 /// Waits until the first port has a link and its interface is in an XDP mode.
 #[track_caller]
 fn wait_mode(live: &LiveHost, mode: InterfaceMode) {
-    wait_port(live, "the mode", |port| {
+    wait_port(live, "the interface is in the XDP mode", |port| {
         port.link && port.uplink_status.as_ref().is_some_and(|status| status.mode == Some(mode))
     });
 }
@@ -76,7 +77,7 @@ fn each_xdp_mode_carries_frames_and_removes_its_program() {
             drop((a, b));
             assert!(live.is_whole());
             live.stop();
-            eventually("the program is removed", || !has_program());
+            eventually("the XDP program is removed", || !has_program());
         }
     });
 }
@@ -88,15 +89,19 @@ fn recreated_interface_gets_its_xdp_program_again() {
         let mut guest = VfGuest::under_qemu(&live, 0);
         reaches_the_host(&mut guest, "host0");
         ip("link set wire0 down");
-        wait_port(&live, "down", |port| !port.link && port.uplink == "interface:wire0 (down)");
+        wait_port(&live, "the interface is down", |port| {
+            !port.link && port.uplink == "interface:wire0 (down)"
+        });
         ip("link set wire0 up");
         guest.wait_for_link();
         reaches_the_host(&mut guest, "host0");
         for round in 1..=2 {
             ip("link del wire0");
-            wait_port(&live, "gone", |port| !port.link && port.uplink == "interface:wire0 (gone)");
+            wait_port(&live, "the interface is gone", |port| {
+                !port.link && port.uplink == "interface:wire0 (gone)"
+            });
             make_pair();
-            wait_port(&live, "back", |port| {
+            wait_port(&live, "the interface is back", |port| {
                 port.link && port.uplink_status.as_ref().is_some_and(|status| status.reattached == round)
             });
             guest.wait_for_link();
@@ -128,7 +133,7 @@ fn running_port_changes_its_xdp_mode() {
         wait_mode(&live, InterfaceMode::PacketSocket);
         guest.wait_for_link();
         reaches_the_host(&mut guest, "host0");
-        eventually("the program is removed", || !has_program());
+        eventually("the XDP program is removed", || !has_program());
         assert!(live.is_whole());
     });
 }
@@ -138,7 +143,7 @@ fn running_host_loads_no_xdp_program_and_names_a_remedy() {
     where_programs_load("xdp::running_host_loads_no_xdp_program_and_names_a_remedy", || {
         let live = LiveHost::keeping("[[port]]\n");
         let mut guest = VfGuest::under_qemu(&live, 0);
-        let refused = live.apply(&config("native")).expect_err("is refused").to_string();
+        let refused = live.apply(&config("native")).expect_err("the host refuses the change").to_string();
         assert!(
             refused.contains("restart the host with an AF_XDP uplink") && refused.contains("best-effort"),
             "{refused}"
@@ -174,8 +179,8 @@ fn frames_use_a_packet_socket_without_the_xdp_privilege() {
 }
 
 #[test]
-fn interface_with_frames_too_long_for_xdp_uses_a_socket() {
-    where_programs_load("xdp::interface_with_frames_too_long_for_xdp_uses_a_socket", || {
+fn interface_with_mtu_beyond_xdp_uses_a_packet_socket() {
+    where_programs_load("xdp::interface_with_mtu_beyond_xdp_uses_a_packet_socket", || {
         ip("link set wire0 mtu 9000");
         ip("link set host0 mtu 9000");
         let live = LiveHost::with(&config("best-effort"));

@@ -1,5 +1,5 @@
-//! State of a port of family AVF that uses every part of the encoding: the card, its plane and the PF driver from their
-//! own tests' world, and the parts that a live port adds.
+//! Saved state of an AVF port that uses every part of the encoding: card, switch and PF driver of the crate `avf-nic`'s
+//! tests, and the parts that a live port adds.
 
 #[path = "../../../avf-nic/tests/driver_against_card/pages.rs"]
 mod pages;
@@ -87,7 +87,7 @@ fn start(world: &mut CardFixture, n: u8) -> AvfDriver {
     vf
 }
 
-/// Makes the PF driver throttle VF 0 for its conduct, and quarantine VF 3 for the administrator.
+/// Makes the PF driver throttle VF 0 for an offence, and quarantine VF 3 for the administrator.
 fn hold_back(world: &mut CardFixture) {
     let limits = [OffenceThresholds { warn: 1, throttle: 5, quarantine: 0 }; 6];
     let watch = |pf: &mut AvfPf, side: &mut TestFunction<'_>, events| pf.watch(side, 0, [events; 6], &limits);

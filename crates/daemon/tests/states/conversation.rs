@@ -1,5 +1,5 @@
-//! Random actions of guests, drivers, the host and the wire, with successors taking over before some of them, and
-//! between rounds while drivers wait. The visible results must be the same as without a successor.
+//! Test of a card under random actions of guests, drivers, the host and the wire. Successors take over before some
+//! actions, and while drivers wait. The visible results must be the same as without a successor.
 
 use crate::world::{CardWithDrivers, ManagedConfigSpace, VFS, index};
 use backplane::vf_mac;
@@ -34,7 +34,7 @@ pub(crate) enum ConversationAction {
     FunctionLevelReset(u8),
     /// Resets a VF through the SR-IOV manager, as a VMM does.
     Reset(u8),
-    /// Writes bytes to a VF's MSI-X table at an offset, and signals two vectors.
+    /// Writes bytes to a VF's MSI-X table at an offset, and signals two interrupt vectors.
     Message(u8, u64, Vec<u8>),
     Policy(u8, Box<VfPolicy>),
     PortPolicy(Box<PortPolicy>),
@@ -264,7 +264,8 @@ fn watchdog(world: &mut CardWithDrivers, vf: u8) -> String {
     format!("{check:?} {again:?}")
 }
 
-/// Enables MSI-X of a VF, writes to its MSI-X table, and signals two vectors. Returns the delivered messages as text.
+/// Enables MSI-X of a VF, writes to its MSI-X table, and signals two interrupt vectors. Returns the delivered messages
+/// as text.
 fn message(world: &mut CardWithDrivers, vf: u8, at: u64, bytes: &[u8]) -> String {
     let control = u64::from(MSIX) + u64::from(msix::CONTROL);
     let on = msix::CONTROL_ENABLE.to_le_bytes();
@@ -277,7 +278,7 @@ fn message(world: &mut CardWithDrivers, vf: u8, at: u64, bytes: &[u8]) -> String
 
 /// Returns everything else that guests, wire and administrator can see, as text: interrupts, frames, counters,
 /// policies, memory and registers.
-fn look(world: &mut CardWithDrivers) -> Vec<String> {
+fn visible_state(world: &mut CardWithDrivers) -> Vec<String> {
     let mut seen = Vec::new();
     let vfs: Vec<Function> = (0..VFS).map(Vf).collect();
     for function in vfs.iter().copied().chain([Pf]) {
@@ -319,7 +320,7 @@ fn trace(acts: &[ConversationAction], when: impl Fn(usize) -> bool) -> Vec<Strin
     world.card.set_between(None);
     world.card.set_budget(PollBudget::default());
     world.card.advance(Duration::from_millis(1_500));
-    seen.extend(look(&mut world));
+    seen.extend(visible_state(&mut world));
     seen
 }
 

@@ -1,5 +1,5 @@
-//! Damaged states: bytes of a state are changed under a correct checksum. A state that is accepted nevertheless must
-//! give a card that answers and stays within its bounds.
+//! Tests of damaged saved states: bytes are changed under a correct checksum. A state that is accepted nevertheless
+//! must give a card that answers and stays within its bounds.
 
 use crate::conversation::{ConversationAction, perform};
 use crate::poke::poke;

@@ -1,5 +1,6 @@
-//! States of earlier versions, as files of hexadecimal digits beside this one, and the encoding of today's version as
-//! text, a type a line. Today's program must read them all. A change of the encoding without a new version fails.
+//! Tests of saved states of earlier versions, which are files of hexadecimal digits beside this one, and of the
+//! encoding of today's version as text, one type per line. Today's program must read them all. A change of the encoding
+//! without a new version fails.
 //!
 //! A new version needs its number in the type (`SavedState::VERSION`), a conversion from earlier versions
 //! (`SavedState::from_earlier`), and its own files: `BLESS=1 cargo test -p daemon --test states -- kept` writes missing

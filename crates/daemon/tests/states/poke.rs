@@ -1,5 +1,5 @@
-//! Use of a restored card in every way, without knowing its state. Tests of damaged states and the fuzzer of the reader
-//! share this file.
+//! Uses a restored card in every way, without knowing its state. Tests of damaged states and the fuzz target of the
+//! state reader share this file.
 
 use i82576::Time;
 use i82576::ids::MAX_VFS;

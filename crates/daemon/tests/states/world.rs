@@ -1,5 +1,5 @@
-//! A card with both drivers and the SR-IOV manager, in one process and with a clock moved by hand, which can be saved
-//! and restored between any two actions.
+//! Card with its PF driver, VF drivers and the SR-IOV manager, in one process and with a clock moved by hand. The card
+//! can be saved and restored between any two actions.
 
 use backplane::{Backplane, PORT_MAC};
 use daemon::state::{self, CardState};
@@ -17,7 +17,7 @@ use std::cell::Cell;
 /// Number of VFs of the tested card.
 pub(crate) const VFS: u8 = 3;
 const PF: Rid = Rid(0x0008);
-/// Driver rounds between two replacements of card and PF driver by [`between`].
+/// Number of a waiting driver's polls between two replacements of card and PF driver by [`between`].
 const EVERY: u32 = 7;
 
 /// Gives the SR-IOV manager access to the card's configuration space.
@@ -35,7 +35,7 @@ impl ConfigAccess for ManagedConfigSpace<'_> {
 
 impl iovm::SrIovDevice for ManagedConfigSpace<'_> {}
 
-/// An 82576 card with its PF driver, the SR-IOV manager, and the VF drivers of its guests.
+/// 82576 card with its PF driver, the SR-IOV manager, and the VF drivers of its guests.
 pub(crate) struct CardWithDrivers {
     pub(crate) card: Backplane,
     pub(crate) manager: SrIovManager,
@@ -130,8 +130,8 @@ pub(crate) fn through(bytes: &[u8]) -> CardState {
     state
 }
 
-/// Replaces the card and its PF driver by restored copies between two rounds of a waiting driver, in one of [`EVERY`]
-/// rounds.
+/// Replaces the card and its PF driver by restored copies while a driver waits, at one of [`EVERY`] polls of the
+/// driver.
 fn between(nic: &mut Nic, pf: Option<&mut Pf>) {
     thread_local!(static ROUND: Cell<u32> = const { Cell::new(0) });
     ROUND.set(ROUND.get() + 1);

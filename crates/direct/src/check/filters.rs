@@ -11,7 +11,7 @@ use policy::PortVlan;
 
 const GROUP: MacAddress = MacAddress([0x01, 0x00, 0x5e, 0x00, 0x82, 0x57]);
 const OTHER_GROUP: MacAddress = MacAddress([0x01, 0x00, 0x5e, 0x00, 0x00, 0x99]);
-/// Ethernet addresses that no VF has at the start of a check.
+/// Ethernet address that no VF has at the start of a check. Others follow.
 const NEW: MacAddress = MacAddress([0x02, 0x82, 0x57, 0x06, 0x01, 0x00]);
 const FOREIGN: MacAddress = MacAddress([0x02, 0x82, 0x57, 0x06, 0x02, 0x00]);
 const VLAN: u16 = 100;
@@ -19,7 +19,7 @@ const PORT_VLAN: PortVlan = PortVlan { id: 200, qos: 3 };
 const PRIORITY: u16 = 5 << 13;
 const LENGTH: usize = 100;
 
-/// Sends a frame from `a` to the address `to`, and returns true if the frame reaches `b`.
+/// Sends a frame from VF `a` to the address `to`, and returns true if the frame reaches VF `b`.
 fn reaches<B: CheckSubject>(
     a: &mut CheckedVf<B>,
     b: &mut CheckedVf<B>,

@@ -1,5 +1,5 @@
-//! Frames of the checks that identify themselves: an own type, a serial, and bytes that follow from it. Other frames on
-//! the wire are ignored.
+//! Builds and recognizes the frames of the checks: an own type, a serial number, and bytes that follow from it. Other
+//! frames on the wire are ignored.
 //!
 //! IP packets are in `packets`.
 
@@ -16,7 +16,7 @@ const HEADER: usize = 14;
 const SERIAL: usize = 4;
 /// Size of the receive buffer in bytes: the length of the longest frame.
 const BUFFER: usize = 9728;
-/// Serial number of frames that mark a point in time: earlier frames must have arrived before them.
+/// Serial number of the frames that mark a point in time: earlier frames must have arrived before them.
 const MARK: u32 = u32::MAX;
 const MARK_LENGTH: usize = 60;
 /// Timeout of a frame's arrival.
@@ -64,7 +64,7 @@ fn serial_of(frame: &[u8]) -> Option<u32> {
     (frame[12..HEADER] == ETHERTYPE).then(|| u32::from_be_bytes([serial[0], serial[1], serial[2], serial[3]]))
 }
 
-/// Frame that a check received: the driver's description, and the bytes.
+/// Frame that a check received: the driver's description of it, and the bytes.
 pub(super) struct CheckedFrame {
     pub(super) received: VfReceivedFrame,
     pub(super) bytes: Vec<u8>,
@@ -91,7 +91,7 @@ impl<B: CheckSubject> CheckedVf<B> {
         Ok(())
     }
 
-    /// Returns the next received frame that is `wanted`, if it arrives before the timeout.
+    /// Returns the next received frame for which `wanted` returns true, if it arrives before the timeout.
     pub(super) fn next_where(
         &mut self,
         patience: Duration,
@@ -113,7 +113,7 @@ impl<B: CheckSubject> CheckedVf<B> {
         }
     }
 
-    /// Checks that the next frame of the checks to arrive is `sent`, unchanged.
+    /// Checks that the next frame of the checks to arrive is `sent`, with unchanged bytes.
     pub(super) fn expect(&mut self, sent: &[u8]) -> Result<VfReceivedFrame, FrameExchangeError> {
         let wanted = serial_of(sent).unwrap_or_default();
         let ours = |bytes: &[u8]| serial_of(bytes).is_some();

@@ -13,7 +13,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 use vfio_client::VfBus;
 
-/// Number of echo requests of a check.
+/// Number of echo requests (pings) in a check.
 const PINGS: u16 = 20;
 /// Bytes that the TCP check sends.
 const BYTES: u64 = 1 << 20;
@@ -53,7 +53,7 @@ pub trait GuestStack: Sized {
     fn send_tcp(&self, to: Ipv4Addr, bytes: u64) -> Result<u64, GuestStackError>;
 }
 
-/// TCP/IP stacks on the first VF and, if the run has it, on the second with its address.
+/// TCP/IP stacks on the first VF and, if the run has a second VF, on that one, with its address.
 struct GuestStacks<G> {
     first: G,
     second: Option<(G, Ipv4Addr)>,

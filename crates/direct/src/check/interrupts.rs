@@ -15,15 +15,15 @@ const SILENCE: Duration = Duration::from_millis(50);
 /// Timeout of a signal that the card delays: longer than any interval that a check has set before.
 const LATE: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_micros(100);
-/// Number of frames for which a masked vector must not signal.
+/// Number of received frames during which a masked interrupt vector must not signal.
 const MASKED_FRAMES: usize = 64;
-/// Offset of the register with the minimum interval between two signals of the receive vector.
+/// Offset of the register with the minimum interval between two signals of the receive interrupt vector.
 const RECEIVE_INTERVAL: u32 = vf::VTEITR + 4 * RECEIVE_VECTOR as u32;
 /// Minimum interval between receive signals that the check of moderation sets.
 const INTERVAL: Duration = Duration::from_millis(8);
 /// Time for which the check of moderation counts signals.
 const MODERATED: Duration = Duration::from_millis(400);
-/// Permitted additional signals at the ends of the time of observation.
+/// Number of additional signals that the check of moderation permits, at the ends of the time of observation.
 const SLACK: u64 = 2;
 /// Maximum number of frames in flight: fewer than the ring holds.
 const MOST_PENDING: usize = 64;
@@ -64,8 +64,8 @@ impl<B: CheckSubject> CheckedVf<B> {
     }
 }
 
-/// Checks that a sent frame signals the transmit vector, an arriving frame the receive vector, and the PF's answer to a
-/// request the mailbox vector.
+/// Checks that a sent frame signals the transmit interrupt vector, an arriving frame the receive vector, and the PF's
+/// answer to a request the mailbox vector.
 pub(super) fn each_vector<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     a.settle();
@@ -89,8 +89,8 @@ pub(super) fn each_vector<B: CheckSubject>(world: &mut CheckContext<B>) -> Check
     }
 }
 
-/// Checks that a vector that has signalled stays masked. Counts frames, not time: a card that does not mask the vector
-/// signals for one of many frames.
+/// Checks that an interrupt vector that has signalled stays masked. Counts frames, not time: a card that does not mask
+/// the vector signals for one of many frames.
 pub(super) fn masking<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     a.settle();
@@ -113,8 +113,8 @@ pub(super) fn masking<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResu
     passes(format!("the masked vector did not signal for {MASKED_FRAMES} frames"))
 }
 
-/// Sends frames from `a` to `b`, each after the arrival of the one before, so that the card has the chance to signal
-/// for each.
+/// Sends frames from VF `a` to VF `b`, each after the arrival of the one before, so that the card has the chance to
+/// signal for each.
 fn one_by_one<B: CheckSubject>(a: &mut CheckedVf<B>, b: &mut CheckedVf<B>) -> Result<(), CheckError> {
     for _ in 0..MASKED_FRAMES {
         b.catch_up(a)?;
@@ -122,7 +122,7 @@ fn one_by_one<B: CheckSubject>(a: &mut CheckedVf<B>, b: &mut CheckedVf<B>) -> Re
     Ok(())
 }
 
-/// Checks that the card signals at most once per interval, whatever the speed of this machine.
+/// Checks that the card signals a receive interrupt at most once per interval, whatever the speed of this machine.
 pub(super) fn moderation<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     b.settle();
@@ -147,7 +147,7 @@ pub(super) fn moderation<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckR
     if (1..=most).contains(&signals) { passes(saw) } else { unexpected(saw) }
 }
 
-/// Checks that a frame of `a` signals `b`'s receive vector.
+/// Checks that a frame of VF `a` signals the receive interrupt vector of VF `b`.
 fn expect_signal<B: CheckSubject>(a: &mut CheckedVf<B>, b: &mut CheckedVf<B>) -> Result<(), CheckError> {
     a.send(b.vf.mac(), 0, LENGTH)?;
     if b.signals(RECEIVE_VECTOR, PATIENCE) {

@@ -59,7 +59,7 @@ const RETRY: Duration = Duration::from_millis(20);
 /// Plan of a run of the checks: the functions to drive, and a station on the wire.
 #[derive(Debug, Clone)]
 pub struct CheckPlan {
-    /// Functions that the run of the checks drives.
+    /// PCI functions that the run of the checks drives.
     pub functions: FunctionSelection,
     /// Station on the wire that the run pings, if any.
     pub wire: Option<WireStation>,
@@ -91,7 +91,7 @@ pub enum FunctionSelection {
 }
 
 /// Opens the functions of a plan, performs every check, and returns the functions to Linux. The checks of TCP/IP use
-/// the stack `G`. `report` is called after each check and returns whether to continue.
+/// the stack `G`. `report` is called after each check, and its result continues or ends the run.
 ///
 /// # Errors
 /// [`DirectError`]: the drivers cannot be started.
@@ -301,7 +301,7 @@ impl<B: CheckSubject> CheckContext<B> {
         pf.chain(self.stations.iter().map(vf)).collect()
     }
 
-    /// Returns the first two VFs, or an error that skips the check if the run has fewer.
+    /// Returns the first two VFs under check, or an error that skips the check if the run has fewer.
     fn pair(&mut self) -> Result<(&mut CheckedVf<B>, &mut CheckedVf<B>), CheckError> {
         match self.stations.as_mut_slice() {
             [a, b, ..] => Ok((a, b)),
@@ -309,7 +309,7 @@ impl<B: CheckSubject> CheckContext<B> {
         }
     }
 
-    /// Returns the PF, or an error that skips the check if another program's driver drives the PF.
+    /// Returns the PF that this run drives, or an error that skips the check if another program's driver drives the PF.
     fn port(&self) -> Result<&DrivenPf, CheckError> {
         self.port.as_ref().ok_or(CheckError::NotHere("the check needs the PF driver of this program"))
     }

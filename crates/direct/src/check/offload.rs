@@ -8,7 +8,7 @@ use driver::vf::{ChecksumStatus, TxOffload};
 
 const SUMS: TxOffload = TxOffload { ip_checksum: true, l4_checksum: true, tso: None, vlan: None };
 const TCP_IPV4: PacketKind = PacketKind { ipv6: false, tcp: true };
-/// Length of the payload before segmentation, and of the payload of each segment, in bytes.
+/// Length of the payload before segmentation in bytes. The payload of each segment follows.
 const LONG: usize = 20_000;
 const MSS: u16 = 1_448;
 

@@ -11,14 +11,14 @@ const PORT: u16 = 9;
 /// TCP flags of the sent packets: acknowledgement and push.
 const FLAGS: u8 = 0x18;
 
-/// Kind of a packet of the checks: IP version and transport protocol.
+/// Kind of a packet that the checks send: IP version and transport protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PacketKind {
     pub(super) ipv6: bool,
     pub(super) tcp: bool,
 }
 
-/// All kinds of packets that are checked.
+/// Kinds of packets that the offload checks send: both IP versions, each with TCP and UDP.
 pub(super) const KINDS: [PacketKind; 4] = [
     PacketKind { ipv6: false, tcp: false },
     PacketKind { ipv6: false, tcp: true },

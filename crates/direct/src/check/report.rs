@@ -28,7 +28,7 @@ impl CheckVerdict {
     }
 }
 
-/// Report of one check: the expected behaviour, and the observed one.
+/// Report of one check of the card: the expected behaviour, and the observed one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckReport {
     /// Name of the check.
@@ -69,13 +69,13 @@ pub struct CheckRunReport {
 }
 
 impl CheckRunReport {
-    /// Returns the number of checks with that verdict.
+    /// Returns the number of checks with the given verdict.
     #[must_use]
     pub fn count(&self, verdict: CheckVerdict) -> usize {
         self.checks.iter().filter(|check| check.result == verdict).count()
     }
 
-    /// Returns true if no check failed.
+    /// Returns true if no check of the run failed.
     #[must_use]
     pub fn is_good(&self) -> bool {
         self.count(CheckVerdict::Fails) == 0

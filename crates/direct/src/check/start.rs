@@ -7,7 +7,7 @@ use host::poll::MonotonicClock;
 use i82576::VfIndex;
 use std::time::Duration;
 
-/// Number of mailbox handshakes of each VF.
+/// Number of mailbox handshakes that the check makes with each VF.
 const HANDSHAKES: usize = 3;
 /// Timeout of a link: autonegotiation of 1000BASE-T takes up to three seconds.
 const LINK_PATIENCE: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! Opens the functions of a plan and starts their drivers for a task: the checks or an audit.
+//! Opens the functions of a plan, starts their drivers, and runs a task with them: the checks or an audit.
 
 use super::{CheckContext, CheckPlan, CheckReport, CheckRunReport, FunctionSelection, GuestStack};
 use crate::DirectError;

@@ -9,14 +9,14 @@ use i82576::ids::FCS;
 
 /// Lengths of frames in bytes, from the shortest on the wire to the longest ordinary frame.
 const LENGTHS: [usize; 7] = [60, 61, 64, 128, 576, 1513, 1514];
-/// Longest frame that a VF requests, in bytes.
+/// Length of the longest frame that a VF of the checks requests, in bytes.
 const JUMBO: usize = 9_000;
 /// Lengths of long frames in bytes, some of which fill buffers of 2 KB to the last byte, or nearly.
 const LONG_LENGTHS: [usize; 6] = [1_515, 2_047, 2_048, 2_049, 4_096, JUMBO];
 const ORDINARY: usize = 1_514;
-/// Number of frames that fill the rings four times.
+/// Number of frames in the check of bursts, which fill the rings four times.
 const BURST: u32 = 1_024;
-/// Number of frames sent per doorbell.
+/// Number of frames that the check of bursts sends per doorbell.
 const BATCH: usize = 32;
 
 pub(super) fn unicast<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
@@ -92,7 +92,8 @@ pub(super) fn jumbo<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult
     }
 }
 
-/// Sends `count` frames from the first VF to the second. Returns the counters of both VFs before and after.
+/// Sends `count` frames from the first VF to the second. Returns the counters of both VFs before and after the
+/// exchange.
 fn counted<B: CheckSubject>(
     world: &mut CheckContext<B>,
     length: usize,
@@ -108,8 +109,8 @@ fn counted<B: CheckSubject>(
     Ok([(before[0], after[0]), (before[1], after[1])])
 }
 
-/// Checks the card's counters of both VFs. Others may send to the receiver meanwhile, so it must count at least the
-/// frames sent.
+/// Checks the card's counters of both VFs after an exchange of frames. Others may send to the receiver meanwhile, so it
+/// must count at least the frames sent.
 pub(super) fn statistics<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     const LENGTH: usize = 300;
     const COUNT: u32 = 50;

@@ -43,7 +43,7 @@ pub struct ResetPlan {
     pub without_reset: bool,
 }
 
-/// Reset methods that the plan ignores.
+/// Reset methods of the function that the plan ignores.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct IgnoredResetMethods {
     /// True to ignore function-level reset.

@@ -1,6 +1,6 @@
-//! The pages of an owner, alike for both owners and at the same addresses: a receive ring whose descriptors name
-//! buffers behind it, and in the buffers a pattern. A device that still works for the old owner finds a ring that
-//! it knows, and any write of it is a change.
+//! Memory pages of an owner, alike for both owners and at the same addresses: a receive ring, and the buffers behind it
+//! with a pattern. A device that still works for the old owner finds a ring that it knows, and any write of it is a
+//! change.
 
 use host::shared::{SharedMemory, SharedMemoryError};
 

@@ -28,7 +28,7 @@ pub struct ResetReport {
     pub late_pages: u32,
     /// Steps of the reset, in the order of their execution.
     pub steps: Vec<ResetStepReport>,
-    /// Time from the first step of the reset to the last, in milliseconds.
+    /// Time from the first step of the function's reset to the last, in milliseconds.
     pub duration_ms: f64,
 }
 
@@ -81,7 +81,7 @@ impl ResetReport {
         self.duration_ms = milliseconds(begin, end);
     }
 
-    /// Returns true if the function was handed over, and wrote to no page of its new owner.
+    /// Returns true if the function passed to its new owner, and wrote to no page of that owner.
     #[must_use]
     pub fn is_good(&self) -> bool {
         !self.refused && self.late_pages == 0

@@ -1,4 +1,4 @@
-//! Executes the steps of the ladder on a function behind VFIO. [`pcie::ladder`] defines their order.
+//! Executes the steps of the reset ladder on a function behind VFIO. [`pcie::ladder`] defines their order.
 
 use super::pages::{IOVA, OwnerPages};
 use crate::DirectError;
@@ -10,7 +10,7 @@ use pcie::ladder::{DeviceResetMethod, ResetAction};
 use pcie::walk;
 use std::time::Duration;
 
-/// Bit of the PCI Express Device Status register: transactions pending.
+/// Bit of the PCI Express Device Status register: transactions are pending.
 const PENDING: u16 = 1 << 5;
 /// Timeout of pending transactions (PCI Express base specification).
 const PENDING_PATIENCE: Duration = Duration::from_secs(1);

@@ -14,7 +14,7 @@ pub enum AnyRxFrame<'a, 'b, H> {
 }
 
 impl<H: DmaHal> AnyRxFrame<'_, '_, H> {
-    /// Returns the card's description of the frame, without a hash.
+    /// Returns the card's description of the received frame, without a hash.
     #[must_use]
     pub fn received(&self) -> VfReceivedFrame {
         match self {

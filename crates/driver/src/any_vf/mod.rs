@@ -24,9 +24,9 @@ const MAX_QUEUE_PAIRS: u16 = 4;
 /// Device family of a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceFamily {
-    /// Intel 82576.
+    /// Family of the Intel 82576.
     I82576,
-    /// Intel Adaptive Virtual Function.
+    /// Family of Intel's Adaptive Virtual Function.
     Avf,
 }
 
@@ -41,7 +41,7 @@ impl DeviceFamily {
         }
     }
 
-    /// Returns the name of the family's VF driver for reports.
+    /// Returns the name that reports give to the family's VF driver.
     #[must_use]
     pub fn driver(self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ impl DeviceFamily {
         }
     }
 
-    /// Returns the minimum size of BAR0 in bytes.
+    /// Returns the minimum size of a VF's BAR0 in bytes.
     #[must_use]
     pub fn bar0_size(self) -> u64 {
         match self {
@@ -75,7 +75,7 @@ pub struct AnyVfConfig {
     /// Configuration of an 82576's VF. Its seed generates the address of a VF of either family if the PF assigns
     /// none.
     pub i82576: vf::VfDriverConfig,
-    /// Configuration of an Adaptive Virtual Function.
+    /// Configuration of an Adaptive Virtual Function's driver.
     pub avf: AvfDriverConfig,
 }
 
@@ -95,7 +95,7 @@ impl Default for AnyVfConfig {
 }
 
 impl AnyVfConfig {
-    /// Uses flexible receive descriptors in an Adaptive Virtual Function.
+    /// Changes the configuration so that an Adaptive Virtual Function uses flexible receive descriptors.
     #[must_use]
     pub fn flexible(mut self) -> Self {
         self.avf.capabilities = self.avf.capabilities.and(VfCapabilities::RX_FLEX_DESC);
@@ -131,7 +131,7 @@ impl AnyVfError {
 /// State of the link that a VF's driver sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnyVfLinkCheck {
-    /// Link up: frames can be sent and received.
+    /// The VF's link is up: frames can be sent and received.
     Up,
     /// The VF's link is down.
     Down,
@@ -151,9 +151,9 @@ pub struct QueuePairCounters {
 /// A VF of either family and its driver's state.
 #[derive(Debug)]
 pub enum AnyVf {
-    /// VF of an 82576.
+    /// VF of an 82576 and its driver's state.
     I82576(Box<crate::Vf>),
-    /// Adaptive Virtual Function.
+    /// Adaptive Virtual Function and its driver's state.
     Avf(Box<adaptive::AvfDriver>),
 }
 
@@ -193,7 +193,7 @@ impl AnyVf {
         }
     }
 
-    /// Starts the VF's function again after a reset. Pending frames are lost.
+    /// Starts the VF again after a reset of its function. Pending frames are lost.
     ///
     /// # Errors
     /// [`AnyVfError`].

@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 /// Bounds of one PF visit to the inbox of VF messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InboxLimits {
-    /// Maximum number of messages taken in a visit.
+    /// Maximum number of VF messages that the PF takes in a visit.
     pub messages: u32,
-    /// Number of visits between two checks for resets.
+    /// Number of PF visits between two checks for VF resets.
     pub resets_every: u32,
 }
 
-/// Saved state of the PF's inbox of VF messages, between two visits of the PF.
+/// Saved state of the PF's inbox of VF messages, taken between two visits of the PF.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "InboxState")]
 pub struct VfMessageInboxState {
@@ -35,7 +35,7 @@ pub struct VfMessageInbox {
     limits: InboxLimits,
     /// Number of visits of the PF since the last check for resets.
     visits: u32,
-    /// Number of descriptors taken from the queue before this visit.
+    /// Number of descriptors that were taken from the queue before the PF's current visit.
     before: u64,
     /// For each VF, the number of the last message before its reset, counted over all VFs.
     cancelled: Vec<u64>,
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_inbox_state_is_refused() {
+    fn invalid_saved_message_inbox_state_is_refused() {
         assert!(resumed(|_| ()));
         // The limit: the two pending ones, and all that were taken.
         assert!(

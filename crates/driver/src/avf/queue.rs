@@ -11,7 +11,7 @@ const MOST_TAKEN: u64 = 1 << 58;
 
 /// Memory of an admin queue's ring. The ring belongs to the driver: an access outside is the driver's bug.
 pub trait AdminRingMemory {
-    /// Copies bytes out of the ring.
+    /// Copies bytes out of the admin queue's ring.
     fn read(&self, at: usize, into: &mut [u8]);
 
     /// Copies bytes into the admin queue's ring.
@@ -35,9 +35,9 @@ impl AdminRingMemory for [u8] {
 /// Message of a VF to the PF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageFromVf {
-    /// Number of the VF that sent the message.
+    /// Number of the VF that sent the message to the PF.
     pub vf: u16,
-    /// Operation of the message (virtchnl).
+    /// Virtchnl operation of the message.
     pub operation: u32,
     /// Length of the message's body in bytes.
     pub length: u16,
@@ -64,14 +64,14 @@ pub struct AdminReceiveQueueState {
     waiting: Vec<[u8; SIZE]>,
 }
 
-/// Driver's side of an admin receive queue.
+/// Driver's side of an admin receive queue: the ring's position and its buffers.
 #[derive(Debug, Clone)]
 pub struct AdminReceiveQueue {
     slots: u16,
     next: u16,
     taken: u64,
     buffer_bytes: u16,
-    /// Address of the first buffer; the others follow.
+    /// Address of the queue's first buffer; the others follow.
     buffers: u64,
     /// Number of VFs whose messages are accepted.
     vfs: u16,
@@ -92,7 +92,7 @@ impl AdminReceiveQueue {
         queue
     }
 
-    /// Raises the number of VFs to `vfs`.
+    /// Raises the number of VFs whose messages the queue accepts to `vfs`.
     pub fn grow(&mut self, vfs: u16) {
         self.vfs = self.vfs.max(vfs);
     }
@@ -131,7 +131,7 @@ impl AdminReceiveQueue {
     /// Takes the next completed descriptor, and posts its buffer again.
     pub fn take<M: AdminRingMemory + ?Sized>(&mut self, ring: &mut M) -> Option<AdminDescriptorContents> {
         let slot = self.next;
-        let descriptor = Self::look(slot, ring);
+        let descriptor = Self::descriptor_at(slot, ring);
         if !descriptor.is_done() {
             return None;
         }
@@ -161,7 +161,7 @@ impl AdminReceiveQueue {
 
     /// Returns the number of completed descriptors that were not taken yet.
     pub fn pending<M: AdminRingMemory + ?Sized>(&self, ring: &M) -> u16 {
-        let done = |step: &u16| Self::look(self.slot(*step), ring).is_done();
+        let done = |step: &u16| Self::descriptor_at(self.slot(*step), ring).is_done();
         (0..self.slots).take_while(done).count() as u16
     }
 
@@ -182,7 +182,7 @@ impl AdminReceiveQueue {
         raw
     }
 
-    fn look<M: AdminRingMemory + ?Sized>(slot: u16, ring: &M) -> AdminQueueDescriptor {
+    fn descriptor_at<M: AdminRingMemory + ?Sized>(slot: u16, ring: &M) -> AdminQueueDescriptor {
         AdminQueueDescriptor::parse(&Self::raw(slot, ring))
     }
 
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_queue_state_is_refused() {
+    fn invalid_saved_admin_queue_state_is_refused() {
         assert!(resumed(|_| ()));
         assert!(resumed(|state| state.next = 3) && !resumed(|state| state.next = 4));
         assert!(resumed(|state| state.taken = MOST_TAKEN) && !resumed(|state| state.taken = MOST_TAKEN + 1));

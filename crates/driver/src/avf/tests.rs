@@ -95,7 +95,7 @@ fn vf_reset_voids_messages_that_later_visits_reach() {
 }
 
 proptest! {
-    /// For any memory contents, a descriptor is read once and posted again.
+    /// Tests that a receive descriptor is read once and posted again, for any memory contents.
     #[test]
     fn admin_receive_descriptor_is_taken_once(bytes in any::<[u8; SIZE]>()) {
         let (mut ring, mut queue) = queue(4);

@@ -39,7 +39,7 @@ pub fn interrupt_frequency(packets_per_second: u64, adaptive: &AdaptiveModeratio
 /// guest's driver and the PF, which enforces the rule, use the same period.
 pub const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
 
-/// Measures packets per second over periods.
+/// Meter of the packet rate: counts packets per second over periods.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename = "RateMeter")]
 pub struct PacketRateMeter {
@@ -53,12 +53,12 @@ impl PacketRateMeter {
         self.has_passed(now, SAMPLE_PERIOD)
     }
 
-    /// Records the total number of packets. Returns their rate if a period of the adaptive policy is over.
+    /// Records the total number of packets so far. Returns the packet rate if a period of the adaptive policy is over.
     pub fn sample(&mut self, now: Time, packets: u64) -> Option<u64> {
         self.sample_each(SAMPLE_PERIOD, now, packets)
     }
 
-    /// Records the total number of packets. Returns their rate if the given period is over.
+    /// Records the total number of packets so far. Returns the packet rate if the given period is over.
     pub(super) fn sample_each(&mut self, period: Duration, now: Time, packets: u64) -> Option<u64> {
         if !self.has_passed(now, period) {
             return None;

@@ -8,7 +8,7 @@
 use super::ReceivedTotals;
 use i82576::Time;
 
-/// Intervals in microseconds (`net_dim`'s profiles for receive with an event-started timer).
+/// Intervals between interrupts in microseconds (`net_dim`'s profiles for receive with an event-started timer).
 const INTERVALS_US: [u32; 5] = [1, 8, 64, 128, 256];
 /// Index of the initial interrupt interval in [`INTERVALS_US`].
 const FIRST: usize = 1;
@@ -89,7 +89,7 @@ impl DynamicModeration {
         INTERVALS_US[self.profile]
     }
 
-    /// Records a handled interrupt and the total received so far. May change the interval.
+    /// Records a handled interrupt and the totals received so far. May change the interrupt interval.
     pub fn interrupted(&mut self, now: Time, received: ReceivedTotals) {
         let Some((then, before)) = self.began else {
             self.began = Some((now, received));
@@ -192,7 +192,8 @@ impl DynamicModeration {
 }
 
 impl TrafficRates {
-    /// Compares bytes first, then packets; if both are equal, fewer interrupts are better.
+    /// Compares the rates of two measurements: bytes first, then packets; if both are equal, fewer interrupts are
+    /// better.
     fn against(&self, before: &Self) -> RateChange {
         let change = match (compare(self.bytes, before.bytes), compare(self.packets, before.packets)) {
             (RateChange::Same, packets) => packets,
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_at_one_time_keep_the_interval() {
+    fn interrupts_without_elapsed_time_keep_the_interval() {
         let mut dynamic = DynamicModeration::default();
         for _ in 0..1_000 {
             dynamic.interrupted(Time::ZERO, ReceivedTotals { buffers: 1, bytes: 1 });

@@ -6,7 +6,7 @@ use super::{MAX_INTERVAL_US, PacketRateMeter, ReceivedTotals};
 use core::time::Duration;
 use i82576::Time;
 
-/// Sampling period of the packet rate.
+/// Sampling period of the packet rate that decides on delayed interrupts.
 const PERIOD: Duration = Duration::from_millis(10);
 
 /// Parameters of the hybrid interrupt policy.

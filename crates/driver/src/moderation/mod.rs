@@ -39,7 +39,7 @@ pub struct ReceivedTotals {
 pub enum ModerationPolicy {
     /// Fixed interval in microseconds; 0 delays no interrupt.
     Fixed(u32),
-    /// Fewest interrupts that the packet rate permits.
+    /// Fewest interrupts that the packet rate permits ([`AdaptiveModeration`]).
     Adaptive(AdaptiveModeration),
     /// Policy of current Linux drivers ([`DynamicModeration`]).
     Dynamic,
@@ -106,7 +106,7 @@ impl InterruptModerator {
         }
     }
 
-    /// Records the totals after a poll. Returns a new interval if the register should change.
+    /// Records the received totals after a poll. Returns a new interval if the EITR register should change.
     pub fn sample(&mut self, now: Time, received: ReceivedTotals) -> Option<u32> {
         let before = self.interval_us();
         match &mut self.0 {

@@ -14,7 +14,7 @@ pub enum MailboxMessageKind {
     Multicast,
     /// SET_VLAN: the VF joins or leaves a VLAN.
     Vlan,
-    /// SET_LPE: the VF requests a longest frame.
+    /// SET_LPE: the VF requests the length of its longest frame.
     FrameLength,
     /// SET_PROMISC: the VF requests promiscuity.
     Promiscuity,
@@ -23,7 +23,7 @@ pub enum MailboxMessageKind {
 }
 
 impl MailboxMessageKind {
-    /// All kinds of messages, in the order of [`MailboxCounters::messages`].
+    /// All kinds of mailbox messages, in the order of [`MailboxCounters::messages`].
     pub const ALL: [MailboxMessageKind; 7] = [
         MailboxMessageKind::Reset,
         MailboxMessageKind::Mac,
@@ -34,7 +34,7 @@ impl MailboxMessageKind {
         MailboxMessageKind::Other,
     ];
 
-    /// Returns the kind of a message by its first dword.
+    /// Returns the kind of a mailbox message by the message's first dword.
     #[must_use]
     pub fn of(first: u32) -> Self {
         match first & ID_MASK {
@@ -67,10 +67,10 @@ impl MailboxMessageKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MailboxRefusal {
     /// The VF has not sent VF_RESET yet.
-    #[error("the VF has not sent VF_RESET")]
+    #[error("the VF has not sent VF_RESET since its last reset")]
     NotReady,
     /// The VF sent VF_RESET while it has no address.
-    #[error("the VF has no MAC address")]
+    #[error("the VF sent VF_RESET but has no MAC address: assign one to the VF")]
     NoAddress,
     /// The administrator has set the VF's address.
     #[error("the administrator set the VF's MAC address, so the guest cannot change it")]
@@ -78,20 +78,20 @@ pub enum MailboxRefusal {
     /// The requested address is zero or a group address.
     #[error("the requested MAC address is invalid: zero or a group address")]
     AddressInvalid,
-    /// Another function has the requested address, and does not share it.
+    /// Another function has the requested address, and the two functions may not share it.
     #[error(
         "the requested MAC address is in use by another function; allow it with share_mac for both \
          functions, or with trust"
     )]
     AddressInUse,
-    /// Every receive-address entry is in use.
-    #[error("all address filters are in use")]
+    /// Every entry of the receive-address table is in use.
+    #[error("all MAC address filters of the card are in use; remove addresses from other VFs")]
     NoFilter,
     /// The administrator has put the VF on one VLAN.
     #[error("the administrator set the VF's port VLAN, so the guest cannot join another VLAN")]
     VlanFixed,
-    /// Every VLVF entry is in use.
-    #[error("all VLAN filters are in use")]
+    /// Every entry of the VLAN filter table (VLVF) is in use.
+    #[error("all VLAN filters of the card are in use; remove VLANs from other VFs")]
     NoVlanFilter,
     /// The requested VLAN is not in the administrator's list.
     #[error("the requested VLAN is not among the VF's allowed VLANs")]
@@ -132,7 +132,7 @@ impl MailboxRefusal {
         MailboxRefusal::Unknown,
     ];
 
-    /// Returns the name of the refusal's reason, as tables show it.
+    /// Returns the name that tables give to the reason of a refusal.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -170,18 +170,18 @@ pub struct MailboxCounters {
     pub resets: u64,
     /// Number of PF_CONTROL messages sent to the VF.
     pub notices: u64,
-    /// Number of reports of blocked frames with a forged source.
+    /// Number of reports that a frame of the VF was blocked for a forged source.
     pub spoofed: u64,
 }
 
 impl MailboxCounters {
-    /// Returns the number of the VF's messages of a kind.
+    /// Returns the number of the VF's mailbox messages of one kind.
     #[must_use]
     pub fn messages(&self, kind: MailboxMessageKind) -> u64 {
         self.messages[kind as usize]
     }
 
-    /// Returns the number of the VF's messages refused for a reason.
+    /// Returns the number of the VF's mailbox messages refused for one reason.
     #[must_use]
     pub fn refused(&self, reason: MailboxRefusal) -> u64 {
         self.refused[reason as usize]

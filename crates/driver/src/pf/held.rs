@@ -1,5 +1,5 @@
-//! Limits of conduct ([`crate::conduct`]) for the VFs of an 82576: the PF compares each VF's counts with the
-//! limits, and has the card restrain a VF that exceeds them.
+//! Limits of offences ([`crate::conduct`]) for the VFs of an 82576: the PF compares each VF's counts with the limits,
+//! and has the card restrain a VF that exceeds them.
 //!
 //! The PF counts mailbox requests and resets; card and host count the rest for [`Pf::watch`].
 
@@ -10,7 +10,7 @@ use i82576::VfIndex;
 use policy::{Offence, OffenceAction};
 
 impl Pf {
-    /// Compares a VF's counts of offences with its limits, and takes the measure for the gravest excess. Ignores the
+    /// Compares a VF's counts of offences with its limits, and acts against the VF for the gravest excess. Ignores the
     /// count of mailbox requests and resets in `totals`: the PF has its own. Call it at least once a second: limits are
     /// rates per second. Afterwards pass [`Pf::link_override`] to the card.
     pub fn watch<H: Hal>(
@@ -51,7 +51,7 @@ impl Pf {
         }
     }
 
-    /// Returns the record of a VF's conduct: its offences, and the measures taken.
+    /// Returns the record of a VF's offences, and of the measures against the VF.
     #[must_use]
     pub fn conduct(&self, vf: VfIndex) -> &ConductMonitor {
         &self.state(vf).monitor

@@ -18,7 +18,7 @@ use i82576::{MacAddress, VfIndex};
 const RESET_POLLS: u32 = 10;
 const RESET_POLL: Duration = Duration::from_millis(1);
 pub(super) const QUIESCE: Duration = Duration::from_millis(10);
-/// Words of MTA, UTA and VFTA (82576 datasheet 8.10).
+/// Number of words in each of the tables MTA, UTA and VFTA (82576 datasheet 8.10).
 const TABLE_WORDS: u32 = 128;
 
 impl Pf {

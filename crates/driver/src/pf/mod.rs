@@ -73,7 +73,7 @@ pub enum PfError {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct VfState {
     policy: VfPolicy,
-    /// Current address: the policy's, or the VF's choice.
+    /// Current MAC address of the VF: the policy's, or the VF's choice.
     mac: Option<MacAddress>,
     /// True once VF_RESET was served, until the next reset: only then are the VF's other requests served.
     clear_to_send: bool,
@@ -86,7 +86,7 @@ struct VfState {
     all_multicast: bool,
     /// Longest frame that the VF requested, in bytes.
     asked_length: Option<u32>,
-    /// Time since when a PF_CONTROL message is pending.
+    /// Time since when a PF_CONTROL message to the VF is pending.
     notice: Option<Time>,
     /// Time until when an unacknowledged reply in the buffer must not be overwritten.
     reply_until: Option<Time>,

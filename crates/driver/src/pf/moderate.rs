@@ -42,8 +42,8 @@ impl VfRateSampler {
     }
 }
 
-/// Returns the shortest and the longest interval of a VF in microseconds. `held` is true if the VF is throttled or
-/// quarantined.
+/// Returns the shortest and the longest interrupt interval of a VF in microseconds. `held` is true if the VF is
+/// throttled or quarantined.
 fn intervals(bounds: InterruptBounds, held: bool) -> (u32, u32) {
     let shortest = 1_000_000u32.checked_div(bounds.max_interrupts).unwrap_or(0);
     let shortest = if held { shortest.max(HELD_INTERVAL_US) } else { shortest };

@@ -116,7 +116,7 @@ impl Pf {
     }
 }
 
-/// Applies `act` to each policy until one is refused. Returns the VF of that policy, and the reason.
+/// Applies `act` to each policy until one is refused. Returns the VF of that policy, and the reason for the refusal.
 fn each(
     policies: &[VfPolicy],
     mut act: impl FnMut(VfIndex, &VfPolicy) -> Result<(), PolicyError>,

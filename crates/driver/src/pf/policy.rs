@@ -105,7 +105,7 @@ impl Pf {
         Ok(())
     }
 
-    /// Returns true if a VF has an address as its main one, which the VF gives up for another.
+    /// Returns true if an address is a VF's main address, which the VF gives up for another.
     fn is_own_mac(&self, vf: VfIndex, mac: MacAddress) -> bool {
         let state = self.state(vf);
         state.policy.mac == Some(mac) || state.mac == Some(mac)
@@ -123,8 +123,8 @@ impl Pf {
         VfIndex::all().filter(move |vf| *vf != other_than).filter(has)
     }
 
-    /// Checks that a VF may receive by an address that other functions may have. A trusted VF may by any, and all
-    /// VFs by a virtual router's.
+    /// Checks that a VF may receive by an address that other functions may have. A trusted VF may use any address, and
+    /// all VFs may use a virtual router's.
     pub(super) fn may_use(&self, vf: VfIndex, mac: MacAddress) -> Result<(), MailboxRefusal> {
         let VfPolicy { trust, share_mac, .. } = self.state(vf).policy;
         let shares = |owner| share_mac && self.state(owner).policy.share_mac;
@@ -168,7 +168,7 @@ impl Pf {
         hal.write(r::RTTBCNRC, rate_factor(self.rate(vf)));
     }
 
-    /// Returns the VF's current rate limit in Mb/s; 0 is no limit.
+    /// Returns the VF's current transmit rate limit in Mb/s; 0 is no limit.
     fn rate(&self, vf: VfIndex) -> u32 {
         self.conduct(vf).rate(self.state(vf).policy.max_tx_rate)
     }

@@ -53,7 +53,7 @@ impl ReceiveAddressTable {
         }
     }
 
-    /// Sets or clears the VF's main address in its own entry of the table.
+    /// Sets or clears the VF's main address in the VF's own entry of the receive-address table.
     pub(super) fn set_main<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, mac: Option<MacAddress>) {
         self.set(hal, Self::main_entry(vf), mac.map(|mac| (vf, mac)));
     }
@@ -75,8 +75,8 @@ impl ReceiveAddressTable {
         Ok(())
     }
 
-    /// Frees the entries that VFs `before`..`after` need for their main addresses. Returns false if there is no other
-    /// entry for an address in them.
+    /// Frees the table entries that VFs `before`..`after` need for their main addresses. Returns false if there is no
+    /// other entry for an address in them.
     pub(super) fn make_room<H: Hal>(&mut self, hal: &mut H, before: u8, after: u8) -> bool {
         let (first, end) = (RECEIVE_ADDRESSES - usize::from(after), RECEIVE_ADDRESSES - usize::from(before));
         for taken in first..end {
@@ -97,7 +97,7 @@ impl ReceiveAddressTable {
         }
     }
 
-    /// Returns true if a VF receives by an address.
+    /// Returns true if a VF receives by an address in the receive-address table.
     pub(super) fn has(&self, vf: VfIndex, mac: MacAddress) -> bool {
         self.entries.contains(&Some((vf, mac)))
     }
@@ -134,7 +134,8 @@ impl VlanFilterTable {
         used.or_else(|| (1..VLAN_FILTERS).find(|i| self.entries[*i].1 == 0))
     }
 
-    /// Returns true if the VF could change to a VLAN id: an entry has the id, is free, or is held by this VF alone.
+    /// Returns true if the VF could change to a VLAN id: a filter entry has the id, is free, or is held by this VF
+    /// alone.
     pub(super) fn has_room(&self, vf: VfIndex, vlan: u16) -> bool {
         // An entry that the VF holds alone becomes free.
         self.place(vlan).is_some() || self.entries[1..].iter().any(|(_, pools)| *pools == vf.bit())
@@ -186,7 +187,7 @@ impl VlanFilterTable {
         self.entries.iter().enumerate().skip(1).filter(named).fold(0, |all, (place, _)| all | 1 << place)
     }
 
-    /// Returns true if an entry was written since the last call.
+    /// Returns true if an entry of the VLAN filter table was written since the last call of this function.
     pub(super) fn take_changed(&mut self) -> bool {
         core::mem::take(&mut self.changed)
     }
@@ -258,7 +259,7 @@ impl MulticastTable {
 }
 
 impl Pf {
-    /// Sets the VF's main address.
+    /// Sets or removes the main MAC address of a VF, also in the receive-address table.
     pub(super) fn use_mac<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, mac: Option<MacAddress>) {
         self.state_mut(vf).mac = mac;
         self.filters.set_main(hal, vf, mac);

@@ -165,7 +165,7 @@ fn port_vlan_0_inserts_a_priority_and_keeps_untagged_frames() {
     assert_eq!(hal.read(r::vmolr(PoolIndex::EVERY[2])) & (1 << 24 | 1 << 30), 1 << 24);
 }
 
-/// A VF with another's address would receive the frames for it.
+/// Tests that a VF cannot get the address of another function, whose frames it would receive.
 #[test]
 fn mac_address_belongs_to_one_pci_function() {
     let mut hal = StoredRegisters::default();
@@ -286,7 +286,7 @@ fn pf_visit_handles_the_causes_that_the_card_reports() {
 }
 
 #[test]
-fn reset_of_a_disabled_vf_sets_nothing_up() {
+fn reset_of_a_disabled_vf_sets_no_pool_options() {
     let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 2).unwrap();
@@ -296,7 +296,7 @@ fn reset_of_a_disabled_vf_sets_nothing_up() {
 }
 
 #[test]
-fn pf_visit_of_a_removed_card_does_nothing() {
+fn pf_visit_of_a_removed_card_has_no_effect() {
     let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 8).unwrap();

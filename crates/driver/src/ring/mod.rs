@@ -39,8 +39,8 @@ fn after(slot: u32, steps: u32, count: u32) -> u32 {
     if sum >= count { sum - count } else { sum }
 }
 
-/// Returns the frames or buffers per doorbell in a ring of `count` slots: at most half of them, so that the card
-/// has the others meanwhile.
+/// Returns the number of frames or buffers per doorbell in a ring of `count` slots: at most half of them, so that the
+/// card has the others meanwhile.
 fn batch_of(batch: u16, count: u16) -> u32 {
     batch.min(count / 2).into()
 }

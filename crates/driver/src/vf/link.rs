@@ -1,4 +1,4 @@
-//! Decides whether the link is up, as igbvf does.
+//! Decides whether a VF's link is up, as igbvf does.
 //!
 //! igbvf checks the link only on a trigger: after a mailbox interrupt, after it saw RSTI or RSTD, or after it lost
 //! a reply. It then requires STATUS.LU, and a word with CTS in the mailbox, which it reads without checking for
@@ -18,7 +18,7 @@ use i82576::bits::status;
 use i82576::mailbox::{CTS, NACK};
 use i82576::register::vf;
 
-/// Link speed of the port.
+/// Link speed of the port that the VF belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortSpeed {
     /// 10 Mb/s.
@@ -77,10 +77,10 @@ impl Vf {
         if self.mailbox.is_lost() || self.mailbox.take_notice() {
             self.link.look_again();
         }
-        if self.link.settled { LinkCheck::Up(speed(hal.read(vf::STATUS))) } else { self.look(hal) }
+        if self.link.settled { LinkCheck::Up(speed(hal.read(vf::STATUS))) } else { self.read_link(hal) }
     }
 
-    fn look<H: Hal>(&mut self, hal: &mut H) -> LinkCheck {
+    fn read_link<H: Hal>(&mut self, hal: &mut H) -> LinkCheck {
         let port = hal.read(vf::STATUS);
         if port & status::LU == 0 {
             return LinkCheck::Down;

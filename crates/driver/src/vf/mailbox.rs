@@ -10,10 +10,10 @@ use i82576::bits::v2p;
 use i82576::mailbox::{CTS, ID_MASK, NACK, id};
 use i82576::register::vf;
 
-/// Number of polls of a reply at the quick interval, and of the lock.
+/// Number of polls of a reply at the quick interval, and of polls of the mailbox lock.
 const QUICK_POLLS: u32 = 50;
 const QUICK: Duration = Duration::from_micros(20);
-/// Polls of a reply at igbvf's interval: together a second.
+/// Number of polls of a reply at igbvf's interval: together a second.
 const PATIENT_POLLS: u32 = 2_000;
 const PATIENT: Duration = Duration::from_micros(500);
 /// Maximum notices of the PF between a message and its reply.
@@ -29,18 +29,18 @@ pub enum MailboxError {
     #[error("an earlier PF reply was lost: reset the VF before the next request")]
     Lost,
     /// The PF holds the mailbox buffer.
-    #[error("the PF keeps the mailbox locked")]
+    #[error("the PF keeps the mailbox locked: check that the PF driver runs")]
     Locked,
     /// The PF has not acknowledged the message.
-    #[error("the PF did not acknowledge mailbox message {0:#x}")]
+    #[error("the PF did not acknowledge mailbox message {0:#x}: check that the PF driver runs")]
     NotAcknowledged(u32),
     /// The PF has acknowledged the message without a reply.
-    #[error("the PF did not reply to mailbox message {0:#x}")]
+    #[error("the PF did not reply to mailbox message {0:#x}: check that the PF driver runs")]
     NoReply(u32),
     /// The PF refused the message.
     #[error("the PF refused mailbox message {0:#x}")]
     Refused(u32),
-    /// The reply belongs to another message.
+    /// The PF's reply belongs to another message.
     #[error("unexpected PF reply {reply:#010x} to mailbox message {sent:#x}")]
     Unexpected {
         /// First dword of the message that was sent.
@@ -55,7 +55,7 @@ pub enum MailboxError {
 pub(super) struct VfMailbox {
     /// Clear-on-read bits that a read has returned and no caller has taken yet.
     seen: u32,
-    /// True if a reply of the PF was lost.
+    /// True if a reply of the PF was lost, which stops all messages until a reset.
     lost: bool,
     /// True if the PF has sent a notice since the last `take_notice`.
     notified: bool,

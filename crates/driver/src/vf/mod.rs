@@ -104,7 +104,7 @@ impl Default for VfDriverConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum VfError {
     /// The PF's driver has not let its VFs start.
-    #[error("the PF is still in reset")]
+    #[error("the PF is still in reset: check that the PF driver runs")]
     PfInReset,
     /// A message to the PF failed.
     #[error(transparent)]
@@ -127,7 +127,7 @@ pub enum VfError {
 #[derive(Debug)]
 pub struct Vf {
     mac: MacAddress,
-    /// MAC address that the PF gave in its reply to VF_RESET.
+    /// MAC address that the PF has assigned in its reply to VF_RESET.
     permanent: MacAddress,
     mailbox: VfMailbox,
     wishes: GrantedRequests,

@@ -18,7 +18,7 @@ const RXDCTL: u32 = dctl::ENABLE | 1 << dctl::WTHRESH_SHIFT | 8 << 8 | 16;
 #[derive(Debug, Clone, Copy)]
 pub struct AdvancedRxLayout;
 
-/// Received frame in the buffers of its ring.
+/// Received frame of an 82576's VF, in the buffers of its ring.
 pub type VfRxFrame<'a, H> = receive::RxFrame<'a, H, AdvancedRxLayout>;
 
 impl RxDescriptorLayout for AdvancedRxLayout {
@@ -64,9 +64,9 @@ pub enum ChecksumStatus {
     /// The card did not check the checksum.
     #[default]
     Unknown,
-    /// The card found the checksum right.
+    /// The card found the checksum to be right.
     Good,
-    /// The card found the checksum wrong.
+    /// The card found the checksum to be wrong.
     Bad,
 }
 

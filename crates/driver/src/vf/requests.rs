@@ -141,7 +141,7 @@ impl Vf {
         Ok(())
     }
 
-    /// Requests to receive frames of up to `bytes`, without FCS and one VLAN tag.
+    /// Requests that the VF may receive frames of up to `bytes`, without FCS and one VLAN tag.
     ///
     /// # Errors
     /// [`VfError::FrameLength`] above 9.5 KB; [`VfError::Mailbox`].

@@ -12,7 +12,7 @@ use i82576::bits::ctrl;
 use i82576::mailbox::{ACK, NACK, id};
 use i82576::register::vf;
 
-/// Maximum polls of RSTI and RSTD.
+/// Maximum number of polls of the reset bits RSTI and RSTD.
 const RESET_POLLS: u32 = 200;
 const RESET_POLL: Duration = Duration::from_micros(5);
 /// Time to wait until the card has finished its pending DMA requests.

@@ -44,7 +44,7 @@ impl TestHal {
     fn data(&self, slot: u64) -> descriptor::AdvancedDataDescriptor {
         match descriptor::parse(&self.raw(vf::TX_BLOCK + tx::TDBAL, slot)) {
             AnyTxDescriptor::Data(data) => data,
-            other => panic!("slot {slot}: {other:?}"),
+            other => panic!("expected a data descriptor in slot {slot}, found {other:?}"),
         }
     }
 }
@@ -233,7 +233,7 @@ fn thirty_two_receive_buffers_are_posted_per_doorbell() {
 }
 
 #[test]
-fn received_frame_in_several_slots_ends_once() {
+fn sent_frame_in_several_slots_has_one_end_of_packet() {
     let (mut desk, mut ring) = transmitter();
     let first = vec![1; 3000];
     let second = vec![2; 2000];

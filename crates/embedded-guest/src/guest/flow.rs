@@ -1,4 +1,4 @@
-//! Sends a test flow and waits for the receiver's verdict. The receiver is in [`sink`](super::sink).
+//! Sends a test flow over TCP and waits for the receiver's verdict. The receiver is in [`sink`](super::sink).
 
 use super::pattern::BytePattern;
 use super::sink::{FlowHeader, FlowVerdict, HEADER, PORT, VERDICT, buffer};
@@ -7,18 +7,18 @@ use smoltcp::socket::tcp;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// Size of the send buffer in bytes: several of the longest frames that the card segments.
+/// Size of a flow's send buffer in bytes: several of the longest frames that the card segments.
 const SEND_BUFFER: usize = 512 << 10;
-/// Size of the receive buffer in bytes: it holds a verdict.
+/// Size of a flow's receive buffer in bytes: it holds the receiver's verdict.
 const RECEIVE_BUFFER: usize = 1 << 10;
-/// Timeout of the connection to a receiver that does not answer.
+/// Timeout of a flow's connection to a receiver that does not answer.
 const CONNECT_TIMEOUT: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(10);
-/// Timeout of a connected receiver that acknowledges no byte. A stack waits 2, 4, 8 and 16 seconds between
+/// Timeout of a connected receiver that acknowledges no byte of a flow. A stack waits 2, 4, 8 and 16 seconds between
 /// retransmissions, so a flow outlives four of them that get lost, for example in four resets of the card.
 const STALL_TIMEOUT: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(60);
 const KEEP_ALIVE: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(2);
 
-/// Result of a TCP flow.
+/// Result of a TCP test flow between two guests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowResult {
     /// Number of bytes that the flow has to send.
@@ -46,7 +46,7 @@ impl FlowResult {
     }
 }
 
-/// Reason why a TCP flow has no verdict of its receiver.
+/// Reason why a TCP flow got no verdict from its receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FlowError {
     /// The receiver did not answer, or refused the flow's connection.
@@ -70,7 +70,7 @@ pub(super) struct FlowSender {
     /// Start time of the flow in nanoseconds; `None` before the connection is established.
     started: Option<u64>,
     verdict: [u8; VERDICT],
-    /// Number of bytes of the receiver's verdict that have arrived.
+    /// Number of bytes of the receiver's verdict that have arrived at the flow's sender.
     verdict_bytes: usize,
 }
 
@@ -103,7 +103,8 @@ impl FlowSender {
         self.handle
     }
 
-    /// Sends the bytes that fit into the buffer. Returns the flow's result at its end; the socket is then closing.
+    /// Sends the flow's bytes that fit into the socket's buffer. Returns the flow's result at its end; the socket is
+    /// then closing.
     pub(super) fn step(
         &mut self,
         sockets: &mut SocketSet<'static>,

@@ -1,4 +1,4 @@
-//! The guest's thread: it handles interrupts, moves frames between driver and TCP/IP stack, and executes its
+//! The embedded guest's thread: it handles interrupts, moves frames between driver and TCP/IP stack, and executes its
 //! owner's commands.
 //!
 //! One round of the loop: commands, frames in, sockets, frames out, doorbell, interrupts unmasked, sleep. Each step
@@ -33,17 +33,17 @@ use std::sync::mpsc;
 use std::time::Duration;
 use vfio_client::VfBus;
 
-/// Maximum number of frames that a round takes from the driver.
+/// Maximum number of received frames that the guest takes from its driver in one round.
 const INGRESS: usize = 128;
-/// Maximum number of packets that the stack sends in a round.
+/// Maximum number of packets that the guest's stack sends in one round.
 const EGRESS: usize = 512;
-/// Period of the driver's watchdog while the link is up, in nanoseconds.
+/// Period of the VF driver's watchdog while the link is up, in nanoseconds.
 const WATCHDOG_NS: u64 = 2_000_000_000;
-/// Period of the driver's watchdog while the link is down, in nanoseconds.
+/// Period of the VF driver's watchdog while the link is down, in nanoseconds.
 const LINK_DOWN_NS: u64 = 50_000_000;
-/// Longest sleep while only the full transmit ring delays frames, in case its interrupt was lost.
+/// Longest sleep of the guest while only the full transmit ring delays frames, in case its interrupt was lost.
 const RING_FULL: Duration = Duration::from_millis(1);
-/// Time for connections to close when the guest is stopped, in nanoseconds: their peers would otherwise wait for a
+/// Time for the guest's connections to close when it is stopped, in nanoseconds: their peers would otherwise wait for a
 /// timeout.
 const CLOSING_NS: u64 = 100_000_000;
 const PREFIX: u8 = 24;
@@ -53,7 +53,7 @@ const EPHEMERAL: u16 = 49_152;
 const PORTS: u16 = u16::MAX - EPHEMERAL;
 
 /// Number of the poller's tokens that stand for interrupt vectors. A vector's token is its number, which is a bit of a
-/// word.
+/// 64-bit word.
 const VECTORS: u64 = u64::BITS as u64;
 const WAKER: u64 = VECTORS;
 const LIFELINE: u64 = VECTORS + 1;
@@ -68,7 +68,7 @@ pub(crate) enum GuestCommand {
     Stop,
 }
 
-/// Unfinished action that the guest's owner requested.
+/// Unfinished action that the guest's owner requested, such as a series of pings.
 #[derive(Debug)]
 enum UnfinishedAction {
     Ping(PingSender, mpsc::Sender<PingStatistics>),
@@ -92,9 +92,9 @@ pub(crate) struct GuestThread<B> {
     /// Bit mask of the interrupt vectors that have signalled and are not handled yet.
     signalled: u64,
     interrupts: u64,
-    /// True while the receive vector is masked; the vector is unmasked when the receive ring is empty.
+    /// True while the receive interrupt vector is masked; the vector is unmasked when the receive ring is empty.
     receiving: bool,
-    /// Time of the watchdog's next run, in nanoseconds.
+    /// Time of the next run of the driver's watchdog, in nanoseconds.
     watchdog: u64,
     /// Number of the last action that the guest's owner requested.
     serial: u16,
@@ -167,7 +167,7 @@ impl<B: VfBus> GuestThread<B> {
     }
 
     /// Handles interrupts, moves frames, runs the watchdog when due, and waits for further work. Returns false if the
-    /// card is gone.
+    /// guest's card is gone.
     fn round(&mut self) -> bool {
         let now_ns = MonotonicClock.now_ns();
         self.take_interrupts();
@@ -216,7 +216,7 @@ impl<B: VfBus> GuestThread<B> {
         }
     }
 
-    /// Returns the number of the next action, which distinguishes concurrent actions.
+    /// Returns the number of the next action, which distinguishes concurrent actions of the guest's owner.
     fn next_serial(&mut self) -> u16 {
         self.serial = (self.serial + 1) % PORTS;
         self.serial
@@ -335,7 +335,7 @@ impl<B: VfBus> GuestThread<B> {
         self.watchdog = now_ns + if up { WATCHDOG_NS } else { LINK_DOWN_NS };
     }
 
-    /// Waits for an interrupt, a command or a deadline. Returns false if the card is gone.
+    /// Waits for an interrupt, a command or a deadline of the guest. Returns false if its card is gone.
     fn sleep(&mut self) -> bool {
         let timeout = self.timeout();
         let Ok(events) = self.poller.wait(Some(timeout)) else { return false };

@@ -66,7 +66,7 @@ impl BytePattern {
         (self.position % WORD as u64) as usize
     }
 
-    /// Returns the number of bytes to the pattern's next word; 0 at the beginning of a word.
+    /// Returns the number of bytes to the test pattern's next word; 0 at the beginning of a word.
     fn to_boundary(&self) -> usize {
         (WORD - self.offset_in_word()) % WORD
     }

@@ -1,4 +1,5 @@
-//! Sends echo requests, one at a time, and measures the round trip of each. The stack answers the requests of others.
+//! Sends echo requests (pings), one at a time, and measures the round trip of each. The stack answers the requests of
+//! other hosts.
 
 use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::phy::ChecksumCapabilities;
@@ -45,7 +46,7 @@ pub(super) struct PingSender {
     to: Ipv4Addr,
     ident: u16,
     count: u16,
-    /// Send time of the unanswered request, in nanoseconds.
+    /// Send time of the unanswered echo request, in nanoseconds.
     waiting: Option<u64>,
     outcome: PingStatistics,
 }
@@ -69,13 +70,13 @@ impl PingSender {
         self.handle
     }
 
-    /// Returns the time at which the unanswered request counts as lost, in nanoseconds.
+    /// Returns the time at which the unanswered echo request counts as lost, in nanoseconds.
     pub(super) fn deadline(&self) -> Option<u64> {
         self.waiting.map(|sent| sent + PATIENCE_NS)
     }
 
-    /// Takes an answer, checks for a timeout, and sends the next request. Returns the result of the series after the
-    /// last ping.
+    /// Takes an echo answer, checks for a timeout, and sends the next echo request. Returns the result of the series
+    /// after the last ping.
     pub(super) fn step(&mut self, sockets: &mut SocketSet<'static>, now_ns: u64) -> Option<PingStatistics> {
         let socket = sockets.get_mut::<icmp::Socket<'static>>(self.handle);
         while let Ok((message, from)) = socket.recv() {
@@ -110,7 +111,7 @@ impl PingSender {
         }
     }
 
-    /// Returns true if a message answers the last request with the same payload.
+    /// Returns true if a message answers the last echo request with the same payload.
     fn is_answer(&self, message: &[u8]) -> bool {
         let Ok(packet) = Icmpv4Packet::new_checked(message) else { return false };
         let Some(last) = self.outcome.sent.checked_sub(1) else { return false };

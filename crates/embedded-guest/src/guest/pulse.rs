@@ -13,7 +13,7 @@ use std::time::Duration;
 use host::poll::MonotonicClock;
 
 const MESSAGE: usize = 16;
-/// Number of messages that the queue of requests and the queue of answers between sender and stack hold each.
+/// Number of echo messages that the queue of requests and the queue of answers between sender and stack hold each.
 const QUEUE: usize = 8;
 
 /// Measurement of a path's interruptions by echo requests, which runs until this value is dropped.
@@ -25,7 +25,7 @@ struct EchoReplyTimes {
     answers: AtomicU64,
     /// Time of the last answer to an echo request, in nanoseconds.
     last: AtomicU64,
-    /// Longest time between two answers, in nanoseconds, since the last reading.
+    /// Longest time between two echo answers since the last reading, in nanoseconds.
     longest: AtomicU64,
 }
 
@@ -47,7 +47,7 @@ impl InterruptionMeasurement {
         Duration::from_nanos(MonotonicClock.now_ns().saturating_sub(self.0.last.load(Ordering::Acquire)))
     }
 
-    /// Returns the longest time between two answers since the last call.
+    /// Returns the longest time between two echo answers since the last call.
     pub fn take_longest(&self) -> Duration {
         Duration::from_nanos(self.0.longest.swap(0, Ordering::AcqRel))
     }
@@ -98,7 +98,8 @@ impl SteadyEchoSender {
         self.next
     }
 
-    /// Takes answers and sends a due request. Returns false once the owner has dropped the [`InterruptionMeasurement`].
+    /// Takes echo answers and sends a due request. Returns false once the owner has dropped the
+    /// [`InterruptionMeasurement`].
     pub(super) fn step(&mut self, sockets: &mut SocketSet<'static>, now_ns: u64) -> bool {
         let socket = sockets.get_mut::<icmp::Socket<'static>>(self.handle);
         while let Ok((message, from)) = socket.recv() {

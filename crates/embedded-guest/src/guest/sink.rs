@@ -1,4 +1,4 @@
-//! The server of test flows: receives bytes, compares each with its expected value, and sends a verdict.
+//! The server of TCP test flows: receives bytes, compares each with its expected value, and sends a verdict.
 //!
 //! A flow, in bytes: the sender sends "SOFTIOVF", the number of bytes that will follow and the pattern's seed (each
 //! 8 bytes, little-endian), then the bytes. The receiver answers with the number of bytes received and the position
@@ -15,14 +15,14 @@ use smoltcp::time::Duration;
 pub(super) const PORT: u16 = 4_000;
 /// Maximum number of simultaneous test flows at the server.
 const FLOWS: usize = 4;
-/// Receive window in bytes: fewer full-sized frames than a receive ring of 256 holds, so that one flow never
-/// overruns it.
+/// Receive window of a test flow in bytes: fewer full-sized frames than a receive ring of 256 holds, so that one flow
+/// never overruns it.
 const WINDOW: usize = 256 << 10;
-/// Size of the send buffer in bytes: it holds a verdict.
+/// Size of a test flow's send buffer at the server, in bytes: it holds a verdict.
 const ANSWERS: usize = 1 << 10;
 /// Timeout of a test flow's sender that does not respond.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Period of keep-alive probes to a silent peer.
+/// Period of keep-alive probes to the silent sender of a test flow.
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
 
 const MAGIC: [u8; 8] = *b"SOFTIOVF";
@@ -88,8 +88,8 @@ enum FlowPhase {
 impl FlowPhase {
     const START: Self = Self::Header { bytes: [0; HEADER], received: 0 };
 
-    /// Processes received bytes from the front of `data`: header, flow or surplus. Returns the number of processed
-    /// bytes.
+    /// Processes received bytes of a flow from the front of `data`: header, flow or surplus. Returns the number of
+    /// processed bytes.
     fn take(&mut self, data: &[u8]) -> usize {
         match self {
             Self::Header { bytes, received } => {
@@ -151,7 +151,7 @@ impl FlowServer {
         Self { connections: (0..FLOWS).map(|_| (sockets.add(socket()), FlowPhase::START)).collect() }
     }
 
-    /// Processes the received bytes of all connections, and sends verdicts on flows that are complete.
+    /// Processes the received bytes of all flows' connections, and sends verdicts on flows that are complete.
     pub(super) fn step(&mut self, sockets: &mut SocketSet<'static>) {
         for (handle, phase) in &mut self.connections {
             serve(sockets.get_mut(*handle), phase);
@@ -201,7 +201,7 @@ mod tests {
         bytes
     }
 
-    /// Passes a test flow's bytes to the server's side in pieces of 7, and returns the phase at the end.
+    /// Passes a test flow's bytes to the server in pieces of 7, and returns the flow's phase at the end.
     fn receive(bytes: &[u8]) -> FlowPhase {
         let mut phase = FlowPhase::START;
         for mut piece in bytes.chunks(7) {

@@ -1,4 +1,4 @@
-//! Tests guests on the live host, over real sockets: frames, the link, and arrivals and departures.
+//! Tests embedded guests on the live host, over real sockets: frames, the link, and guests that arrive and depart.
 
 mod interface;
 
@@ -41,14 +41,14 @@ impl LiveTestHost {
         let name = format!("pf{port}vf{vf}");
         let socket = self.folder.path().join(&name).join("vf.sock");
         let guest = EmbeddedGuest::start(EmbeddedGuestConfig { socket, name, ip: address(vf) }).unwrap();
-        assert!(guest.wait_link(PATIENCE), "the link of {} comes up", guest.name());
+        assert!(guest.wait_link(PATIENCE), "the link of {} did not come up in time", guest.name());
         guest
     }
 
     fn port(&self, port: &str) -> PortStatus {
         match ask(self.host.control_socket(), ControlRequest::PortShow { port: port.into() }).unwrap() {
             ControlAnswer::Port(status) => *status,
-            _ => panic!("the request was for one port"),
+            _ => panic!("expected the status of one port"),
         }
     }
 
@@ -60,7 +60,7 @@ impl LiveTestHost {
     fn ask(&self, request: ControlRequest) -> VfStatus {
         match ask(self.host.control_socket(), request).unwrap() {
             ControlAnswer::Vf(status) => *status,
-            _ => panic!("the request was for one VF"),
+            _ => panic!("expected the status of one VF"),
         }
     }
 }
@@ -72,13 +72,13 @@ fn address(vf: u8) -> Ipv4Addr {
 fn eventually(what: &str, holds: impl Fn() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < PATIENCE, "{what}");
+        assert!(start.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
 #[test]
-fn short_flows_in_succession_find_a_listening_socket() {
+fn short_tcp_flows_in_succession_find_a_listening_socket() {
     let world = LiveTestHost::new();
     let (one, other) = (world.attach(0), world.attach(1));
     for number in 0..200 {
@@ -92,7 +92,7 @@ fn answers_to_periodic_pings_are_counted() {
     let world = LiveTestHost::new();
     let (one, other) = (world.attach(0), world.attach(1));
     let pulse = one.pulse(other.ip(), Duration::from_millis(1)).unwrap();
-    eventually("a hundred answers", || pulse.answers() > 100);
+    eventually("a hundred pings are answered", || pulse.answers() > 100);
     assert!(pulse.take_longest() > Duration::ZERO);
 }
 
@@ -113,9 +113,9 @@ fn pings_and_simultaneous_flows_in_both_directions_work() {
     assert!(flows.iter().all(|flow| flow.is_intact() && flow.bytes == length), "{flows:?}");
 
     let stats = one.stats().unwrap();
-    let [queue] = stats.queues[..] else { panic!("an 82576's VF has one pair in use: {stats:?}") };
+    let [queue] = stats.queues[..] else { panic!("an 82576 VF has one queue pair in use: {stats:?}") };
     assert!(stats.interrupts > 0 && stats.accesses.reads > 0 && queue.rx.frames > 0, "{stats:?}");
-    assert!(queue.tx.frames < stats.card.tx_packets, "the card has cut segments: {stats:?}");
+    assert!(queue.tx.frames < stats.card.tx_packets, "the card has not segmented packets: {stats:?}");
     assert_eq!((stats.refused.bad_checksum, stats.refused.transmit, queue.rx.errors), (0, 0, 0), "{stats:?}");
     let status = world.ask(ControlRequest::VfShow { vf: "pf0vf0".into() });
     assert_eq!(status.mac, one.mac().to_string());
@@ -140,18 +140,18 @@ fn guest_link_follows_link_changes_by_the_administrator() {
         vf: "pf0vf0".into(),
         change: SettingsCommand::volatile(VfSettings::link(LinkState::Disable)),
     });
-    eventually("the link goes down", || !guest.link_up());
+    eventually("the guest's link goes down", || !guest.link_up());
     world.ask(ControlRequest::VfSet {
         vf: "pf0vf0".into(),
         change: SettingsCommand::volatile(VfSettings::link(LinkState::Auto)),
     });
-    eventually("the link comes back", || guest.link_up());
+    eventually("the guest's link comes back", || guest.link_up());
 }
 
-/// Checks the port's statistics of its PF driver against the view of the guests: no wait was longer than a guest's
-/// whole start, which is a dozen requests and their answers, and every request that the PF counted was timed once.
+/// Compares the port's statistics of its PF driver with the guests' view. No request waited longer than a guest's whole
+/// start, which is a dozen requests and their answers. Every request that the PF counted was timed once.
 #[test]
-fn pf_driver_status_has_the_waiting_times_of_requests() {
+fn pf_driver_status_has_the_waiting_times_of_vf_requests() {
     let world = LiveTestHost::new();
     let mut longest = Duration::ZERO;
     let guests: Vec<EmbeddedGuest> = (0..3)
@@ -166,12 +166,16 @@ fn pf_driver_status_has_the_waiting_times_of_requests() {
     let answers = port.answers.unwrap();
     let asked: u64 = port.vfs.iter().flat_map(|vf| vf.mailbox.requests.values()).sum();
     assert_eq!(answers.requests, asked, "{answers:?}");
-    assert!(asked >= 3 * 2, "at least a reset and a multicast list of each: {asked}");
+    assert!(asked >= 3 * 2, "{asked} requests: expected a reset and a multicast list of each guest");
     assert!(answers.visits <= asked && answers.visits * u64::from(answers.most_a_visit) >= asked);
     let waits = [1, answers.p50_ns, answers.p99_ns, answers.max_ns, longest.as_nanos() as u64];
     assert!(waits.is_sorted(), "{waits:?}");
     assert!(answers.max_ns <= answers.sum_ns && answers.sum_ns <= answers.max_ns * answers.requests);
-    assert_eq!(answers.at_most.last().map(|bound| bound.requests), Some(asked), "10 s are never reached");
+    assert_eq!(
+        answers.at_most.last().map(|bound| bound.requests),
+        Some(asked),
+        "every request is in the last bucket, at most 10 s"
+    );
     drop(guests);
 }
 
@@ -189,9 +193,9 @@ fn tcp_flow_survives_resets_of_the_port() {
                 let now = vf();
                 now.tx.packets > before.tx.packets + 50 && now.rx.packets > before.rx.packets + 5
             };
-            eventually("the flow continues", || continues() || flow.is_finished());
+            eventually("the TCP flow continues", || continues() || flow.is_finished());
             world.reset_port();
-            eventually("its driver restarts", || vf().mailbox.resets > before.mailbox.resets);
+            eventually("the VF's driver restarts", || vf().mailbox.resets > before.mailbox.resets);
         }
         flow.join().unwrap()
     });
@@ -214,20 +218,20 @@ fn tcp_flow_survives_the_loss_of_its_tap() {
         ip("link set left0 master bridge0");
         ip("link set right0 master bridge0");
         let (one, other) = (world.attach_to(0, 0), world.attach_to(1, 1));
-        eventually("the bridge forwards", || one.ping(other.ip(), 1).unwrap().received() == 1);
+        eventually("the bridge forwards a ping", || one.ping(other.ip(), 1).unwrap().received() == 1);
         let sent = || world.ask(ControlRequest::VfShow { vf: "pf0vf0".into() }).tx.packets;
         let flow = std::thread::scope(|scope| {
             let flow = scope.spawn(|| one.send_tcp(other.ip(), 32 << 20).unwrap());
             for round in 1..=3 {
                 let before = sent();
-                eventually("the flow continues", || sent() > before + 200 || flow.is_finished());
-                assert!(!flow.is_finished(), "too short a flow, round {round}");
+                eventually("the TCP flow continues", || sent() > before + 200 || flow.is_finished());
+                assert!(!flow.is_finished(), "the flow ended before round {round}: send more bytes");
                 ip("link del left0");
-                eventually("the guest sees it", || !one.link_up());
+                eventually("the guest's link goes down with its tap", || !one.link_up());
                 assert!(other.link_up(), "the other port has its own tap");
                 ip("tuntap add left0 mode tap");
                 ip("link set left0 master bridge0");
-                eventually("the guest sees it", || one.link_up());
+                eventually("the guest's link comes back with its tap", || one.link_up());
                 assert_eq!(world.port("pf0").uplink_status.map(|tap| tap.reattached), Some(round));
             }
             flow.join().unwrap()
@@ -237,7 +241,7 @@ fn tcp_flow_survives_the_loss_of_its_tap() {
 }
 
 #[test]
-fn flows_in_both_directions_cross_a_wire_between_two_ports() {
+fn tcp_flows_both_ways_cross_a_wire_between_two_ports() {
     let port = "[[port]]\nuplink.wire = \"w\"\nvfs = 2\n";
     let world = LiveTestHost::with(&(port.to_owned() + port));
     let (one, other) = (world.attach_to(0, 0), world.attach_to(1, 1));
@@ -258,7 +262,9 @@ fn a_guest_recovers_from_a_port_reset_during_a_restart() {
     for _ in 0..40 {
         world.reset_port();
     }
-    eventually("both come back", || one.ping(other.ip(), 1).unwrap().received() == 1);
+    eventually("both guests answer pings after the resets", || {
+        one.ping(other.ip(), 1).unwrap().received() == 1
+    });
 }
 
 #[test]
@@ -292,6 +298,6 @@ fn embedded_guest_ends_when_its_host_ends() {
     let world = LiveTestHost::new();
     let guest = world.attach(0);
     world.host.stop();
-    eventually("the link goes down with the host", || !guest.link_up());
-    eventually("the guest ends", || matches!(guest.stats(), Err(EmbeddedGuestError::Ended)));
+    eventually("the guest's link goes down with the host", || !guest.link_up());
+    eventually("the guest ends with the host", || matches!(guest.stats(), Err(EmbeddedGuestError::Ended)));
 }

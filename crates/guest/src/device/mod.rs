@@ -1,6 +1,5 @@
 //! The interface between a kernel and its network device, a VF driver or the front end of a split driver.
-//! Implementations charge the driver's cost, the kernel charges the stack's; the drivers themselves know no
-//! costs.
+//! Implementations charge the driver's cost, the kernel charges the stack's; the drivers themselves know no costs.
 
 mod front;
 mod vf;
@@ -8,12 +7,12 @@ mod vf;
 use driver::vf::{TxError, TxOffload};
 use i82576::MacAddress;
 
-/// Events that a device interrupt reported.
+/// Events that an interrupt of a network device reported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeviceEvents {
     /// Frames may have been received: poll until no frame is left.
     pub received: bool,
-    /// Frames were sent, so there is room to send again.
+    /// Frames were sent, so the device has room for more frames.
     pub transmitted: bool,
 }
 
@@ -22,7 +21,7 @@ pub trait NetworkDevice<P> {
     /// Returns the network device's MAC address.
     fn mac(&self) -> MacAddress;
 
-    /// Handles an interrupt of one of the device's vectors. The receive interrupt stays disabled until
+    /// Handles an interrupt of one of the device's interrupt vectors. The receive interrupt stays disabled until
     /// [`NetworkDevice::receive_done`].
     fn interrupt(&mut self, platform: &mut P, vector: u16) -> DeviceEvents;
 
@@ -40,10 +39,10 @@ pub trait NetworkDevice<P> {
     /// [`TxError`]: [`TxError::Full`] until an interrupt reports that frames were sent.
     fn transmit(&mut self, platform: &mut P, frame: &[u8], offload: &TxOffload) -> Result<(), TxError>;
 
-    /// Returns the number of buffers of frames accepted and not reported as sent: one per frame, more for a frame over
-    /// 2 KB.
+    /// Returns the number of buffers of frames accepted and not reported as sent: one buffer per frame, more for a
+    /// frame over 2 KB.
     fn unsent(&self) -> usize;
 
-    /// Notifies the device of queued frames it has not been notified of.
+    /// Notifies the device of the queued frames that were not announced to it yet.
     fn flush(&mut self, platform: &mut P);
 }

@@ -1,5 +1,5 @@
-//! Hard interrupts and the timer of a guest's kernel. A 2.6.18 kernel masks the vector first and unmasks it last, and
-//! blocks while the device model does that.
+//! Hard interrupts and the timer of a guest's kernel. A 2.6.18 kernel masks the interrupt's MSI-X vector first and
+//! unmasks it last, and blocks while the device model does that.
 
 use super::{KernelModel, TickMode};
 use crate::device::NetworkDevice;
@@ -12,13 +12,13 @@ use sim::VirtualInstant;
 /// Progress of the kernel's hard interrupt handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InterruptPhase {
-    /// The mask access of the vector is in progress; the handler runs next.
+    /// The access that masks the interrupt vector is in progress; the handler runs next.
     Masked(u16),
-    /// The handler has run; at most the unmask access is in progress.
+    /// The interrupt handler has run; at most the access that unmasks the vector is in progress.
     Done,
 }
 
-/// Start or stop of a tickless kernel's tick.
+/// Start or stop of a tickless kernel's periodic timer interrupt.
 #[derive(Debug, Clone, Copy)]
 enum TickChange {
     Start,
@@ -26,7 +26,8 @@ enum TickChange {
 }
 
 impl<D> KernelModel<D> {
-    /// Handles the next hard interrupt, or resumes one whose handling had blocked. Returns `None` if none is pending.
+    /// Handles the next hard interrupt, or resumes the handling of a blocked one. Returns `None` if no interrupt is
+    /// pending.
     pub(super) fn interrupt<P: KernelPlatform>(&mut self, platform: &mut P) -> Option<VcpuStepOutcome>
     where
         D: NetworkDevice<P>,
@@ -94,7 +95,7 @@ impl<D> KernelModel<D> {
         }
     }
 
-    /// Restarts a tickless kernel's tick, because the program was woken from idle.
+    /// Restarts a tickless kernel's timer interrupts, because the program was woken from idle.
     pub(super) fn start_tick<P: KernelPlatform>(&mut self, platform: &mut P) {
         let TickMode::Tickless(period) = self.spec.tick else { return };
         let period = period.picos().max(1);
@@ -103,16 +104,16 @@ impl<D> KernelModel<D> {
         self.program(platform, TickChange::Start, Some(next));
     }
 
-    /// Stops a tickless kernel's tick, because nothing is runnable.
+    /// Stops a tickless kernel's timer interrupts, because nothing is runnable.
     pub(super) fn stop_tick<P: KernelPlatform>(&mut self, platform: &mut P) {
         if let TickMode::Tickless(_) = self.spec.tick {
             self.program(platform, TickChange::Stop, None);
         }
     }
 
-    /// Reprograms the timer for a share of the tick's starts and stops; the share is a constant of the cost table. The
-    /// kernel leaves a tick alone that is due at once, and may restart a stopped one for the time it was already set
-    /// to.
+    /// Reprograms the timer for a share of the starts and stops of a kernel's tick; the share is a constant of the cost
+    /// table. The kernel leaves a tick alone that is due at once, and may restart a stopped tick for the time it was
+    /// already set to.
     fn program<P: KernelPlatform>(
         &mut self,
         platform: &mut P,

@@ -1,5 +1,5 @@
-//! A kernel with one network device and one program, as a sequence of steps. Hard interrupts come first, then
-//! the poll of the receive ring, then the program.
+//! Model of a kernel with one network device and one program, as a sequence of steps. Hard interrupts come
+//! first, then the poll of the receive ring, then the program.
 //!
 //! Each step charges its own cost and is short: one interrupt, one poll of at most 64 packets, or a few reads
 //! or writes of the program. Other processes and paging are not modelled.
@@ -26,7 +26,8 @@ use i82576::MacAddress;
 use interrupt::InterruptPhase;
 use sim::VirtualInstant;
 
-/// Bytes of the longest frame that a device delivers: a front end may deliver an unsegmented one.
+/// Length of the longest frame that a device delivers, in bytes: a front end may deliver an unsegmented
+/// frame.
 const FRAME: usize = split::MAX_FRAME;
 
 /// Kernel with its network device `D`, its socket and its program.
@@ -37,24 +38,25 @@ pub struct KernelModel<D> {
     socket: SocketReceiveBuffer,
     /// Progress of a hard interrupt whose handling blocked.
     phase: Option<InterruptPhase>,
-    /// The receive ring has to be polled in the next step.
+    /// The kernel has to poll the receive ring in its next step.
     poll: bool,
     /// The program was woken and has something to read.
     runnable: bool,
     /// The last step of the kernel found nothing to do.
     idle: bool,
-    /// Time for which the kernel last programmed the timer.
+    /// Time for which the kernel last programmed its timer.
     timer: Option<VirtualInstant>,
-    /// Timer writes still to be made for starts and for stops of the tick, in thousandths of a write.
+    /// Timer writes that the kernel still has to make for starts and for stops of the tick, in thousandths of
+    /// a write.
     timer_debts: [u64; 2],
     stream: poll::ReceiveStream,
     /// MAC address of the sender of the last frame delivered to the program.
     peer: MacAddress,
     /// Highest sequence number of the datagrams received so far.
     newest: Option<u32>,
-    /// Number of the program's responses that the device has not been given.
+    /// Number of the program's responses that were not given to the device yet.
     due: u64,
-    /// Datagram being reassembled.
+    /// Fragmented datagram that the kernel is reassembling.
     reassembly: reassembly::DatagramReassembly,
     /// Sending program, if there is one.
     sender: Option<send::SenderProgram>,
@@ -73,15 +75,15 @@ pub struct KernelCounters {
     pub polls: u64,
     /// Frames that the kernel took from the receive ring.
     pub frames: u64,
-    /// Datagrams received after one with a higher sequence number.
+    /// Datagrams received after a datagram with a higher sequence number.
     pub reordered: u64,
     /// TCP acknowledgements that the kernel sent.
     pub acknowledgements: u64,
     /// Responses that the guest's program sent.
     pub responses: u64,
-    /// Payload bytes read by the program.
+    /// Payload bytes that the program read from its socket.
     pub read_bytes: u64,
-    /// Packets read by the program.
+    /// Packets that the program read from its socket.
     pub read_packets: u64,
     /// Payload bytes written by the sending program, without responses.
     pub written_bytes: u64,
@@ -118,8 +120,8 @@ impl<D> KernelModel<D> {
         }
     }
 
-    /// Returns `true` if the next step may poll the network device even without a pending interrupt. A
-    /// program that only reads does not poll; its responses are given to the device in a step of their own.
+    /// Returns `true` if the kernel's next step may poll the network device even without a pending interrupt.
+    /// A program that only reads does not poll; its responses are given to the device in a step of their own.
     #[must_use]
     pub fn polls_device(&self) -> bool {
         self.poll || self.phase.is_some() || self.sender.as_ref().is_some_and(|sender| sender.runnable)

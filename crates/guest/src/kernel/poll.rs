@@ -1,4 +1,4 @@
-//! Polls the receive ring (NAPI) and runs the protocols up to the socket.
+//! Polls the receive ring (NAPI) and passes received frames through the protocols to the socket.
 
 use super::KernelModel;
 use super::spec::ProgramWorkload;
@@ -13,15 +13,15 @@ use i82576::MacAddress;
 /// Receiving end of a TCP stream.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ReceiveStream {
-    /// Sequence number of the next byte expected in the stream.
+    /// Sequence number of the next byte expected in the TCP stream.
     expected: u32,
-    /// Segments received since the last acknowledgement was sent.
+    /// TCP segments received since the last acknowledgement was sent.
     unacknowledged: u32,
-    /// Window that the last acknowledgement announced, in packets.
+    /// Receive window that the last TCP acknowledgement announced, in packets.
     pub(super) window: u32,
 }
 
-/// Bytes of a driver's buffer; a socket accounts for each buffer a frame occupies.
+/// Bytes of a driver's receive buffer; a socket accounts for each buffer a frame occupies.
 const BUFFER: usize = 2_048;
 
 impl<D> KernelModel<D> {
@@ -91,8 +91,8 @@ impl<D> KernelModel<D> {
         }
     }
 
-    /// Counts a datagram as reordered if one with a higher sequence number arrived before. Sequence numbers are modulo
-    /// 2^32.
+    /// Counts a datagram as reordered if a datagram with a higher sequence number arrived before. Sequence numbers are
+    /// modulo 2^32.
     fn note_order(&mut self, datagram: &[u8], payload: usize) {
         let Some(number) = packet::number(datagram, payload) else { return };
         let ahead = self.newest.map_or(0, |newest| number.wrapping_sub(newest));

@@ -1,5 +1,5 @@
-//! The receiving program: reads its socket. A step is a few reads, so that interrupts are taken between
-//! steps.
+//! The receiving program: reads packets from its socket. A step is a few reads, so that interrupts are taken
+//! between steps.
 
 use super::KernelModel;
 use super::spec::ProgramWorkload;
@@ -8,7 +8,7 @@ use crate::platform::KernelPlatform;
 use hypervisor::account::CycleCategory;
 use hypervisor::cost::CostConstant;
 
-/// Packets read per step of the program.
+/// Number of packets that the program reads per step.
 const READS_PER_STEP: u32 = 8;
 
 impl<D> KernelModel<D> {

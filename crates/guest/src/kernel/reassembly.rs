@@ -1,4 +1,4 @@
-//! Reassembles fragmented datagrams of one sender. Fragments must arrive in order: a missing one drops its
+//! Reassembles fragmented datagrams of one sender. Fragments must arrive in order: a missing fragment drops its
 //! datagram. One datagram at a time, without a timeout.
 
 use crate::packet::UDP_HEADER;
@@ -47,7 +47,7 @@ mod tests {
         let mut datagram = DatagramReassembly::default();
         assert_eq!(datagram.add(7, 0, true, 1_480), None);
         assert_eq!(datagram.add(7, 2_960, false, 48), None);
-        assert_eq!(datagram.add(8, 1_480, false, 48), None, "its first piece never came");
+        assert_eq!(datagram.add(8, 1_480, false, 48), None, "the datagram's first fragment is missing");
         assert_eq!(datagram.add(9, 0, true, 1_480), None);
         assert_eq!(datagram.add(9, 1_480, false, 48), Some((1_520, 2)));
     }

@@ -1,5 +1,6 @@
 //! The responding program: sends a datagram of one byte for each request it has read. It serves one client at
-//! a time: responses go to the sender of the last request. A response the device has no room for is dropped.
+//! a time: responses go to the sender of the last request. A response that the device has no room for is
+//! dropped.
 
 use super::KernelModel;
 use crate::device::NetworkDevice;
@@ -9,7 +10,7 @@ use driver::vf::TxOffload;
 use hypervisor::account::CycleCategory;
 use hypervisor::cost::CostConstant;
 
-/// Payload bytes of a response.
+/// Payload bytes of a response to a request.
 const RESPONSE: usize = 1;
 
 impl<D> KernelModel<D> {
@@ -26,7 +27,7 @@ impl<D> KernelModel<D> {
         self.due += requests;
     }
 
-    /// Gives the pending responses to the device.
+    /// Gives the pending responses of the program to the device.
     pub(super) fn send_responses<P: KernelPlatform>(&mut self, platform: &mut P)
     where
         D: NetworkDevice<P>,

@@ -2,27 +2,27 @@
 
 use sim::VirtualDuration;
 
-/// Configuration of a kernel and its program.
+/// Configuration of a modelled kernel and its program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelConfig {
-    /// The kernel masks a vector's MSI-X entry at the start of each interrupt and unmasks it at the end
-    /// (Linux 2.6.18).
+    /// The kernel masks an interrupt's MSI-X vector at the start of each interrupt and unmasks it at the end (Linux
+    /// 2.6.18).
     pub masks: bool,
     /// The kernel accounts for each datagram's memory under the socket lock (Linux 2.6.25 and later).
     pub accounts: bool,
-    /// Timer interrupt of the kernel.
+    /// Mode of the kernel's periodic timer interrupt.
     pub tick: TickMode,
-    /// Packets the program's socket holds: 120,832 bytes at 1,888 per full frame.
+    /// Packets that the program's socket holds: 120,832 bytes at 1,888 per full frame.
     pub socket_packets: u32,
-    /// TCP segments the socket holds: 120,832 bytes of payload, since TCP announces bytes, not buffers.
+    /// TCP segments that the socket holds: 120,832 bytes of payload, since TCP announces bytes, not buffers.
     pub stream_segments: u32,
-    /// Packets that one poll of the receive ring takes, at most.
+    /// Maximum number of packets that one poll of the receive ring takes.
     pub budget: u32,
     /// Work of the kernel's program.
     pub load: ProgramWorkload,
 }
 
-/// Timer interrupt of a kernel.
+/// Mode of a kernel's periodic timer interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TickMode {
     /// Timer interrupts come at every period, also when the kernel is idle.
@@ -37,9 +37,10 @@ pub enum TickMode {
 pub enum ProgramWorkload {
     /// The program reads datagrams, one per system call.
     Udp,
-    /// The program reads a stream, all pending bytes per system call; the kernel acknowledges every second segment.
+    /// The program reads a TCP stream, all pending bytes per system call; the kernel acknowledges every second segment.
     Tcp,
-    /// The program answers each datagram with one of a byte (netperf UDP_RR): one system call to read, one to send.
+    /// The program answers each datagram with a datagram of one byte (netperf UDP_RR): one system call to read, one to
+    /// send.
     RequestResponse,
 }
 
@@ -53,7 +54,8 @@ impl KernelConfig {
         }
     }
 
-    /// Returns the configuration of Linux 2.6.18 as in RHEL 5, which masks vectors at run time and ticks at 1,000 Hz.
+    /// Returns the configuration of Linux 2.6.18 as in RHEL 5, which masks MSI-X vectors at run time and ticks at 1,000
+    /// Hz.
     #[must_use]
     pub fn linux_2_6_18(load: ProgramWorkload) -> Self {
         let tick = TickMode::Periodic(VirtualDuration::from_millis(1));
@@ -67,8 +69,8 @@ impl KernelConfig {
         Self { tick: TickMode::Tickless(VirtualDuration::from_millis(4)), ..Self::linux_2_6_18(load) }
     }
 
-    /// Returns the configuration of Linux 2.6.28, which does not mask vectors at run time and ticks at 1,000 Hz unless
-    /// idle.
+    /// Returns the configuration of Linux 2.6.28, which does not mask MSI-X vectors at run time and ticks at 1,000 Hz
+    /// unless idle.
     #[must_use]
     pub fn linux_2_6_28(load: ProgramWorkload) -> Self {
         Self {

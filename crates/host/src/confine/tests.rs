@@ -226,7 +226,7 @@ fn landlock_permits_access_to_listed_files_only() {
     };
     let body = || {
         if restrict_files(&reach).unwrap() == LandlockEnforcement::Not {
-            return skipped("landlock_permits_access_to_listed_files_only", "no Landlock here");
+            return skipped("landlock_permits_access_to_listed_files_only", "this kernel has no Landlock");
         }
         let denied = |result: std::io::Result<()>| {
             assert_eq!(result.map_err(|error| error.kind()), Err(ErrorKind::PermissionDenied));
@@ -277,7 +277,7 @@ fn host_as_unprivileged_user_has_no_linux_capability() {
         assert_eq!(early.join().unwrap(), Ok(65_533));
         assert_eq!((geteuid().as_raw(), getgroups().unwrap().len()), (65_533, 1));
         let held = capabilities(None).unwrap();
-        assert!(held.permitted.contains(CapabilitySet::CHOWN), "the start takes it");
+        assert!(held.permitted.contains(CapabilitySet::CHOWN), "the start of a host needs CAP_CHOWN");
         assert!(!held.permitted.intersects(CapabilitySet::SYS_ADMIN | CapabilitySet::SETUID));
         assert!(held.inheritable.is_empty() && no_new_privs().unwrap());
         let none = ThreadSandbox {

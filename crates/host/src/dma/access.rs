@@ -118,7 +118,7 @@ impl DmaTable {
         Some((region.backing.as_ref()?.view(), iova.wrapping_sub(region.first)))
     }
 
-    /// Reads guest memory from a region that was not accessed last, or across regions.
+    /// Reads guest memory that is not in the last accessed region, or that crosses regions.
     #[cold]
     #[inline(never)]
     fn read_elsewhere(&self, iova: u64, buffer: &mut [u8]) -> Result<(), DmaFault> {
@@ -137,8 +137,8 @@ impl DmaTable {
         }
     }
 
-    /// Writes descriptors one by one, from a region that was not accessed last or across regions. A descriptor that
-    /// crosses regions is written word by word.
+    /// Writes descriptors one by one to guest memory that is not in the last accessed region, or that crosses regions.
+    /// A descriptor that crosses regions is written word by word.
     #[cold]
     #[inline(never)]
     fn write_descriptors_elsewhere(&self, iova: u64, bytes: &[u8], size: usize) -> Result<(), DmaFault> {
@@ -158,7 +158,7 @@ impl DmaTable {
         Ok(())
     }
 
-    /// Returns memory and offset of an I/O virtual address, and makes its DMA region the last accessed one.
+    /// Returns memory and offset of an I/O virtual address, and makes the address's DMA region the last accessed one.
     fn hit(&self, iova: u64, direction: DmaDirection) -> Option<(&MemoryView, u64)> {
         self.region_at(iova)?;
         self.last_hit(iova, direction)

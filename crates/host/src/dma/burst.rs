@@ -11,7 +11,7 @@ use crate::memory::frames::{
     PayloadCopies, RegionSelector,
 };
 
-/// Look-up of many guest addresses, most of them in one DMA region.
+/// Cursor over the DMA regions of a client, for many look-ups of guest addresses that mostly lie in one region.
 struct RegionCursor<'table, 'hint, const WRITES: bool> {
     table: &'table DmaTable,
     hint: &'hint mut u32,
@@ -68,8 +68,8 @@ impl DmaTable {
         places.len()
     }
 
-    /// Copies up to 32 frames from this table's memory into buffers of another: their heads as gathered, the rest
-    /// from the sender's memory. Stops at the first frame that is not permitted or crosses regions. Returns the
+    /// Copies up to 32 frames from this table's memory into buffers of another DMA table: their heads as gathered, the
+    /// rest from the sender's memory. Stops at the first frame that is not permitted or crosses regions. Returns the
     /// number of copied frames. `complete` may change a head before it is delivered.
     pub fn carry(
         &self,
@@ -90,8 +90,8 @@ impl DmaTable {
         written.len()
     }
 
-    /// Copies up to 32 payloads from this table's memory to buffers of another. Stops at the first payload that is not
-    /// permitted, or not in one region. Returns the number of copied payloads.
+    /// Copies up to 32 payloads from this table's memory to buffers of another DMA table. Stops at the first payload
+    /// that is not permitted, or not in one region. Returns the number of copied payloads.
     pub fn copy(&self, hint: &mut u32, to: &Self, to_hint: &mut u32, payloads: PayloadCopies<'_>) -> usize {
         let PayloadCopies { sources, lengths, targets, sums } = payloads;
         let (mut from, mut into) = (RegionCursor::new(self, hint), RegionCursor::new(to, to_hint));
@@ -103,8 +103,8 @@ impl DmaTable {
         written.len()
     }
 
-    /// Writes the first `length` bytes of up to 32 headers to their targets. Stops at the first target that is not
-    /// permitted, or not in one region. Returns the number of written headers.
+    /// Writes up to 32 headers, the first `length` bytes of each, to guest memory. Stops at the first target address
+    /// that is not permitted, or not in one region. Returns the number of written headers.
     pub fn scatter<const N: usize>(
         &self,
         hint: &mut u32,

@@ -1,4 +1,4 @@
-//! Translates I/O virtual addresses of one client to mapped memory.
+//! Translates I/O virtual addresses of one client to addresses of mapped memory in this process.
 //!
 //! Each function has one table, owned by the thread that runs the card: a look-up takes no lock, makes no system
 //! call and allocates nothing. The guest chooses the addresses, so any may be invalid; an access that is not wholly
@@ -37,8 +37,8 @@ use crate::memory::{FileMapError, poison_events};
 
 /// Unit of addresses and sizes in bytes, as announced to the client (`pgsizes`).
 pub const PAGE_SIZE: u64 = 4096;
-/// Pages that [`DmaTable::is_blank`] samples: the lowest ones (firmware writes a PC's first MiB before any driver
-/// runs), and others spread over the rest.
+/// Number of the lowest pages that [`DmaTable::is_blank`] samples: firmware writes a PC's first MiB before any driver
+/// runs. The next constant is the number of samples spread over the rest.
 const LOW_SAMPLES: u64 = 256;
 const SPREAD_SAMPLES: u64 = 256;
 
@@ -147,7 +147,8 @@ pub struct DmaTable {
     mappings: ClientMappings,
     /// Index of the last accessed region: rings and buffers of one guest mostly lie in one region.
     last_hit: Cell<usize>,
-    /// Value of [`poison_events`] at the last check for shrunken memory, and the check's result.
+    /// Value of [`poison_events`] when this client's memory was last checked for shrunken files, and the check's
+    /// result.
     looked_over: Cell<(u64, bool)>,
 }
 
@@ -205,7 +206,7 @@ impl DmaTable {
         Ok(())
     }
 
-    /// Returns the index in the table for a new DMA region. Fails if the region overlaps another.
+    /// Returns the index at which a new DMA region is inserted into the table. Fails if the region overlaps another.
     fn place(&self, first: u64, last: u64) -> Result<usize, MapRegionError> {
         let index = self.regions.partition_point(|region| region.last < first);
         match self.regions.get(index).filter(|region| region.first <= last) {
@@ -236,7 +237,7 @@ impl DmaTable {
         Ok(self.remove(from..to))
     }
 
-    /// Removes every DMA region, as [`Self::unmap`] does.
+    /// Removes every DMA region of the client from the device's reach, as [`Self::unmap`] does.
     pub fn unmap_all(&mut self) -> RemovedRegions {
         self.remove(0..self.regions.len())
     }

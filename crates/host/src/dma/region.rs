@@ -34,7 +34,7 @@ pub struct DmaRegion<'table> {
     pub iova: u64,
     /// Last I/O virtual address of the DMA region: it may be 2^64 - 1.
     pub last: u64,
-    /// Device's permissions in the region.
+    /// Permissions of the device in the DMA region.
     pub permissions: DmaPermissions,
     /// File and offset of the region's first byte; `None` if the region has no memory.
     pub file: Option<(BorrowedFd<'table>, u64)>,

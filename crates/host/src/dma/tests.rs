@@ -165,7 +165,7 @@ fn dma_region_without_file_is_listed_but_not_accessible() {
 }
 
 #[test]
-fn overlapping_dma_region_gets_eexist_invalid_range_einval() {
+fn dma_map_fails_eexist_for_overlap_einval_for_bad_range() {
     let mut table = table(&[(4, 4), (10, 1)]);
     let mut map = |page, pages| {
         let outcome = table.map(page * PAGE, pages * PAGE, DmaPermissions::READ_WRITE, None);
@@ -187,7 +187,7 @@ fn overlapping_dma_region_gets_eexist_invalid_range_einval() {
 #[test]
 fn dma_unmap_removes_every_region_inside_the_range() {
     let mut table = table(&[(4, 4), (8, 1), (20, 1), (21, 1), (30, 2)]);
-    assert!(table.unmap(19 * PAGE, 12 * PAGE).is_err(), "it cuts the last");
+    assert!(table.unmap(19 * PAGE, 12 * PAGE).is_err(), "the range cuts the last region");
     drop(table.unmap(19 * PAGE, 11 * PAGE).unwrap());
     assert_eq!((table.len(), table.mapped_bytes()), (3, 7 * PAGE));
     drop(table.unmap(30 * PAGE, 2 * PAGE).unwrap());
@@ -237,7 +237,7 @@ fn region_permissions_restrict_the_devices_accesses() {
 }
 
 #[test]
-fn dma_region_with_a_descriptor_of_no_memory_is_refused() {
+fn dma_region_of_a_descriptor_other_than_memory_is_refused() {
     let mut table = DmaTable::default();
     let (pipe, _) = rustix::pipe::pipe().unwrap();
     let refused = table.map(0, PAGE, DmaPermissions::READ_WRITE, Some((pipe, 0))).unwrap_err();
@@ -272,7 +272,7 @@ fn client_limits_of_dma_regions_files_and_bytes_are_enforced() {
 }
 
 #[test]
-fn all_65535_negotiated_regions_are_found() {
+fn all_65535_dma_regions_of_a_client_are_found() {
     let mut table = DmaTable::default();
     for page in 0..65_535 {
         table.map(2 * page * PAGE, PAGE, DmaPermissions::READ_WRITE, None).unwrap();
@@ -295,7 +295,7 @@ fn truncated_guest_memory_poisons_only_its_dma_table() {
     ftruncate(&hostile, 0).unwrap();
     theirs.read(PAGE, &mut [0; 1500]).unwrap();
     assert!(theirs.poisoned() && !honest.poisoned());
-    assert!(theirs.poisoned(), "the result is kept");
+    assert!(theirs.poisoned(), "the table stays poisoned");
     drop(theirs.unmap_all());
     assert!(!theirs.poisoned());
 }

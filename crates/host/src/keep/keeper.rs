@@ -57,12 +57,12 @@ const MESSAGES: usize = 100;
 const SOCKET: u64 = 0;
 const SIGNALS: u64 = 1;
 const PROCESS: u64 = 2;
-/// Number of processes other than the host that the keeper waits for: the next process, and former hosts.
+/// Poller token of processes other than the host and the starter: a replacement of the host, and former hosts.
 const OTHERS: u64 = 3;
 const STARTER: u64 = 4;
 
 /// State of the keeper: the process that starts hosts and holds their descriptors.
-struct KeeperState {
+struct DescriptorKeeper {
     starter: StarterConnection,
     shelf: KeptDescriptors,
     signals: SignalHandlers,
@@ -95,7 +95,7 @@ pub fn keep(command: &mut dyn FnMut() -> Command, seccomp: SeccompMode) -> io::R
     let starter = StarterConnection::fork(command)?;
     let confinement = ThreadSandbox { seccomp, capabilities: ThreadCapabilities::Unchanged };
     let gives_up = confinement.prepare(ThreadRole::Keeper).map_err(io::Error::other)?;
-    let mut keeper = KeeperState {
+    let mut keeper = DescriptorKeeper {
         starter,
         shelf,
         signals: SignalHandlers::install()?,
@@ -117,7 +117,7 @@ pub fn keep(command: &mut dyn FnMut() -> Command, seccomp: SeccompMode) -> io::R
     }))
 }
 
-impl KeeperState {
+impl DescriptorKeeper {
     /// Starts hosts, each after the end of the previous host. Returns the last one's exit status.
     fn run(&mut self) -> io::Result<u8> {
         loop {
@@ -232,7 +232,7 @@ impl KeeperState {
         });
     }
 
-    /// Drops a starter process that has ended, and reports its end.
+    /// Forgets the starter process after it has ended, and reports its end.
     fn drop_starter(&mut self, poller: &Poller) {
         let _ = poller.remove(self.starter.process());
         self.starter.reap();
@@ -255,7 +255,7 @@ impl KeeperState {
         }
     }
 
-    /// Queues a message of the keeper for writing, unless too many messages wait already.
+    /// Queues a line for the keeper's log, unless too many lines wait already.
     fn say(&self, text: String) {
         if self.writer.backlog() < MESSAGES {
             self.writer.run(move || say(&text));
@@ -338,7 +338,7 @@ fn is_readable(fd: impl AsFd) -> bool {
     ready(fd, PollFlags::IN)
 }
 
-/// Writes a message of the keeper to standard error, unless that would block: the keeper waits for no reader.
+/// Writes a line of the keeper's log to standard error, unless that would block: the keeper waits for no reader.
 pub(super) fn say(text: &str) {
     if ready(io::stderr(), PollFlags::OUT) {
         let _ = writeln!(io::stderr(), "softiov keeper: {text}");

@@ -39,10 +39,12 @@ use super::store::PATIENCE;
 
 /// Name in `ps` of the process that forks hosts. The kernel keeps 15 bytes.
 const NAME: &CStr = c"softiov-starter";
-/// Replies of the starter: with the host's pidfd, or with an errno.
+/// Reply of the starter after it has started a host; it carries the host's pidfd. The next constant is the reply with
+/// an errno.
 const STARTED: &str = "STARTED=1";
 const FAILED: &str = "FAILED";
-/// Timeout of the starter's reply, generous for a machine that swaps: after a timeout no host can be started any more.
+/// Timeout of the starter's reply to the keeper, generous for a machine that swaps: after a timeout no host can be
+/// started any more.
 const ANSWER: Duration = Duration::from_secs(10);
 /// Exit status of a host whose program cannot be run (as in shells).
 const NO_PROGRAM: i32 = 127;
@@ -116,7 +118,7 @@ impl StarterConnection {
     }
 }
 
-/// Runs the starter process until the keeper has ended.
+/// Forks hosts on the keeper's requests until the keeper has ended: the main function of the starter process.
 fn run(line: &OwnedFd, command: &mut dyn FnMut() -> Command) -> ! {
     // A panic must not unwind into the keeper's frames.
     let outcome = catch_unwind(AssertUnwindSafe(|| obey(line, command)));

@@ -17,7 +17,8 @@ use super::message;
 /// Timeout for sending a message to a keeper.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Messages to a keeper that is this program; systemd does not know them.
+/// Request to the keeper to start a replacement of this process. systemd does not know it, nor the next one, which ends
+/// the replacement.
 pub(super) const SUCCEED: &str = "SUCCEED=1";
 pub(super) const ABANDON: &str = "ABANDON=1";
 

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 /// Bytes of `struct nlmsghdr`, and of `struct ifinfomsg` after it.
 const HEADER: usize = 16;
 const INFO: usize = 16;
-/// Offsets of interface index and flags in `struct ifinfomsg`.
+/// Offset of the interface index in `struct ifinfomsg`. The flags' offset follows.
 const INDEX: usize = 4;
 const FLAGS: usize = 8;
 

@@ -32,9 +32,9 @@ const NEWS: u32 = libc::RTMGRP_LINK as u32;
 /// Result of reading the pending notifications about interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LinkNotifications {
-    /// No notification about an interface of interest.
+    /// No pending notification is about an interface of interest.
     Unrelated,
-    /// At least one notification about an interface of interest.
+    /// At least one pending notification is about an interface of interest.
     Related,
     /// The kernel has dropped notifications: any interface may have changed.
     Lost,

@@ -96,7 +96,7 @@ fn link_notifications_dropped_by_the_kernel_are_reported() {
             assert!(ip("link set watched0 up") && ip("link set watched0 down"));
         }
         assert_eq!(hear(&mut links), LinkNotifications::Lost);
-        assert_eq!(hear(&mut links), LinkNotifications::Unrelated, "once");
+        assert_eq!(hear(&mut links), LinkNotifications::Unrelated, "the loss is reported once");
         assert!(ip("link set watched0 mtu 1400"));
         assert!(hear(&mut links) >= LinkNotifications::Related, "later notifications arrive");
         assert_eq!(links.look_up("watched0").unwrap().unwrap().mtu, 1400);

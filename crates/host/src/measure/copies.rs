@@ -13,7 +13,8 @@ const FRAME: usize = 1_514;
 /// Factor from nanoseconds a frame to nanoseconds for 1,000 bytes.
 const PER_KILOBYTE: f64 = 1_000.0 / FRAME as f64;
 
-/// Measures copies of cached frames: their number is small enough for the smallest cache.
+/// Measures copies of frames that are in the processor's cache: their number is small enough for the smallest
+/// cache.
 pub(super) fn warm() -> Result<ProbeResult, ProbeError> {
     in_turn(4)
 }
@@ -24,7 +25,7 @@ pub(super) fn shared() -> Result<ProbeResult, ProbeError> {
     in_turn(8_192)
 }
 
-/// Measures copies of `frames` frames in turn to a cached buffer.
+/// Measures copies of `frames` different frames, one after the other, to a cached buffer.
 fn in_turn(frames: usize) -> Result<ProbeResult, ProbeError> {
     let from = vec![1_u8; frames * FRAME];
     let mut to = vec![0; FRAME];

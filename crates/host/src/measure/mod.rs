@@ -32,7 +32,7 @@ pub struct DurationProbe {
     pub run: fn() -> Result<ProbeResult, ProbeError>,
 }
 
-/// Result of repeated measurements of a duration, in the probe's unit.
+/// Result of repeated measurements of a duration, in the unit of its [`DurationProbe`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProbeResult {
     /// Median of the repeated measurements.

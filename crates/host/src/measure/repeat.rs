@@ -39,7 +39,7 @@ pub(super) fn timed(work: impl FnOnce() -> Result<(), ProbeError>) -> Result<u64
 }
 
 impl ProbeResult {
-    /// Multiplies every value of a measurement's result by a factor.
+    /// Multiplies the median, the smallest and the largest value of a measurement by a factor.
     pub(super) fn times(self, factor: f64) -> Self {
         Self { median: self.median * factor, least: self.least * factor, most: self.most * factor }
     }

@@ -71,7 +71,7 @@ fn ping_pong(processors: [usize; 2], count: u32) -> Result<PingPongTimes, ProbeE
     Ok(PingPongTimes { round_trips, writes })
 }
 
-/// Runs both closures, each pinned to a processor. Returns the result of the first closure.
+/// Runs two closures at the same time, each on a thread pinned to a processor. Returns the result of the first closure.
 fn side_by_side<T: Send>(
     processors: [usize; 2],
     first: impl FnOnce() -> Result<T, ProbeError> + Send,

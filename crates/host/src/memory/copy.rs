@@ -20,9 +20,10 @@ pub(super) const LONG: usize = 32;
 
 /// Copies guest bytes into `buffer`, loading each once.
 ///
-/// The first 64 bytes, where a frame has its headers, are stored in pieces that do not overlap, each at a multiple of its own size.
-/// So an aligned load of eight bytes finds all of them in one store. A load that spans two stores has to wait until both have
-/// reached the cache, behind all stores before them, among them those into the memory of the guest that got the last frame.
+/// The first 64 bytes, where a frame has its headers, are stored in pieces that do not overlap, each at a multiple of
+/// its own size. So an aligned load of eight bytes finds all of them in one store. A load that spans two stores has to
+/// wait until both have reached the cache, behind all stores before them, among them those into the memory of the guest
+/// that got the last frame.
 ///
 /// # Safety
 /// `buffer.len()` bytes from `source` on must be mapped, and must not be part of `buffer`.
@@ -48,8 +49,8 @@ unsafe fn any_out_of_guest(source: *const u8, buffer: &mut [u8]) {
     let mut at = 0;
     if length >= HEAD {
         at = length & !(WORD - 1);
-        // SAFETY: the caller vouches for `length` bytes from `source` on, which are not part of `buffer`; `at` is at most
-        // `length`.
+        // SAFETY: the caller vouches for `length` bytes from `source` on, which are not part of `buffer`; `at` is at
+        // most `length`.
         unsafe {
             ptr::copy_nonoverlapping(source, target, HEAD);
             ptr::copy_nonoverlapping(source.add(HEAD), target.add(HEAD), at - HEAD);
@@ -150,7 +151,8 @@ unsafe fn store<const N: usize, const SIZE: usize>(
 /// [`super::MappedFile::read_completed`]. Returns their number.
 ///
 /// # Safety
-/// As many descriptors as `into` has elements must be mapped from `source` on, aligned to words, and not be part of `into`.
+/// As many descriptors as `into` has elements must be mapped from `source` on, aligned to words, and not be part of
+/// `into`.
 #[inline]
 pub(super) unsafe fn completed_out_of_guest(
     source: *const u8,
@@ -192,9 +194,9 @@ pub(crate) fn done_last(words: usize) -> impl Iterator<Item = usize> {
 
 /// Prefetches the cache line at `at`, for writing if `writes`, where the processor has such an instruction.
 ///
-/// The compiler's own prefetch for writing is one for reading, unless it builds for processors with PREFETCHW only. A line fetched
-/// that way is still the other processor's too, and the store has to wait for it a second time. All x86-64 processors know
-/// PREFETCHW: the first of Intel's do nothing for it.
+/// The compiler's own prefetch for writing is one for reading, unless it builds for processors with PREFETCHW only. A
+/// line fetched that way is still the other processor's too, and the store has to wait for it a second time. All x86-64
+/// processors know PREFETCHW: the first of Intel's do nothing for it.
 #[inline]
 pub(super) fn prefetch(at: NonNull<u8>, writes: bool) {
     #[cfg(target_arch = "x86_64")]

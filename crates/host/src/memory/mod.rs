@@ -64,7 +64,7 @@ pub enum FileMapError {
     /// The file is too short for the range to map.
     #[error("range {offset:#x}+{len:#x} lies outside the memory file of {size:#x} bytes")]
     OutsideFile {
-        /// File offset of the first requested byte.
+        /// File offset of the first byte that was to be mapped.
         offset: u64,
         /// Number of bytes that were to be mapped.
         len: u64,
@@ -103,7 +103,7 @@ pub enum MemoryAccessError {
     OutOfRange {
         /// First byte of the access, from the start of the mapping.
         offset: u64,
-        /// Number of bytes of the access.
+        /// Number of bytes in the refused access.
         len: usize,
     },
     /// The access is a store to a read-only mapping.
@@ -114,7 +114,7 @@ pub enum MemoryAccessError {
 /// Part of a guest's memory file, mapped shared. Dropping a large one may block: leave it to a
 /// [`BlockingWorker`](crate::worker::BlockingWorker).
 pub struct MappedFile {
-    /// Bytes that were requested, inside the mapping `span`: with huge pages the kernel maps more.
+    /// Requested bytes inside the mapping `span`: with huge pages the kernel maps more.
     view: MemoryView,
     span: sigbus::MappingSpan,
     registration: sigbus::MappingRegistration,
@@ -188,8 +188,8 @@ impl MappedFile {
         };
         // SAFETY: `lead` is smaller than the span (`source::check`), which is mapped and not null.
         let base = unsafe { NonNull::new_unchecked(start.cast::<u8>().add(extent.lead)) };
-        // SAFETY: `visible` bytes behind `lead` are inside the span, which stays mapped until `drop`, and is mapped for writing if
-        // that is asked for.
+        // SAFETY: `visible` bytes behind `lead` are inside the span, which stays mapped until `drop`, and is mapped for
+        // writing if that is asked for.
         let view =
             unsafe { MemoryView::new(base, extent.visible, protection == MemoryProtection::ReadWrite) };
         Ok(Self { view, span, registration, page: extent.page })
@@ -287,8 +287,8 @@ impl MappedFile {
             return Err(MemoryAccessError::OutOfRange { offset, len: size_of_val(into) });
         }
         for (at, value) in into.iter_mut().enumerate().rev() {
-            // SAFETY: `at` checked that as many bytes as `into` has are mapped there, for as long as `self` lives, and they are
-            // aligned. The rest is as in `dword`.
+            // SAFETY: `at` checked that as many bytes as `into` has are mapped there, for as long as `self` lives, and
+            // they are aligned. The rest is as in `dword`.
             *value = unsafe { first.add(at).as_ref() }.load(Ordering::Acquire);
         }
         Ok(())

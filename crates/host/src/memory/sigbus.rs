@@ -30,7 +30,8 @@ const LEAST_SHARE: usize = 32;
 /// with 64 VFs have room beside each other.
 const EQUALS: usize = 32;
 const FREE: usize = 0;
-/// Value of a table entry that is taken and whose mapping is not recorded yet; never a mapping's first address.
+/// Value of an entry of the mapping table that is taken and whose mapping is not recorded yet; never a mapping's first
+/// address.
 const BUSY: usize = 1;
 const PAGE: usize = 4096;
 
@@ -43,8 +44,8 @@ pub(crate) struct MappingSpan {
 }
 
 struct MappingSlot {
-    /// Number of times that the entry was taken, so that the handler detects a start and a length of different
-    /// mappings.
+    /// Number of times that an entry of the mapping table was taken, so that the handler detects a start and a length
+    /// of different mappings.
     generation: AtomicU32,
     start: AtomicUsize,
     len: AtomicUsize,

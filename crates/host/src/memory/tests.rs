@@ -55,7 +55,7 @@ fn no_byte_outside_the_mapped_range_is_accessible() {
 }
 
 #[test]
-fn memory_writes_of_any_length_and_alignment_are_whole() {
+fn memory_writes_of_any_length_and_alignment_are_complete() {
     let fd = memfd(1);
     let map = mapped(&fd, 1);
     let pattern: Vec<u8> = (1..=100).collect();
@@ -114,7 +114,7 @@ fn mapping_of_a_range_outside_the_file_is_refused() {
 }
 
 #[test]
-fn descriptor_of_no_memory_is_not_mapped() {
+fn descriptor_other_than_memory_is_not_mapped() {
     let refused = |fd: OwnedFd| MappedFile::map(fd, 0, PAGE, MemoryProtection::ReadOnly).unwrap_err();
     let (pipe, _) = rustix::pipe::pipe().unwrap();
     let (socket, _) =
@@ -151,7 +151,7 @@ fn write_sealed_memfd_is_not_writable() {
 }
 
 #[test]
-fn truncated_memfd_reads_as_zeros_other_memfds_stay_intact() {
+fn truncated_memfd_reads_as_zeros_and_others_stay_intact() {
     let (hostile, honest) = (memfd(64), memfd(1));
     let (victim, neighbour) = (mapped(&hostile, 64), mapped(&honest, 1));
     victim.write(40 * PAGE, &[0xaa; 16]).unwrap();
@@ -172,7 +172,7 @@ fn truncated_memfd_reads_as_zeros_other_memfds_stay_intact() {
 }
 
 #[test]
-fn table_entry_of_a_poisoned_mapping_is_reused_clean() {
+fn entry_of_a_poisoned_mapping_is_not_poisoned_when_reused() {
     for _ in 0..100 {
         let fd = memfd(1);
         let map = mapped(&fd, 1);
@@ -216,7 +216,7 @@ fn large_memory_mappings_are_unmapped_whole() {
 }
 
 #[test]
-fn memory_truncated_during_copies_on_many_threads_no_crash() {
+fn truncating_memory_during_copies_does_not_crash() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {

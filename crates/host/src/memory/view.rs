@@ -19,13 +19,15 @@ pub(crate) struct MemoryView {
     writable: bool,
 }
 
-// SAFETY: a mapping belongs to the process, not to a thread; `base` is only used for the copies below, which tolerate any
-// concurrent writer, since the guest is one.
+// SAFETY: a mapping belongs to the process, not to a thread; `base` is only used for the copies below, which tolerate
+// any concurrent writer, since the guest is one.
 unsafe impl Send for MemoryView {}
 // SAFETY: as above; every access through `&self` tolerates concurrent access.
 unsafe impl Sync for MemoryView {}
 
 impl MemoryView {
+    /// Creates a view of `len` mapped bytes from `base` on.
+    ///
     /// # Safety
     /// `len` bytes from `base` on must be mapped for as long as the value lives, for writing too if `writable`.
     pub(super) unsafe fn new(base: NonNull<u8>, len: usize, writable: bool) -> Self {
@@ -79,7 +81,8 @@ impl MemoryView {
         if !source.cast::<u64>().is_aligned() || !matches!(size, copy::SHORT | copy::LONG) {
             return Err(MemoryAccessError::OutOfRange { offset, len });
         }
-        // SAFETY: `at_writable` checked that as many descriptors of `size` bytes as `into` has elements are mapped for writing; they are aligned.
+        // SAFETY: `at_writable` checked that as many descriptors of `size` bytes as `into` has elements are mapped for
+        // writing; they are aligned.
         Ok(unsafe { copy::completed_out_of_guest(source.as_ptr(), size, into) })
     }
 
@@ -148,6 +151,8 @@ pub fn prefetch(bytes: &[u8], writes: bool) {
     unsafe { prefetch_lines(NonNull::from(bytes).cast(), bytes.len().min(PREFETCHED), writes) };
 }
 
+/// Prefetches the cache lines of `length` bytes from `first` on, for writing if `writes`.
+///
 /// # Safety
 /// `length` bytes from `first` on must be mapped.
 #[inline(always)]

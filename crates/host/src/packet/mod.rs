@@ -44,7 +44,7 @@ pub enum PacketSocketError {
         /// Interface that the socket was to receive from.
         name: InterfaceName,
     },
-    /// No interface has this name.
+    /// No interface has the requested name.
     #[error("interface {name} does not exist; name one that `ip link` lists, or use a tap, which is created")]
     NoInterface {
         /// Name that no interface has.

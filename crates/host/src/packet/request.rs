@@ -42,7 +42,7 @@ fn set<T: Copy>(socket: impl AsFd, level: libc::c_int, option: libc::c_int, valu
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Frames of an interface that a socket receives.
+/// Choice of the frames of an interface that a packet socket receives.
 #[derive(Clone, Copy)]
 pub(super) enum FrameSelection {
     All,

@@ -101,7 +101,7 @@ fn sum(one: UnsentFrames, other: UnsentFrames) -> UnsentFrames {
 }
 
 #[test]
-fn interface_mtu_limits_a_frame_plus_one_vlan_tag() {
+fn frame_may_exceed_the_interface_mtu_by_one_vlan_tag() {
     with_a_pair("packet lengths", || {
         let (left, right) = (open("left0"), open("right0"));
         for (tag, most) in [(&[][..], 1514), (&[0x81, 0x00, 0x00, 0x05], 1518)] {
@@ -168,7 +168,7 @@ fn frames_of_the_host_arrive_with_filled_in_checksums() {
 }
 
 #[test]
-fn down_interface_drops_frames_deleted_one_is_an_error() {
+fn down_interface_drops_frames_and_deleted_one_fails() {
     with_a_pair("packet gone", || {
         let (left, right) = (open("left0"), open("right0"));
         ip("link set left0 down");

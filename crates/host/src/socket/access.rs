@@ -24,7 +24,7 @@ pub struct SocketAccess {
 }
 
 impl SocketAccess {
-    /// Socket access for the user of this process only.
+    /// Access to a socket file for the user of this process only.
     pub const PRIVATE: Self = Self { owner: None, group: None, mode: 0o600 };
 
     /// Returns the mode to create the socket file with, before its owner is set. It grants no user more than the

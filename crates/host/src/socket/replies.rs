@@ -29,7 +29,8 @@ use super::{SocketSent, StreamSocket};
 const PAGE: u64 = 4096;
 /// Number of sent bytes after which the log's pages are released.
 const HOLE: u64 = 64 * 1024;
-/// Maximum length in bytes of a recorded range: twice what a client may leave unread, and above the longest message.
+/// Maximum length in bytes of a recorded range of the log: twice what a client may leave unread, and above the longest
+/// message.
 const LONGEST: u64 = 4 << 20;
 
 /// Range of the log's file that holds replies which may be unsent. The owner records the range for a successor.

@@ -52,7 +52,7 @@ fn private_socket_file_is_removed_with_its_listener() {
 }
 
 #[test]
-fn socket_file_of_a_dead_host_is_replaced_a_used_one_refused() {
+fn socket_file_is_replaced_only_if_its_host_is_dead() {
     let folder = folder();
     let path = folder.path().join("vf0.sock");
     // Like a killed process, the standard library leaves the file.
@@ -152,7 +152,7 @@ fn descriptors_arrive_with_their_bytes_and_close_on_exec() {
 }
 
 #[test]
-fn receive_ends_after_bytes_sent_with_descriptors() {
+fn one_receive_ends_after_bytes_that_carry_descriptors() {
     let (one, other) = connected();
     let (_reader, writer) = rustix::pipe::pipe().unwrap();
     let send_three = || {
@@ -252,7 +252,7 @@ fn full_socket_refuses_bytes_without_blocking() {
 fn only_a_unix_stream_socket_is_adopted() {
     let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
     let stream = StreamSocket::adopt(one.into()).unwrap();
-    assert_eq!(recv(&stream, 1).0, SocketReceived::WouldBlock, "it was blocking before");
+    assert_eq!(recv(&stream, 1).0, SocketReceived::WouldBlock, "the adopted socket was blocking before");
     StreamSocket::adopt(other.into()).unwrap();
     let (datagram, _) = UnixDatagram::pair().unwrap();
     let (pipe, _) = rustix::pipe::pipe().unwrap();

@@ -36,7 +36,7 @@ pub enum TapError {
     /// The device file of the tap driver may not be opened.
     #[error("cannot open /dev/net/tun: give this user read and write access to the device")]
     NoAccess,
-    /// The user has neither the privilege nor an existing interface.
+    /// The user has neither the privilege for the action on the tap nor an existing tap of that name.
     #[error(
         "{doing} tap {name} needs root or CAP_NET_ADMIN; or let root create it beforehand: \
          ip tuntap add dev {name} mode tap user $USER && ip link set {name} up"
@@ -59,7 +59,7 @@ pub enum TapError {
         /// Name of the interface that is no tap.
         name: InterfaceName,
     },
-    /// No interface has this name.
+    /// No interface has the requested macvtap's name.
     #[error(
         "interface {name} does not exist; create a macvtap: ip link add link eth1 name {name} type macvtap mode passthru"
     )]

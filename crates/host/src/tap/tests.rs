@@ -193,7 +193,8 @@ fn open_existing_does_not_create_a_missing_tap() {
         assert!(Tap::open_existing(&name("exists0")).unwrap().is_none());
         assert!(is_gone("exists0:"));
         make_persistent(&Tap::open(&name("exists0")).unwrap(), 0);
-        let tap = once_free(|| Tap::open_existing(&name("exists0"))).unwrap().expect("it exists");
+        let tap =
+            once_free(|| Tap::open_existing(&name("exists0"))).unwrap().expect("tap exists0 must exist");
         assert!(matches!(Tap::open_existing(&name("exists0")), Err(TapError::InUse { .. })));
         drop(tap);
         assert!(interfaces().contains("exists0:"));
@@ -268,7 +269,7 @@ fn with_macvtaps(what: &str, body: impl FnOnce() + Send) {
         }
         for interface in ["left0", "right0"] {
             match Tap::open_macvtap(&name(interface)) {
-                Ok(tap) => tap.expect("it was just created").set_up().unwrap(),
+                Ok(tap) => tap.expect("the macvtap was just created").set_up().unwrap(),
                 Err(error @ TapError::NoDeviceFile { .. }) => return skipped(what, &error.to_string()),
                 Err(error) => panic!("{error}"),
             }

@@ -38,7 +38,7 @@ pub enum VfioError {
         driver.as_deref().unwrap_or("no driver")
     )]
     NotBound {
-        /// Address of the function.
+        /// PCI address of the function that is bound to the wrong driver.
         address: PciAddress,
         /// Driver that the function is bound to, if any.
         driver: Option<String>,
@@ -70,7 +70,7 @@ pub enum VfioError {
     /// The kernel refused a VFIO request.
     #[error("{address}: VFIO request failed: {request}: {source}{}", remedy.unwrap_or(""))]
     Refused {
-        /// Address of the function.
+        /// PCI address of the function in the refused request.
         address: PciAddress,
         /// Name of the refused VFIO request.
         request: &'static str,
@@ -82,7 +82,7 @@ pub enum VfioError {
     /// The function lacks a required property.
     #[error("{address}: {what}")]
     Unexpected {
-        /// Address of the function.
+        /// PCI address of the function that lacks the property.
         address: PciAddress,
         /// Property that the function lacks, in words.
         what: &'static str,

@@ -159,7 +159,7 @@ impl VfioFunction {
         ))
     }
 
-    /// Makes the function's MSI-X vectors, from the first on, signal these eventfds, and enables MSI-X.
+    /// Makes the function's MSI-X interrupt vectors, from the first on, signal these eventfds, and enables MSI-X.
     ///
     /// # Errors
     /// [`VfioError::Refused`], also if the function has fewer vectors.

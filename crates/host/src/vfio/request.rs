@@ -21,7 +21,8 @@ use vfio_bindings::bindings::vfio::{
 
 use crate::memory::MappedFile;
 
-/// Numbers of VFIO requests, relative to [`VFIO_BASE`] (linux/vfio.h).
+/// Number of the VFIO request for the API version, relative to [`VFIO_BASE`] (linux/vfio.h). Numbers of other requests
+/// follow.
 const GET_API_VERSION: u32 = 0;
 const CHECK_EXTENSION: u32 = 1;
 const SET_IOMMU: u32 = 2;
@@ -37,7 +38,7 @@ const DEVICE_PCI_HOT_RESET: u32 = 13;
 const IOMMU_MAP_DMA: u32 = 13;
 const IOMMU_UNMAP_DMA: u32 = 14;
 
-/// Maximum number of vectors with eventfds: an 82576's number, rounded up.
+/// Maximum number of interrupt vectors with eventfds: an 82576's number, rounded up.
 pub(super) const MOST_VECTORS: usize = 32;
 
 /// Any VFIO request, by its number and argument: the requests encode no size in their number, and also return values.
@@ -65,6 +66,8 @@ unsafe impl Ioctl for VfioRequest {
     }
 }
 
+/// Makes a VFIO request.
+///
 /// # Safety
 /// `argument` must be what the request takes: a number, or a structure that it may read and write.
 unsafe fn call(fd: impl AsFd, number: u32, argument: *mut c_void) -> Result<i32> {

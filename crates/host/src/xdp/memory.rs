@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(chunks.copy_out(CHUNK as u64, ROOM as u32, &mut into), Ok(ROOM));
         assert_eq!(into, [7; ROOM]);
         assert!(!chunks.copy_in(1, &[7; ROOM + 1]), "longer than the chunk without headroom");
-        assert!(!chunks.copy_in(4, &[7; 60]), "no such chunk");
+        assert!(!chunks.copy_in(4, &[7; 60]), "the UMEM has no chunk 4");
         assert_eq!(chunks.copy_out(CHUNK as u64, 61, &mut [0; 60]), Err(ChunkCopyError::TooLong));
         let chunk = CHUNK as u64;
         for (address, len) in

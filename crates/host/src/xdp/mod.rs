@@ -74,13 +74,13 @@ impl fmt::Display for XdpTransferMode {
 /// Reason why an interface cannot be used by AF_XDP.
 #[derive(Debug, thiserror::Error)]
 pub enum XdpError {
-    /// The interface cannot be used at all.
+    /// The interface is missing, carries no Ethernet, or may not be opened.
     #[error(transparent)]
     Interface(#[from] PacketSocketError),
     /// The interface's MTU permits frames that exceed [`LONGEST`].
     #[error("interface {name} has MTU {mtu}; AF_XDP permits {} at most", LONGEST as u32 - HEADERS)]
     Mtu {
-        /// Name of the interface.
+        /// Name of the interface whose MTU is too large.
         name: InterfaceName,
         /// MTU of the interface in bytes.
         mtu: u32,
@@ -88,7 +88,7 @@ pub enum XdpError {
     /// Every requested transfer mode failed.
     #[error("cannot open interface {name} by AF_XDP: {reasons}")]
     Refused {
-        /// Name of the interface.
+        /// Name of the interface that AF_XDP cannot use.
         name: InterfaceName,
         /// Reason why each transfer mode failed.
         reasons: String,
@@ -116,7 +116,7 @@ struct XdpModeFailure {
 /// Interface that AF_XDP sockets and a program are attached to.
 #[derive(Debug)]
 pub struct XdpInterface {
-    /// Dropped before the sockets, so that no frame goes to a closed one.
+    /// BPF program attached to the interface. Dropped before the sockets, so that no frame goes to a closed one.
     _program: XdpProgramLink,
     mode: XdpTransferMode,
     poller: Poller,

@@ -20,20 +20,21 @@ use super::XdpTransferMode;
 /// Maximum number of an interface's queues with AF_XDP sockets.
 pub(super) const MAX_QUEUES: u32 = 16;
 
-/// Commands of bpf(2) (`enum bpf_cmd`).
+/// Number of the bpf(2) command that creates a map (`enum bpf_cmd`). Other commands follow.
 const MAP_CREATE: libc::c_int = 0;
 const MAP_UPDATE: libc::c_int = 2;
 const PROGRAM_LOAD: libc::c_int = 5;
 const LINK_CREATE: libc::c_int = 28;
-/// Type numbers of maps and programs, attachments and helper functions: `enum bpf_map_type`, `enum bpf_prog_type`,
-/// `enum bpf_attach_type`, `enum bpf_func_id`.
+/// Type of a map of AF_XDP sockets (`enum bpf_map_type`). A program type, an attachment and a helper function follow
+/// (`enum bpf_prog_type`, `enum bpf_attach_type`, `enum bpf_func_id`).
 const XSKMAP: u32 = 17;
 const XDP: u32 = 6;
 const ATTACH_XDP: u32 = 37;
 const REDIRECT_MAP: i32 = 51;
 /// Result of a program that leaves a frame to the kernel's network stack (`enum xdp_action`).
 const XDP_PASS: i32 = 2;
-/// `XDP_FLAGS_SKB_MODE`: run by the kernel's generic code; `XDP_FLAGS_DRV_MODE`: run by the driver.
+/// Flag `XDP_FLAGS_SKB_MODE`: the kernel's generic code runs the program. `XDP_FLAGS_DRV_MODE` follows: the driver runs
+/// it.
 const BY_KERNEL: u32 = 1 << 1;
 const BY_DRIVER: u32 = 1 << 2;
 /// Licence of the program. Programs of any licence may call its helper function.

@@ -41,8 +41,7 @@ const CALLS: u32 = 4;
 /// Size of a socket's send buffer in bytes; the kernel may grant less.
 const BACKLOG: usize = 4 << 20;
 
-/// Part of an interface's queue that the opener of the queue keeps. Memory and socket live until both parts are
-/// dropped.
+/// Part of an AF_XDP queue that the opener of the queue keeps. Memory and socket live until both parts are dropped.
 #[derive(Debug)]
 pub(super) struct XdpSocket {
     fd: OwnedFd,
@@ -63,7 +62,7 @@ impl AsFd for XdpSocket {
     }
 }
 
-/// Part of an interface's queue that receives and sends frames.
+/// Part of an AF_XDP queue that receives and sends frames.
 #[derive(Debug)]
 pub(super) struct XdpQueue {
     socket: Arc<XdpSocket>,

@@ -6,17 +6,17 @@ use super::queue::{XdpQueue, XdpReceived};
 use super::{memory, ring};
 use crate::packet::UnsentFrames;
 
-/// Frames received from a queue before the next queue's turn.
+/// Maximum number of frames received from a queue before the next queue's turn.
 const TURN: u32 = 64;
 
 /// Receives and sends frames of an interface, without blocking.
 #[derive(Debug)]
 pub struct XdpQueues {
     queues: Vec<XdpQueue>,
-    /// Queue to receive from next, and the number of frames left in its turn.
+    /// Index of the queue to receive from next. The number of frames left in its turn follows.
     next: usize,
     turn: u32,
-    /// True once a ring held an index or an address out of range.
+    /// True once a ring of the interface held an index or an address out of range.
     broken: bool,
 }
 

@@ -27,7 +27,7 @@ pub(super) struct XdpRingLayout {
     pub(super) consumer: usize,
     pub(super) entries: usize,
     pub(super) flags: usize,
-    /// Number of entries, a power of two.
+    /// Number of entries in the ring, a power of two.
     pub(super) size: u32,
 }
 
@@ -125,7 +125,7 @@ impl<T: Copy> XdpRing<T, ProducerSide> {
         true
     }
 
-    /// Publishes the written entries to the kernel.
+    /// Publishes the written entries of the ring to the kernel.
     pub(super) fn publish(&self) {
         self.word(self.layout.producer).store(self.ours, Ordering::Release);
     }
@@ -157,7 +157,7 @@ impl<T: Copy> XdpRing<T, ConsumerSide> {
         Some(entry)
     }
 
-    /// Returns the read entries to the kernel.
+    /// Returns the read entries of the ring to the kernel.
     pub(super) fn release(&self) {
         self.word(self.layout.consumer).store(self.ours, Ordering::Release);
     }

@@ -199,7 +199,7 @@ fn each_queue_of_an_interface_has_an_xdp_socket() {
 }
 
 #[test]
-fn unread_xdp_frames_are_counted_too_long_ones_refused() {
+fn unread_xdp_frames_are_counted_and_long_ones_refused() {
     with_a_pair("xdp limits", 1, |program| {
         let left = open(program, &[XdpTransferMode::Native]);
         let mut frames = left.take_frames().unwrap();
@@ -261,7 +261,11 @@ fn interface_deleted_during_an_xdp_burst_is_an_error() {
         while frames.receive(&mut [0; LONGEST]).unwrap().is_some() {}
         let mut poller = Poller::new().unwrap();
         poller.add(&left, 0, PollInterest::READ).unwrap();
-        assert_eq!(poller.wait(Some(Duration::from_millis(50))).unwrap().count(), 0, "it does not spin");
+        assert_eq!(
+            poller.wait(Some(Duration::from_millis(50))).unwrap().count(),
+            0,
+            "the poller does not spin"
+        );
         let refused =
             XdpInterface::open(&name("left0"), program, &XdpTransferMode::ALL, PATIENCE).unwrap_err();
         assert!(matches!(refused, XdpError::Interface(PacketSocketError::NoInterface { .. })), "{refused}");

@@ -22,33 +22,33 @@ pub enum CycleCategory {
     Bridge,
     /// Cycles to refill caches and TLB after another virtual CPU ran.
     Refill,
-    /// Cycles of exits for physical interrupts that arrive while a guest runs.
+    /// Cycles of VM exits for physical interrupts that arrive while a guest runs.
     ExternalInterrupt,
-    /// Cycles of exits for a guest's end-of-interrupt writes to the APIC page.
+    /// Cycles of VM exits for a guest's end-of-interrupt writes to the APIC page.
     ApicEoi,
     /// Cycles of VM exits for accesses to the APIC page other than end-of-interrupt writes.
     ApicOther,
     /// Cycles of VM exits for accesses to a guest's MSI-X table.
     MsixMmio,
-    /// Cycles of exits for accesses to emulated device memory other than the APIC page and MSI-X tables.
+    /// Cycles of VM exits for accesses to emulated device memory other than the APIC page and MSI-X tables.
     OtherMmio,
     /// Cycles of hypercalls without a category of their own.
     Hypercall,
-    /// Cycles of idle exits and of waking a guest.
+    /// Cycles of VM exits of guests that go idle, and of waking those guests.
     Hlt,
-    /// Cycles of exits for a guest that can take a pending interrupt.
+    /// Cycles of VM exits for a guest that can take a pending interrupt.
     InterruptWindow,
-    /// Cycles of exits for accesses to model-specific registers, including x2APIC registers.
+    /// Cycles of VM exits for accesses to model-specific registers, including x2APIC registers.
     Msr,
     /// Cycles of VM exits without a category of their own.
     OtherExit,
-    /// Cycles to request an interrupt in a virtual APIC and to inject it at entry.
+    /// Cycles to request an interrupt in a virtual APIC and to inject it at VM entry.
     Injection,
     /// Cycles to send and deliver an event-channel event.
     EventChannel,
     /// Cycles of grant operations: map, unmap, copy and transfer.
     Grant,
-    /// Cycles to switch a thread to another virtual CPU.
+    /// Cycles to switch a processor thread to another virtual CPU.
     Switch,
     /// Cycles of the hypervisor's timers.
     Timer,
@@ -124,13 +124,13 @@ impl CycleCategory {
     }
 }
 
-/// Sink for charged cycles: a virtual CPU's step that is being executed, or a list in a test.
+/// Receives charged cycles: a virtual CPU's step that is being executed, or a list in a test.
 pub trait CycleSink {
-    /// Charges `cycles` of work, as measured without a busy sibling thread.
+    /// Charges `cycles` of work. Contention with a busy sibling thread is added later.
     fn charge(&mut self, category: CycleCategory, cycles: u64);
 }
 
-/// Processor cycles charged to one step of a virtual CPU, by category. Only categories with charges are visited.
+/// Processor cycles charged to one step of a virtual CPU, by category. Only categories with charges are iterated over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChargedCycles {
     cycles: [u64; CycleCategory::COUNT],
@@ -147,22 +147,22 @@ impl Default for ChargedCycles {
 }
 
 impl ChargedCycles {
-    /// Returns the cycles charged to `category`.
+    /// Returns the cycles of a step that were charged to `category`.
     pub fn of(&self, category: CycleCategory) -> u64 {
         self.cycles[category.index()]
     }
 
-    /// Returns the cycles charged to all categories together.
+    /// Returns the cycles of a step that were charged to all categories together.
     pub fn total(&self) -> u64 {
         self.iter().map(|(_, cycles)| cycles).sum()
     }
 
-    /// Returns `true` if no cycles are charged.
+    /// Returns `true` if no cycles are charged to the step.
     pub fn is_empty(&self) -> bool {
         self.iter().all(|(_, cycles)| cycles == 0)
     }
 
-    /// Returns the categories that have charges, with their cycles, in index order.
+    /// Returns the categories with charged cycles, and those cycles, in index order.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (CycleCategory, u64)> + '_ {
         let mut left = self.touched;

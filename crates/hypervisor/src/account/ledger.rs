@@ -1,21 +1,21 @@
-//! Ledger of cycles by domain and category, and of idle cycles by thread.
+//! Ledger of processor cycles: spent cycles by domain and category, idle cycles by thread.
 
 use alloc::vec::Vec;
 
 use super::CycleCategory;
 use crate::domain::DomainId;
 
-/// Cycles spent and idle since the start of the machine.
+/// Processor cycles spent and idle since the start of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CycleLedger {
-    /// Cycles spent, per domain and category.
+    /// Cycles spent by each domain in each category.
     spent: Vec<[u64; CycleCategory::COUNT]>,
     /// Idle cycles of each processor thread.
     idle: Vec<u64>,
 }
 
 impl CycleLedger {
-    /// Creates a ledger for `threads` threads and no domain.
+    /// Creates a cycle ledger for `threads` processor threads and no domain.
     pub(crate) fn new(threads: usize) -> CycleLedger {
         CycleLedger { spent: Vec::new(), idle: alloc::vec![0; threads] }
     }
@@ -39,7 +39,7 @@ impl CycleLedger {
         self.spent.get(domain.index()).map_or(0, |row| row[category.index()])
     }
 
-    /// Returns the idle cycles of thread `thread`.
+    /// Returns the idle cycles of the processor thread with index `thread`.
     pub fn idle(&self, thread: usize) -> u64 {
         self.idle.get(thread).copied().unwrap_or(0)
     }
@@ -54,13 +54,13 @@ impl CycleLedger {
         self.idle.len()
     }
 
-    /// Returns the sum of spent and idle cycles of all threads.
+    /// Returns the sum of spent and idle cycles of all processor threads.
     pub fn total(&self) -> u64 {
         let spent: u64 = self.spent.iter().flatten().sum();
         spent + self.idle.iter().sum::<u64>()
     }
 
-    /// Returns the cycles added since `earlier`, an earlier state of the same ledger.
+    /// Returns the cycles added to the ledger since `earlier`, a copy of its earlier state.
     pub(crate) fn since(&self, earlier: &CycleLedger) -> CycleLedger {
         let mut difference = self.clone();
         for (row, before) in difference.spent.iter_mut().zip(&earlier.spent) {

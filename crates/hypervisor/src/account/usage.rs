@@ -1,4 +1,5 @@
-//! Ledger snapshots and the usage between two of them, from which experiments take their metrics.
+//! Snapshots of a cycle ledger, and the cycles used between two of them, from which experiments take their
+//! metrics.
 //!
 //! A step is charged at its start, so a thread's account can be ahead of the clock. A snapshot stores these
 //! cycles, which makes the balance exact.
@@ -12,15 +13,15 @@ use crate::domain::{Domain, DomainId, DomainKind};
 pub struct CycleConservationError {
     /// Cycles in the ledger, spent and idle.
     pub accounted: u64,
-    /// Threads times elapsed cycles, plus cycles charged ahead of the clock.
+    /// Cycles that passed: threads times elapsed cycles, plus cycles charged ahead of the clock.
     pub passed: u64,
 }
 
-/// State of the ledger at one instant.
+/// Cycle ledger of a machine at one instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerSnapshot {
     pub(crate) ledger: CycleLedger,
-    /// Cycle of the clock at the snapshot.
+    /// Number of the clock cycle at which the snapshot was taken.
     pub(crate) cycle: u64,
     /// Cycles charged ahead of the clock, over all threads.
     pub(crate) ahead: u64,
@@ -38,12 +39,12 @@ pub struct CycleUsage {
 }
 
 impl LedgerSnapshot {
-    /// Returns the ledger at the snapshot.
+    /// Returns the cycle ledger at the time of the snapshot.
     pub fn ledger(&self) -> &CycleLedger {
         &self.ledger
     }
 
-    /// Returns the usage since `earlier`, a snapshot of the same machine.
+    /// Returns the cycles used since `earlier`, a snapshot of the same machine.
     pub fn since(&self, earlier: &LedgerSnapshot) -> CycleUsage {
         CycleUsage {
             ledger: self.ledger.since(&earlier.ledger),
@@ -66,17 +67,17 @@ impl LedgerSnapshot {
 }
 
 impl CycleUsage {
-    /// Returns the ledger of this interval.
+    /// Returns the ledger of the cycles used between the two snapshots.
     pub fn ledger(&self) -> &CycleLedger {
         &self.ledger
     }
 
-    /// Returns the elapsed cycles of the clock.
+    /// Returns the clock cycles between the two snapshots.
     pub fn elapsed(&self) -> u64 {
         self.elapsed
     }
 
-    /// Checks that all cycles of the interval are accounted for.
+    /// Checks that all cycles between the two snapshots are accounted for.
     ///
     /// # Errors
     ///

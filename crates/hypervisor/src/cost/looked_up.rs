@@ -1,5 +1,5 @@
-//! Records which constants of a cost table were read. A constant that a run does not read cannot change its
-//! results.
+//! Records which constants of a cost table were read. A constant that an experiment does not read cannot
+//! change its results.
 
 use super::CostConstant;
 use alloc::sync::Arc;

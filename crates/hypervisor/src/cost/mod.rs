@@ -1,4 +1,4 @@
-//! Cost tables, one per CPU model. Each constant has a unit, a plausible range, a kind and a source. The
+//! Cost tables, one per CPU model. Each constant has a unit, a plausible range, a kind of evidence and a source. The
 //! lab's calibration sets other values by name.
 //!
 //! Reading a constant is an array access, `table[CostConstant::EoiFast]`; names are for files and command lines. No
@@ -32,12 +32,12 @@ pub struct CostTable {
 }
 
 impl CostTable {
-    /// Returns the table of the Xeon 5500 (Nehalem-EP) under Xen 3.4 (Dong et al., HPCA 2010).
+    /// Returns the cost table of the Xeon 5500 (Nehalem-EP) under Xen 3.4 (Dong et al., HPCA 2010).
     pub fn nehalem() -> CostTable {
         CostTable::new("nehalem", nehalem::FEATURES, nehalem::ROWS)
     }
 
-    /// Returns the table of a Sapphire Rapids server processor under KVM.
+    /// Returns the cost table of a Sapphire Rapids server processor under KVM.
     pub fn modern() -> CostTable {
         CostTable::new("modern", modern::FEATURES, modern::ROWS)
     }
@@ -50,34 +50,33 @@ impl CostTable {
         CostTable { name, features, rows, looked_up: CostLookups::default() }
     }
 
-    /// Returns the table of the Opteron 250 under Xen 2.0.6 (Willmann et al., HPCA 2007).
+    /// Returns the cost table of the Opteron 250 under Xen 2.0.6 (Willmann et al., HPCA 2007).
     pub fn opteron() -> CostTable {
         CostTable::nehalem().derived("opteron", others::OPTERON)
     }
 
-    /// Returns the table of a Skylake-class machine with a 10 Gb/s card under a lightweight hypervisor (Iida
-    /// et al.).
+    /// Returns the cost table of a Skylake-class machine with a 10 Gb/s card under a lightweight hypervisor (Iida et
+    /// al.).
     pub fn skylake() -> CostTable {
         CostTable::modern().derived("skylake", others::SKYLAKE)
     }
 
-    /// Returns the table of the Xeon E5405 under Xen (Zhang et al.).
+    /// Returns the cost table of the Xeon E5405 under Xen (Zhang et al.).
     pub fn harpertown() -> CostTable {
         CostTable::nehalem().derived("harpertown", others::HARPERTOWN)
     }
 
-    /// Returns the table of a 2.4 GHz Xeon under Xen 2.0.6 (Menon et al., ATC 2006).
+    /// Returns the cost table of a 2.4 GHz Xeon under Xen 2.0.6 (Menon et al., ATC 2006).
     pub fn prestonia() -> CostTable {
         CostTable::nehalem().derived("prestonia", others::PRESTONIA)
     }
 
-    /// Returns the table of a 2009 server with an IOMMU and a 10 Gb/s card under Xen 3 (Dong et al., SYSTOR
-    /// 2009).
+    /// Returns the cost table of a 2009 server with an IOMMU and a 10 Gb/s card under Xen 3 (Dong et al., SYSTOR 2009).
     pub fn server_2009() -> CostTable {
         CostTable::nehalem().derived("server-2009", others::SERVER_2009)
     }
 
-    /// Returns all cost tables.
+    /// Returns the cost tables of all CPU models.
     pub fn all() -> [CostTable; 7] {
         [
             CostTable::nehalem(),
@@ -116,7 +115,7 @@ impl CostTable {
         self.features
     }
 
-    /// Returns the table for a processor with other virtualization features.
+    /// Returns the cost table for a processor with other virtualization features.
     #[must_use]
     pub fn with_features(self, features: VirtualizationFeatures) -> CostTable {
         CostTable { features, ..self }
@@ -127,12 +126,12 @@ impl CostTable {
         self.rows.iter()
     }
 
-    /// Returns the row of a constant, with its unit, range, kind and source.
+    /// Returns the row of a cost constant, with its unit, range, evidence and source.
     pub fn row(&self, cost: CostConstant) -> &CostRow {
         &self.rows[cost as usize]
     }
 
-    /// Sets the constant called `name` to a value that the user gives, and marks the constant as given.
+    /// Sets the cost constant called `name` to a value that the user gives, and marks the constant as given.
     ///
     /// # Errors
     ///
@@ -141,7 +140,7 @@ impl CostTable {
         self.replace(name, value, EvidenceKind::Given)
     }
 
-    /// Sets the constant called `name` to a calibrated value.
+    /// Sets the cost constant called `name` to a calibrated value.
     ///
     /// # Errors
     ///
@@ -150,7 +149,7 @@ impl CostTable {
         self.replace(name, value, EvidenceKind::Fitted)
     }
 
-    /// Sets a constant to a value measured on this machine; `source` describes the measurement.
+    /// Sets a cost constant to a value measured on this machine; `source` describes the measurement.
     ///
     /// # Errors
     ///
@@ -166,8 +165,8 @@ impl CostTable {
         Ok(())
     }
 
-    /// Returns whether the constant called `name` was read in this table or a copy of it. Returns `None` for
-    /// an unknown name.
+    /// Returns `true` if the constant called `name` was read in this table or a copy of it. Returns `None` for an
+    /// unknown name.
     pub fn was_looked_up(&self, name: &str) -> Option<bool> {
         let row = self.rows.iter().find(|row| row.name == name)?;
         Some(self.looked_up.contains(row.cost))

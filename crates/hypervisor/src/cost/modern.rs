@@ -5,7 +5,7 @@
 use super::row::{CostConstant, CostRow, CostUnit, EvidenceKind};
 use crate::exit::VirtualizationFeatures;
 
-/// Virtualization features of the processor: interrupts of an assigned device, and their end, need no exit.
+/// Virtualization features of the processor: an assigned device's interrupt and its end need no VM exit.
 pub(super) const FEATURES: VirtualizationFeatures =
     VirtualizationFeatures { apic_virtualization: true, posted_interrupts: true, x2apic: true };
 
@@ -315,7 +315,7 @@ const fn row(
     CostRow { cost, name, value, unit, range, kind, source }
 }
 
-/// Creates an estimate in cycles without a publication behind it.
+/// Creates the row of a constant whose cycles are an engineering estimate without a publication behind it.
 const fn seed(cost: CostConstant, name: &'static str, value: u64, range: (u64, u64)) -> CostRow {
     row(cost, name, (value, CostUnit::Cycles), range, EvidenceKind::Estimate, "engineering estimate")
 }

@@ -6,7 +6,7 @@
 use super::row::{CostConstant, CostRow, CostUnit, EvidenceKind};
 use crate::exit::VirtualizationFeatures;
 
-/// Virtualization features of the processor: none, so APIC accesses, interrupts and MSI-X table writes all exit.
+/// Virtualization features of the processor: none, so APIC accesses, interrupts and MSI-X table writes cause VM exits.
 pub(super) const FEATURES: VirtualizationFeatures =
     VirtualizationFeatures { apic_virtualization: false, posted_interrupts: false, x2apic: false };
 
@@ -344,7 +344,7 @@ const fn row(
     CostRow { cost, name, value, unit, range, kind, source }
 }
 
-/// Creates an estimate in cycles without a publication behind it.
+/// Creates the row of a constant whose cycles are an engineering estimate without a publication behind it.
 const fn seed(cost: CostConstant, name: &'static str, value: u64, range: (u64, u64)) -> CostRow {
     row(cost, name, (value, CostUnit::Cycles), range, EvidenceKind::Estimate, "engineering estimate")
 }

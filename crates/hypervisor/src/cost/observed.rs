@@ -1,18 +1,18 @@
-//! Published observations to calibrate on and compare with. The model may not use them as costs. Results that
-//! the model has to predict are not here.
+//! Published observations to calibrate the cost model on, and to compare with its results. The model may not
+//! use them as costs. Results that the model has to predict are not here.
 
 use super::row::{CostUnit, EvidenceKind};
 
-/// Published observation to calibrate on or to compare with.
+/// Published observation to calibrate the cost model on, or to compare with its results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublishedObservation {
     /// Name of the published observation.
     pub name: &'static str,
     /// Value that was observed, in `unit`.
     pub value: u64,
-    /// Unit of the value; permille are of one hardware thread unless the name says otherwise.
+    /// Unit of the observed value; permille are of one hardware thread unless the name says otherwise.
     pub unit: CostUnit,
-    /// Kind of evidence: published by others, or stated in the reproduced paper.
+    /// Kind of evidence for the observation: published by others, or stated in the reproduced paper.
     pub kind: EvidenceKind,
     /// Circumstances of the observation and its source.
     pub source: &'static str,

@@ -3,13 +3,13 @@
 
 use super::row::{CostConstant, EvidenceKind};
 
-/// Row of another processor that differs from the base table: constant, value, plausible range, kind and source.
+/// Row of a derived cost table that differs from the base table: constant, value, plausible range, kind and source.
 pub(super) type CostOverride = (CostConstant, u64, (u64, u64), EvidenceKind, &'static str);
 
 const SEED: &str = "engineering estimate";
 const RECEIVE: &str = "a part of the 11 K cycles a segment that 2,508 Mb/s take on a Pentium 4 (Menon et al., ATC 2006), at half of its cycles";
 
-/// Constants of the Opteron 250: one core without SMT, 1 MB of cache, an on-chip memory controller.
+/// Cost constants of the Opteron 250: one core without SMT, 1 MB of cache, an on-chip memory controller.
 pub(super) const OPTERON: &[CostOverride] = &[
     (
         CostConstant::ClockHertz,
@@ -117,7 +117,8 @@ const CORE: &str = "engineering estimate: nehalem's value, because a Core microa
     near those of its successor";
 const BUS: &str = "engineering estimate: memory is behind a front-side bus and a hub, at a clock of 2.0 GHz";
 
-/// Constants of the Xeon E5405: two pairs of cores, each with its own cache; memory and devices behind a chipset hub.
+/// Cost constants of the Xeon E5405: two pairs of cores, each with its own cache; memory and devices behind a chipset
+/// hub.
 pub(super) const HARPERTOWN: &[CostOverride] = &[
     (
         CostConstant::ClockHertz,
@@ -196,7 +197,7 @@ const NETBURST: &str = "engineering estimate: twice the value of nehalem, becaus
 const RECEIVED: &str =
     "a part of the 11 K cycles a segment that 2,508 Mb/s take natively (Menon et al., ATC 2006)";
 
-/// Constants of the Xeon at 2.4 GHz: one core without SMT in use, a small cache, a front-side bus.
+/// Cost constants of the Xeon at 2.4 GHz: one core without SMT in use, a small cache, a front-side bus.
 pub(super) const PRESTONIA: &[CostOverride] = &[
     (
         CostConstant::ClockHertz,

@@ -1,21 +1,21 @@
-//! Constants of a cost table: name, value, unit, range, kind and source.
+//! Row of a cost table: a constant's name, value, unit, range, kind of evidence and source.
 
 use core::ops::RangeInclusive;
 
 /// Unit of a cost constant's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostUnit {
-    /// Unit of processor cycles per operation.
+    /// Processor cycles per operation.
     Cycles,
-    /// Unit of processor cycles per 1,000 bytes.
+    /// Processor cycles per 1,000 bytes.
     CyclesPerKilobyte,
-    /// Unit of thousandths.
+    /// Thousandths, as the unit of a cost constant.
     Permille,
-    /// Unit of events per second.
+    /// Events per second, as the unit of a cost constant.
     Hertz,
-    /// Unit of bits per second.
+    /// Bits per second, as the unit of a cost constant.
     BitsPerSecond,
-    /// Unit of 1,024 bytes.
+    /// Units of 1,024 bytes.
     Kibibytes,
 }
 
@@ -52,13 +52,13 @@ pub enum EvidenceKind {
     Published,
     /// Value stated by the reproduced paper.
     Stated,
-    /// Value computed from published or stated values; the source says how.
+    /// Value computed from published or stated values; the row's source says how.
     Derived,
-    /// Value of an engineering estimate; the source gives its basis.
+    /// Value of an engineering estimate; the row's source gives its basis.
     Estimate,
     /// Value fitted by the lab's calibration.
     Fitted,
-    /// Value measured on this machine; the source says how.
+    /// Value measured on this machine; the row's source says how.
     Measured,
     /// Cost value given by the user.
     Given,
@@ -99,8 +99,8 @@ pub struct CostRow {
 }
 
 impl CostRow {
-    /// Returns the permitted values of the constant: those of its unit; SMT contention is at least 1,000, as a busy
-    /// sibling never makes a thread faster.
+    /// Returns the permitted values of the cost constant: those of its unit. SMT contention is at least 1,000, as a
+    /// busy sibling never makes a thread faster.
     pub(crate) const fn allowed(&self) -> RangeInclusive<u64> {
         let range = self.unit.range();
         match self.cost {
@@ -116,10 +116,10 @@ pub enum SetCostError {
     /// No cost constant has that name.
     #[error("unknown constant of the cost table")]
     Unknown,
-    /// The value is out of the constant's range.
+    /// The value is outside the cost constant's range.
     #[error("the constant must be from {least} to {most} {name}", name = unit.name())]
     OutOfRange {
-        /// Unit of the permitted bounds.
+        /// Unit of the cost constant's permitted bounds.
         unit: CostUnit,
         /// Smallest permitted value of the cost constant.
         least: u64,
@@ -134,23 +134,23 @@ pub enum SetCostError {
     },
 }
 
-/// Constants of the model: costs of operations, and parameters that go with them.
+/// Constants of the cost model: costs of operations, and parameters that go with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum CostConstant {
     /// Frequency of the processor's clock.
     ClockHertz,
-    /// Thousandths of a cycle per cycle of work while the sibling thread is busy.
+    /// Slowdown by a busy sibling thread, in thousandths of a cycle per cycle of work.
     SmtContention,
-    /// Size of a socket's last-level cache.
+    /// Size of a processor socket's last-level cache.
     LastLevelCache,
     /// Cost of a VM exit and entry, hardware only.
     VmTransition,
-    /// Cost of a physical interrupt while a guest runs: exit, acknowledge, owner lookup, entry.
+    /// Cost of a physical interrupt while a guest runs: VM exit, acknowledge, owner lookup, VM entry.
     ExitExternalInterrupt,
     /// Cost of an EOI write whose instruction is fetched, decoded and emulated.
     EoiEmulated,
-    /// Cost of an EOI write that is handled by the exit qualification alone.
+    /// Cost of an EOI write that is handled by the VM exit's qualification alone.
     EoiFast,
     /// Cost of fetching and decoding the EOI instruction, in addition to [`CostConstant::EoiFast`].
     EoiFetch,
@@ -160,25 +160,25 @@ pub enum CostConstant {
     ExitMsixMmio,
     /// Cost of forwarding an access to emulated memory to a device model: the hypervisor's part.
     ExitOtherMmio,
-    /// Cost of one access in the device model, in the service domain's kernel and user space.
+    /// Cost of one device access in the device model, in the service domain's kernel and user space.
     DeviceModel,
     /// Cost of a hypercall by a hardware-virtualized guest.
     HypercallHvm,
     /// Cost of a guest's going idle, and of its return when woken.
     ExitHlt,
-    /// Cost of an exit to inject an interrupt that the guest could not take before.
+    /// Cost of a VM exit to inject an interrupt that the guest could not take before.
     ExitInterruptWindow,
     /// Cost of an access to an intercepted model-specific register.
     ExitMsr,
     /// Cost of a VM exit without a constant of its own.
     ExitOther,
-    /// Cost of requesting an interrupt in a virtual APIC and injecting it at entry.
+    /// Cost of requesting an interrupt in a virtual APIC and injecting it at VM entry.
     Injection,
     /// Cost of a timer interrupt of the hypervisor, including its scheduler.
     HypervisorTick,
-    /// Cost of switching a thread to another virtual CPU.
+    /// Cost of switching a processor thread to another virtual CPU.
     SwitchDirect,
-    /// Cost of refilling caches and TLB after a switch.
+    /// Cost of refilling caches and TLB after a switch to another virtual CPU.
     SwitchIndirect,
     /// Cost of a hypercall by a paravirtualized guest.
     HypercallPv,
@@ -224,7 +224,7 @@ pub enum CostConstant {
     ServiceTick,
     /// Cost of beginning and ending a poll of the receive ring.
     NapiEntry,
-    /// Cost of a received packet in the driver.
+    /// Cost of a received packet in the network driver.
     RxDriver,
     /// Cost of the socket buffer of a received packet.
     RxSkb,
@@ -234,20 +234,20 @@ pub enum CostConstant {
     RxUdp,
     /// Addition to [`CostConstant::RxUdp`] in a kernel that accounts for datagram memory under the socket lock.
     RxUdpAccounting,
-    /// Cost of waking the receiver, and of its system call.
+    /// Cost of waking the receiving program, and of its system call.
     RxWake,
-    /// Cost of copying the payload to the program; [`CostConstant::CopyCold`] applies if the buffer has left the
+    /// Cost of copying a received payload to the program; [`CostConstant::CopyCold`] applies if the buffer has left the
     /// last-level cache.
     RxCopy,
     /// Cost of sending a TCP acknowledgement.
     RxAck,
-    /// Cost of a system call to send, without copy and protocol.
+    /// Cost of a program's system call to send, without copy and protocol.
     TxSyscall,
-    /// Cost of passing a buffer through protocol and queue, segmented or not.
+    /// Cost of passing a buffer to send through protocol and queue, segmented or not.
     TxStack,
-    /// Cost of describing a buffer to the card, and of its later completion.
+    /// Cost of describing a buffer to the card, and of completing the sent buffer later.
     TxDriver,
-    /// Cost of switching between processes.
+    /// Cost of switching between processes of one kernel.
     ContextSwitch,
     /// Cost of a request through a kernel's block layer and driver, and of its later completion.
     BlockRequest,
@@ -255,22 +255,22 @@ pub enum CostConstant {
     TimerWrites,
     /// Cost of a descriptor that the hypervisor checks and enqueues for a guest (CDNA).
     EnqueueCheck,
-    /// Cost of a segment that a front end inspects for merging.
+    /// Cost of a TCP segment that a front end inspects for merging.
     MergeSegment,
     /// Cost of looking up and pinning a granted page's machine address without mapping it.
     GrantAddress,
-    /// Cost of software segmentation, per segment: headers and buffer.
+    /// Cost of software segmentation of a packet, per segment: headers and buffer.
     CutSegment,
     /// Cost of refilling the kernel's TLB entries after a switch that flushed them.
     TlbKernel,
     /// Cost of IP and TCP receive processing of an acknowledgement without payload.
     RxPureAck,
-    /// Cycles of other virtual CPUs on a thread after which the core's caches and TLB hold none of a virtual CPU's
-    /// state.
+    /// Cycles of other virtual CPUs on a thread after which a virtual CPU's state is gone from the core's caches and
+    /// TLB.
     SwitchDisplacement,
     /// Thousandths by which nested paging prolongs a guest's own work.
     NestedPaging,
-    /// Cost of refilling the first-level caches and TLB after an exit.
+    /// Cost of refilling the first-level caches and TLB after a VM exit.
     ExitPollution,
     /// Cost of converting an event to an interrupt of a platform device, for a hardware-virtualized guest.
     EventConvert,
@@ -295,7 +295,7 @@ impl CostConstant {
         CostConstant::ExitOther,
     ];
 
-    /// Returns the reason a constant is never charged. Returns `None` if experiments charge it.
+    /// Returns the reason why no experiment charges a cost constant. Returns `None` if experiments charge it.
     pub const fn uncharged(self) -> Option<&'static str> {
         match self {
             CostConstant::VmTransition => {

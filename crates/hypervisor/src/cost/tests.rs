@@ -45,12 +45,12 @@ fn cost_tables_agree_on_names_and_units() {
 #[test]
 fn cost_constant_is_set_by_name() {
     let mut table = CostTable::nehalem();
-    table.set("eoi_fast", 3_000).expect("known");
+    table.set("eoi_fast", 3_000).expect("the constant exists");
     assert_eq!(
         (table[CostConstant::EoiFast], table.row(CostConstant::EoiFast).kind),
         (3_000, EvidenceKind::Given)
     );
-    table.fit("eoi_fast", 2_900).expect("known");
+    table.fit("eoi_fast", 2_900).expect("the constant exists");
     assert_eq!(
         (table[CostConstant::EoiFast], table.row(CostConstant::EoiFast).kind),
         (2_900, EvidenceKind::Fitted)
@@ -60,7 +60,7 @@ fn cost_constant_is_set_by_name() {
 #[test]
 fn measured_cost_constant_records_its_source() {
     let mut table = CostTable::modern();
-    table.measure(CostConstant::CopyWarm, 45, "a stopwatch").expect("in proportion");
+    table.measure(CostConstant::CopyWarm, 45, "a stopwatch").expect("the value is in the constant's range");
     let CostRow { value, kind, source, .. } = *table.row(CostConstant::CopyWarm);
     assert_eq!((value, kind, source), (45, EvidenceKind::Measured, "a stopwatch"));
     assert!(table.measure(CostConstant::CopyWarm, u64::MAX, "a broken one").is_err());
@@ -98,7 +98,7 @@ fn exit_cost_below_the_transition_is_rejected() {
         let least = table[CostConstant::VmTransition];
         assert_eq!(table.set("eoi_fast", least - 1), Err(SetCostError::BelowTransition { least }));
         assert_eq!(table.set("eoi_fast", least), Ok(()));
-        assert_eq!(table.set("injection", 1), Ok(()), "which is no exit");
+        assert_eq!(table.set("injection", 1), Ok(()), "a constant that is no exit cost may be below");
     }
 }
 
@@ -114,7 +114,7 @@ fn cold_copy_of_a_full_frame_costs_1742_cycles() {
 }
 
 #[test]
-fn stock_back_end_packet_costs_9000_cycles() {
+fn packet_in_the_stock_network_back_end_costs_9000_cycles() {
     let table = CostTable::nehalem();
     let fixed = [
         CostConstant::Backend,

@@ -15,17 +15,17 @@ impl LastLevelCache {
     }
 }
 
-/// Number of points in a buffer ring at which the bytes touched by the socket are sampled.
+/// Number of points in a ring of packet buffers at which the bytes touched by the socket are sampled.
 const MARKS: usize = 16;
 
-/// Ring of packet buffers that are touched in turn.
+/// Ring of packet buffers that are touched in turn, to find which buffers are still cached.
 #[derive(Clone, Debug)]
 pub struct BufferRing {
-    /// Bytes the socket had touched at the last visit of each part of the ring.
+    /// Bytes that the socket had touched in all when each part of the ring was last touched.
     marks: [u64; MARKS],
     slots: u64,
     next: u64,
-    /// Bytes the socket touched between the last two visits of the current part.
+    /// Bytes that the socket touched between the last two uses of the ring's current part.
     distance: u64,
 }
 
@@ -35,7 +35,8 @@ impl BufferRing {
         BufferRing { marks: [0; MARKS], slots: u64::from(slots).max(1), next: 0, distance: 0 }
     }
 
-    /// Touches the ring's next buffer, of `bytes` bytes. Returns `true` if the buffer was cached.
+    /// Touches the ring's next buffer, of `bytes` bytes. Returns `true` if the last-level cache still held
+    /// the buffer.
     pub fn touch(&mut self, cache: &mut LastLevelCache, bytes: u64) -> bool {
         cache.touched += bytes;
         let part = (self.next * MARKS as u64 / self.slots) as usize;
@@ -56,7 +57,7 @@ mod tests {
 
     const KILOBYTE: u64 = 1_024;
 
-    /// Touches the buffers of `rings` rings in turn, and returns the cache hits of the last round.
+    /// Touches the buffers of `rings` rings in turn, three times. Returns the cache hits of the last round.
     fn hits(rings: usize, slots: u32, cache: u64) -> usize {
         let mut cache = LastLevelCache::new(cache);
         let mut rings = std::vec![BufferRing::new(slots); rings];

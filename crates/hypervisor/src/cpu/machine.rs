@@ -1,4 +1,4 @@
-//! The machine: threads, virtual CPUs and cycles, driven by the protocol of [`super`]. The scheduler orders
+//! The machine: processor threads, virtual CPUs and cycles, driven by the protocol of [`super`]. The scheduler orders
 //! virtual CPUs; `preemption` handles time.
 
 use alloc::string::String;
@@ -29,11 +29,11 @@ pub struct ThreadVisit {
 #[expect(clippy::large_enum_variant, reason = "a box for each step would be an allocation")]
 #[must_use]
 pub enum ThreadAction {
-    /// Execute this step and pass it to [`HostMachine::finish`].
+    /// Execute this step of a virtual CPU and pass it to [`HostMachine::finish`].
     Run(VcpuStep),
-    /// The thread is busy; visit it again at this time.
+    /// The processor thread is busy; visit it again at this time.
     Later(ThreadVisit),
-    /// The thread is idle until one of its virtual CPUs is woken.
+    /// The processor thread is idle until one of its virtual CPUs is woken.
     Idle,
 }
 
@@ -68,7 +68,7 @@ pub struct HostMachine<S: Scheduler = SelectedScheduler> {
 }
 
 impl HostMachine {
-    /// Creates a machine with only the hypervisor's domain, scheduled round robin.
+    /// Creates a machine with only the hypervisor's domain, whose virtual CPUs are scheduled round robin.
     pub fn new(config: ProcessorConfig) -> HostMachine {
         let slice = config.clock.cycle_at(VirtualInstant::ZERO + config.slice);
         HostMachine::with_scheduler(config, SelectedScheduler::RoundRobin(RoundRobinScheduler::new(slice)))
@@ -83,7 +83,7 @@ impl HostMachine {
 }
 
 impl<S: Scheduler> HostMachine<S> {
-    /// Creates a machine with only the hypervisor's domain, scheduled by `scheduler`.
+    /// Creates a machine with only the hypervisor's domain, whose virtual CPUs are scheduled by `scheduler`.
     pub fn with_scheduler(mut config: ProcessorConfig, mut scheduler: S) -> HostMachine<S> {
         config.threads_per_core = config.threads_per_core.max(1);
         config.contention_permille = config.contention_permille.max(super::step::ALONE);
@@ -104,7 +104,7 @@ impl<S: Scheduler> HostMachine<S> {
         DomainId::new(self.domains.len() as u16 - 1)
     }
 
-    /// Adds a virtual CPU to `domain`, pinned to `home` and blocked.
+    /// Adds a virtual CPU to `domain`, pinned to thread `home` and blocked.
     ///
     /// # Panics
     /// If the machine has no such thread or domain.
@@ -161,7 +161,7 @@ impl<S: Scheduler> HostMachine<S> {
         Some(ThreadVisit { thread, at })
     }
 
-    /// Returns the action of `thread` at `now`, the time of the thread's outstanding visit.
+    /// Returns the action that processor thread `thread` requires at `now`, the time of its outstanding visit.
     pub fn visit(&mut self, thread: HardwareThreadId, now: VirtualInstant) -> ThreadAction {
         let cycle = self.config.clock.cycle_at(now);
         let index = thread.index();
@@ -193,8 +193,8 @@ impl<S: Scheduler> HostMachine<S> {
         }
     }
 
-    /// Ends the execution of `step`, which keeps its thread busy for the charged cycles. Returns the thread's next
-    /// visit.
+    /// Ends the execution of a virtual CPU's `step`, which keeps its thread busy for the charged cycles. Returns the
+    /// thread's next visit.
     ///
     /// A step that charges nothing takes one cycle of kernel time, so that time advances whatever guests do.
     pub fn finish(&mut self, mut step: VcpuStep, then: VcpuStepOutcome) -> ThreadVisit {
@@ -204,7 +204,8 @@ impl<S: Scheduler> HostMachine<S> {
         self.take(step, then, 0)
     }
 
-    /// Occupies the thread for a step's charged cycles and `more` cycles charged earlier.
+    /// Occupies the thread for a step's charged cycles and `more` cycles charged earlier. Returns the thread's next
+    /// visit.
     pub(super) fn take(&mut self, step: VcpuStep, then: VcpuStepOutcome, more: u64) -> ThreadVisit {
         let VcpuStep { thread, vcpu, domain, charges, mut stretch, .. } = step;
         stretch.remainder = self.threads[thread.index()].remainder;
@@ -222,8 +223,8 @@ impl<S: Scheduler> HostMachine<S> {
         self.visit_when_free(thread)
     }
 
-    /// Returns the cycles to refill caches and TLB on a thread, in proportion to what others ran there since the
-    /// virtual CPU's last run.
+    /// Returns the cycles that a virtual CPU needs to refill a thread's caches and TLB, in proportion to others' cycles
+    /// there since its last run.
     fn refill(&self, vcpu: VcpuId, thread: HardwareThreadId) -> u64 {
         let ProcessorConfig { refill, displacement, nested_permille, .. } = self.config;
         let Vcpu { last_run, domain, .. } = &self.vcpus[vcpu.index()];
@@ -235,8 +236,8 @@ impl<S: Scheduler> HostMachine<S> {
         if is_nested { part * nested_permille / 1_000 } else { part }
     }
 
-    /// Takes `cycles` of `thread` at `now` for the hypervisor's work on behalf of `domain`. A running step
-    /// ends that much later; an idle thread is busy that long. Returns the time the thread is free.
+    /// Takes `cycles` of `thread` at `now` for the hypervisor's work on behalf of `domain`. A running step ends that
+    /// much later; an idle thread is busy that long. Returns the time the thread is free.
     ///
     /// Needs no visit: a virtual CPU that is to run has one outstanding or is woken.
     pub fn steal(
@@ -260,7 +261,7 @@ impl<S: Scheduler> HostMachine<S> {
         self.config.clock.start_of(self.threads[thread.index()].position)
     }
 
-    /// Returns a snapshot of the ledger at `now`, with every thread accounted for up to that time.
+    /// Returns a snapshot of the cycle ledger at `now`, with every thread accounted for up to that time.
     pub fn snapshot(&mut self, now: VirtualInstant) -> LedgerSnapshot {
         let cycle = self.config.clock.cycle_at(now);
         let threads = 0..self.threads.len() as u16;
@@ -310,7 +311,7 @@ impl<S: Scheduler> HostMachine<S> {
         self.threads.len()
     }
 
-    /// Removes a completed step from its thread.
+    /// Removes a completed step of a virtual CPU from its thread.
     fn retire(&mut self, thread: HardwareThreadId) {
         let Some(CurrentStep { vcpu, then, took }) = self.threads[thread.index()].current.take() else {
             return;
@@ -372,5 +373,5 @@ impl<S: Scheduler> HostMachine<S> {
     }
 }
 
-/// Value of [`CurrentStep::took`] while the step is being executed.
+/// Value of [`CurrentStep::took`] while the virtual CPU's step is being executed.
 pub(super) const EXECUTING: u64 = u64::MAX;

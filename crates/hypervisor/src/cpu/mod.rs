@@ -1,4 +1,4 @@
-//! The processors: cores with sibling threads, virtual CPUs on threads, and scheduling. Frequency changes are
+//! The modelled processors: cores with sibling threads, virtual CPUs on threads, and scheduling. Frequency changes are
 //! not modelled.
 //!
 //! # Run to completion
@@ -63,21 +63,21 @@ pub use scheduler::{
 };
 pub use step::{VcpuStep, VcpuStepOutcome};
 
-/// Hardware thread; thread `s` of core `c` has the index `c * threads_per_core + s`.
+/// Index of a hardware thread; thread `s` of core `c` has the index `c * threads_per_core + s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HardwareThreadId(u16);
 
-/// Virtual CPU, by order of addition to the machine.
+/// Index of a virtual CPU, by order of addition to the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VcpuId(u16);
 
 impl HardwareThreadId {
-    /// Creates the id of thread `index`, which the machine may not have.
+    /// Creates the id of the hardware thread with this index, which the machine may not have.
     pub const fn new(index: u16) -> HardwareThreadId {
         HardwareThreadId(index)
     }
 
-    /// Returns the index of the thread.
+    /// Returns the index of the hardware thread.
     pub const fn index(self) -> usize {
         self.0 as usize
     }

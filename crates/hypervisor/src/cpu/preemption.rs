@@ -35,8 +35,8 @@ impl<S: Scheduler> HostMachine<S> {
         all.filter_map(|thread| self.reschedule(thread, now)).collect()
     }
 
-    /// Returns a visit if the thread has to run another virtual CPU: preempts its step, or wakes it to take work from
-    /// another thread.
+    /// Returns a visit if the thread has to run another virtual CPU: preempts its step, or wakes it to take a virtual
+    /// CPU from another thread.
     fn reschedule(&mut self, thread: HardwareThreadId, now: VirtualInstant) -> Option<ThreadVisit> {
         if !self.threads[thread.index()].is_idle() {
             return self.preempt(thread, now);
@@ -50,8 +50,8 @@ impl<S: Scheduler> HostMachine<S> {
         Some(ThreadVisit { thread, at })
     }
 
-    /// Preempts the step running on a thread if the scheduler demands it. Returns the visit at which the next virtual
-    /// CPU runs, after work stolen from the thread.
+    /// Preempts the virtual CPU's step on a thread if the scheduler demands it. Returns the visit at which the next
+    /// virtual CPU runs.
     pub(super) fn preempt(&mut self, thread: HardwareThreadId, now: VirtualInstant) -> Option<ThreadVisit> {
         let cycle = self.config.clock.cycle_at(now);
         let found = &mut self.threads[thread.index()];
@@ -67,7 +67,7 @@ impl<S: Scheduler> HostMachine<S> {
         Some(ThreadVisit { at: visit.at.max(now), ..visit })
     }
 
-    /// Resumes the remainder of a preempted step; `step` has the cycles of the switch.
+    /// Resumes the remainder of a virtual CPU's preempted step; `step` has the cycles of the switch.
     pub(super) fn resume(&mut self, step: VcpuStep, unfinished: PreemptedStep) -> ThreadVisit {
         self.take(step, unfinished.then, unfinished.cycles)
     }

@@ -13,13 +13,14 @@ pub struct ProcessorConfig {
     pub threads_per_core: u16,
     /// Clock frequency of all cores.
     pub clock: Frequency,
-    /// Contention factor: thousandths of a cycle per cycle of work while a sibling is busy; at least 1,000.
+    /// Contention factor: thousandths of a cycle per cycle of work while a sibling thread is busy; at least 1,000.
     pub contention_permille: u64,
-    /// Cycles to switch a thread to another virtual CPU: the hypervisor's work.
+    /// Cycles of the hypervisor to switch a thread to another virtual CPU.
     pub switch: u64,
     /// Cycles a switched virtual CPU takes to refill its caches and TLB.
     pub refill: u64,
-    /// Cycles of other virtual CPUs on a thread after which the whole refill is due, a part after fewer; 0: always.
+    /// Cycles of other virtual CPUs on a thread after which the whole refill is due; fewer cycles cost a part. 0:
+    /// always the whole.
     pub displacement: u64,
     /// Factor of nested paging: thousandths of a cycle per refill cycle; at least 1,000.
     pub nested_permille: u64,
@@ -28,7 +29,7 @@ pub struct ProcessorConfig {
 }
 
 impl ProcessorConfig {
-    /// Creates the configuration of a cost table, with slices of 30 ms (Xen's credit scheduler).
+    /// Creates the processor configuration of a cost table, with time slices of 30 ms (Xen's credit scheduler).
     pub fn from_table(table: &CostTable, cores: u16, threads_per_core: u16) -> ProcessorConfig {
         ProcessorConfig {
             cores,

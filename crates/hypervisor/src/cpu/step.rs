@@ -1,5 +1,5 @@
-//! Step of a virtual CPU: one turn on a thread, and the sink for its charges. The machine computes its
-//! duration at the end.
+//! Step of a virtual CPU: one turn of its program on a thread, and the sink for the cycles it charges. The
+//! machine computes its duration at the end.
 
 use sim::{Frequency, VirtualInstant};
 
@@ -10,13 +10,13 @@ use crate::domain::DomainId;
 /// State of a virtual CPU after a step of its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VcpuStepOutcome {
-    /// The virtual CPU is ready: it has more to do.
+    /// The virtual CPU is ready: its program has more to do.
     Continue,
     /// The virtual CPU is blocked until it is woken.
     Block,
 }
 
-/// Step of a virtual CPU that is being executed. Return it with [`super::HostMachine::finish`].
+/// Step of a virtual CPU's program that is being executed. Return it with [`super::HostMachine::finish`].
 #[derive(Debug)]
 #[must_use]
 pub struct VcpuStep {
@@ -25,7 +25,7 @@ pub struct VcpuStep {
     pub(super) domain: DomainId,
     pub(super) charges: ChargedCycles,
     pub(super) stretch: WorkTimeConversion,
-    /// Cycle in which the step began.
+    /// Clock cycle in which the step began.
     start: u64,
     clock: Frequency,
 }
@@ -87,17 +87,17 @@ impl CycleSink for VcpuStep {
 /// Contention factor of a thread without a busy sibling, in thousandths.
 pub(super) const ALONE: u64 = 1_000;
 
-/// Conversion of work to time by the contention factor, in thousandths. It keeps the remainder, so that the
+/// Conversion of work to time by the contention factor, in thousandths. The remainder is kept, so that the
 /// parts of a step take as long as the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WorkTimeConversion {
     pub(super) permille: u64,
-    /// Remainder of the conversion, in thousandths of a cycle, below 1,000.
+    /// Remainder of the conversion of work to time, in thousandths of a cycle, below 1,000.
     pub(super) remainder: u64,
 }
 
 impl WorkTimeConversion {
-    /// Returns the cycles that `work` cycles take with contention.
+    /// Returns the cycles that `work` cycles take while a sibling thread is busy.
     #[inline]
     pub(super) fn apply(&mut self, work: u64) -> u64 {
         if self.permille == ALONE {

@@ -1,23 +1,23 @@
-//! State of a hardware thread: its accounted position and its current step. The rules are the machine's.
+//! State of a hardware thread: its current step, and the cycle up to which its cycles are accounted for.
 
 use super::VcpuId;
 use super::step::{ALONE, VcpuStepOutcome, WorkTimeConversion};
 
 #[derive(Debug)]
 pub(super) struct HardwareThread {
-    /// Cycle up to which all cycles are accounted for; the thread is busy until then if it is ahead of the
-    /// clock.
+    /// Cycle up to which all cycles of the thread are accounted for; the thread is busy until then if it is ahead of
+    /// the clock.
     pub(super) position: u64,
     /// Cycles of work run on this thread since the machine's start.
     pub(super) worked: u64,
-    /// Step that runs on the thread, or ran last and has not been retired.
+    /// Step of a virtual CPU that runs on the thread, or ran last and has not been retired.
     pub(super) current: Option<CurrentStep>,
     /// Virtual CPU whose state the thread holds. An idle thread keeps it: going idle and back is no switch.
     pub(super) loaded: Option<VcpuId>,
-    /// Cycle of the thread's outstanding visit. Visits at other times were requested before a preemption and are
+    /// Clock cycle of the thread's outstanding visit. Visits at other times were requested before a preemption and are
     /// ignored.
     pub(super) visit_cycle: Option<u64>,
-    /// Thousandths of a cycle left over from stretched work.
+    /// Thousandths of a cycle that remain from converting work to time.
     pub(super) remainder: u64,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct CurrentStep {
     pub(super) took: u64,
 }
 
-/// Remainder of a preempted step: cycles already charged to its domain, and the virtual CPU's state after it.
+/// Remainder of a preempted step: cycles already charged to its domain, and the state of the virtual CPU after it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PreemptedStep {
     pub(super) cycles: u64,
@@ -48,12 +48,12 @@ impl HardwareThread {
         }
     }
 
-    /// Returns `true` if no step runs and no visit is outstanding.
+    /// Returns `true` if no step runs on the thread and no visit is outstanding.
     pub(super) fn is_idle(&self) -> bool {
         self.current.is_none() && self.visit_cycle.is_none()
     }
 
-    /// Returns `true` if another step follows the current one immediately.
+    /// Returns `true` if another step of the virtual CPU follows the current one immediately.
     pub(super) fn is_continuing(&self) -> bool {
         matches!(self.current, Some(CurrentStep { then: VcpuStepOutcome::Continue, .. }))
     }

@@ -1,5 +1,5 @@
-//! Arithmetic and logic operations with flags (SDM volume 1, appendix A). Shifts, multiplication and division
-//! are not emulated.
+//! Arithmetic and logic operations with flags of emulated instructions (SDM volume 1, appendix A). Shifts,
+//! multiplication and division are not emulated.
 
 use super::cpu::{AF, CF, OF, PF, SF, ZF, mask};
 use iced_x86::Mnemonic;
@@ -25,7 +25,7 @@ enum AluOperationKind {
 }
 
 impl AluOperation {
-    /// Returns the operation of an instruction with two operands.
+    /// Returns the arithmetic or logic operation of an instruction with two operands.
     #[must_use]
     pub fn of(mnemonic: Mnemonic) -> Option<Self> {
         let (kind, writes_result) = match mnemonic {
@@ -81,7 +81,8 @@ impl AluOperation {
     }
 }
 
-/// Performs an operation on one value. Returns the result, and `flags` with the operation's changes.
+/// Performs an arithmetic or logic operation on one value. Returns the result, and `flags` with the operation's
+/// changes.
 #[must_use]
 pub fn unary(mnemonic: Mnemonic, value: u64, bytes: usize, flags: u64) -> Option<(u64, u64)> {
     let apply = |kind, a, b| AluOperation { kind, writes_result: true }.apply(a, b, bytes, flags);

@@ -12,23 +12,23 @@ use sim::VirtualInstant;
 /// Policy for a guest's end-of-interrupt writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EoiPolicy {
-    /// Trust the exit: a write at the EOI register is an EOI, and RIP advances by the instruction's length.
-    /// Other effects of the instruction are lost: RDI, RSI and RCX of a string instruction.
+    /// Trust the VM exit: a write at the EOI register is an EOI, and RIP advances by the instruction's length. Other
+    /// effects of the instruction are lost: RDI, RSI and RCX of a string instruction.
     Fast,
-    /// Fetch the instruction, and trust the exit qualification if the instruction is a plain move.
+    /// Fetch the instruction of the EOI write, and trust the exit qualification if the instruction is a plain move.
     FastChecked,
-    /// Fetch, decode and emulate every instruction.
+    /// Fetch, decode and emulate every instruction that accesses the APIC page.
     Emulate,
 }
 
 /// Type of an access to the APIC page (SDM volume 3, exit qualification for APIC-access exits).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApicAccessKind {
-    /// Data read by an instruction, at a linear address.
+    /// Data read by an instruction from the APIC page, at a linear address.
     Read,
-    /// Data write by an instruction, at a linear address.
+    /// Data write by an instruction to the APIC page, at a linear address.
     Write,
-    /// Fetch of an instruction.
+    /// Fetch of an instruction from the APIC page.
     Fetch,
     /// Event delivery or guest-physical access; not an instruction's own data access.
     Other,
@@ -58,7 +58,7 @@ impl ApicAccessExit {
         Self { offset: (qualification & 0xfff) as u16, access, length }
     }
 
-    /// Returns `true` for a linear write at the EOI register.
+    /// Returns `true` for a write at the EOI register by linear address.
     #[must_use]
     pub fn is_eoi(self) -> bool {
         self.access == ApicAccessKind::Write && self.offset == EOI
@@ -88,11 +88,11 @@ impl<M> AccessibleGuestState<'_, M> {
 /// Path by which an APIC-access exit was handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitHandlingPath {
-    /// The exit was handled as an EOI by its qualification alone.
+    /// The APIC-access exit was handled as an EOI by its qualification alone.
     Fast,
-    /// The exit was handled as an EOI after its instruction was checked.
+    /// The APIC-access exit was handled as an EOI after its instruction was checked.
     Checked,
-    /// The instruction was emulated, or trapped.
+    /// The instruction of the APIC-access exit was emulated, or trapped.
     Emulated,
 }
 
@@ -110,11 +110,11 @@ pub enum ApicEffect {
 /// Outcome of handling an APIC-access exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ApicExitOutcome {
-    /// Path by which the exit was handled.
+    /// Path by which the APIC-access exit was handled.
     pub how: ExitHandlingPath,
     /// Work of fetching and emulating the instruction.
     pub work: EmulationWork,
-    /// Effect on the APIC, or the trap to inject.
+    /// Effect of the instruction on the APIC, or the exception to inject.
     pub result: Result<ApicEffect, GuestException>,
 }
 

@@ -35,7 +35,7 @@ pub struct VcpuRegisters {
     pub registers: [u64; 16],
     /// Address of the guest's next instruction.
     pub rip: u64,
-    /// Value of RFLAGS.
+    /// Value of the RFLAGS register.
     pub flags: u64,
     /// Base addresses of the segments FS and GS.
     pub bases: [u64; 2],
@@ -68,7 +68,7 @@ impl VcpuRegisters {
         Ok(())
     }
 
-    /// Returns a part of an operand's address: the base of a segment, or the value of a register.
+    /// Returns a part of an operand's address: a segment's base, or a register's value.
     pub(super) fn address_part(&self, register: Register) -> Option<u64> {
         match register {
             Register::FS => Some(self.bases[0]),

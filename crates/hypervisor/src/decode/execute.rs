@@ -22,7 +22,8 @@ pub(super) struct EmulatedInstruction<'a, M> {
 }
 
 impl<M: GuestMemory> EmulatedInstruction<'_, M> {
-    /// Emulates the instruction, or one element of it if it repeats, and advances RIP when it is complete.
+    /// Emulates the instruction, or one element of a repeated instruction, and advances RIP when the instruction is
+    /// complete.
     pub(super) fn run(mut self) -> Result<ApicEffect, GuestException> {
         let done = if self.instruction.is_string_instruction() {
             self.string()?
@@ -76,8 +77,8 @@ impl<M: GuestMemory> EmulatedInstruction<'_, M> {
         Ok(())
     }
 
-    /// Emulates one element of STOS, MOVS or LODS. Returns `true` if the instruction is complete. Each
-    /// element of a repeated one is a run of its own, so that a guest cannot occupy the hypervisor.
+    /// Emulates one element of STOS, MOVS or LODS. Returns `true` if the instruction is complete. Each element of a
+    /// repeated instruction is a VM exit of its own, so that a guest cannot occupy the hypervisor.
     fn string(&mut self) -> Result<bool, GuestException> {
         let repeats = self.instruction.has_rep_prefix() || self.instruction.has_repne_prefix();
         if repeats && self.cpu.registers[RCX] == 0 {
@@ -105,7 +106,7 @@ impl<M: GuestMemory> EmulatedInstruction<'_, M> {
         self.instruction.op_kind(0) == OpKind::Register
     }
 
-    /// Returns the size of an operand in bytes.
+    /// Returns the size of an instruction's operand in bytes.
     fn bytes(&self, operand: u32) -> usize {
         match self.instruction.op_kind(operand) {
             OpKind::Register => self.instruction.op_register(operand).size(),
@@ -203,7 +204,7 @@ impl<M: GuestMemory> EmulatedInstruction<'_, M> {
     }
 }
 
-/// Returns the register that an access reads or writes, and the access's first bit in it.
+/// Returns the APIC register that an access reads or writes, and the access's first bit in it.
 fn register_and_lane(offset: u16, bytes: usize) -> Result<(u16, u32), GuestException> {
     let inside = usize::from(offset % 4);
     if inside + bytes > 4 {

@@ -1,4 +1,5 @@
-//! Fetches the instruction at RIP: page walk, fetch, decode. Code segments with a base are not supported.
+//! Fetches the guest's instruction at RIP: page walk, fetch, decode. Code segments with a base are not
+//! supported.
 
 use super::memory::GuestMemory;
 use super::paging::{GuestAccessKind, is_canonical, walk};
@@ -10,8 +11,8 @@ const MAX_LENGTH: usize = 15;
 /// Bytes of a page of guest memory.
 const PAGE: u64 = 4096;
 
-/// Fetches and decodes the instruction at RIP. Walks the following page only if the instruction extends into
-/// it.
+/// Fetches and decodes the guest's instruction at RIP. Walks the following page only if the instruction
+/// extends into it.
 ///
 /// # Errors
 /// [`GuestException`] if a page cannot be fetched or the instruction is illegal.
@@ -43,7 +44,7 @@ fn decode(bytes: &[u8], rip: u64) -> Result<Instruction, DecoderError> {
     }
 }
 
-/// Reads bytes of an instruction within one page.
+/// Reads bytes of a guest's instruction within one page.
 fn fetch_bytes(
     memory: &impl GuestMemory,
     cpu: &VcpuRegisters,

@@ -1,4 +1,4 @@
-//! Guest physical memory as the hypervisor accesses it.
+//! A guest's physical memory as the hypervisor accesses it.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 pub trait GuestMemory {
     /// Reads bytes of guest memory. Returns `false`, with nothing read, if memory is missing for any of the bytes.
     fn read(&self, address: u64, into: &mut [u8]) -> bool;
-    /// Writes bytes of guest memory. Returns `false`, with nothing written, if memory is missing for any of the bytes.
+    /// Writes bytes to guest memory. Returns `false`, with nothing written, if memory is missing for any of the bytes.
     fn write(&mut self, address: u64, from: &[u8]) -> bool;
 }
 
@@ -16,7 +16,7 @@ pub trait GuestMemory {
 pub struct FlatGuestMemory(Vec<u8>);
 
 impl FlatGuestMemory {
-    /// Creates `bytes` bytes of zeroed memory.
+    /// Creates `bytes` bytes of zeroed guest memory.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self(vec![0; bytes])

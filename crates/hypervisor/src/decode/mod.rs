@@ -1,5 +1,5 @@
-//! Handles a guest's access to its APIC page. The hypervisor trusts the exit qualification, or fetches and
-//! emulates the guest's instruction, which needs a walk of the guest's page tables.
+//! Handles a guest's access to its APIC page. The hypervisor trusts the exit qualification, or fetches and emulates the
+//! guest's instruction, which needs a walk of the guest's page tables.
 //!
 //! - [`mod@apic_access`]: the exit, the three policies, and the outcome;
 //! - [`memory`], [`paging`]: a guest's memory and page tables as the hypervisor reads them;
@@ -27,7 +27,8 @@ pub use cpu::VcpuRegisters;
 pub use memory::{FlatGuestMemory, GuestMemory};
 pub use paging::{PageFault, PageTableBuilder};
 
-/// Processor exception that the instruction raises in the guest. RIP and registers are as before the instruction.
+/// Processor exception that an emulated instruction raises in the guest. RIP and registers are as before the
+/// instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GuestException {
     /// The guest's page tables forbid the access.

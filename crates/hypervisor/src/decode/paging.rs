@@ -22,15 +22,15 @@ const RESERVED: u32 = 1 << 3;
 /// Purpose of a memory access by the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuestAccessKind {
-    /// Access to read data.
+    /// Guest access to read data.
     Read,
-    /// Access to write data.
+    /// Guest access to write data.
     Write,
-    /// Access to fetch an instruction.
+    /// Guest access to fetch an instruction.
     Fetch,
 }
 
-/// Page fault of a guest's access.
+/// Page fault of a guest's memory access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("page fault at linear address {linear:#x}, error code {code:#x}")]
 pub struct PageFault {
@@ -55,7 +55,7 @@ pub fn is_canonical(linear: u64) -> bool {
     matches!(linear >> 47, 0 | 0x1_ffff)
 }
 
-/// Walks the page tables at `cr3`. A table outside memory reads as not present.
+/// Walks the guest's page tables at `cr3` for a linear address. A table outside memory reads as not present.
 pub fn walk(
     memory: &impl GuestMemory,
     cr3: u64,
@@ -81,7 +81,8 @@ pub fn walk(
     PageWalk { result: result.map_err(|code| PageFault { linear, code: code | asked | user }), loads }
 }
 
-/// Returns the physical address and the rights granted by all levels, or the low bits of the error code.
+/// Returns the physical address and the rights granted by all levels of page tables, or the low bits of the
+/// error code.
 fn descend(memory: &impl GuestMemory, cr3: u64, linear: u64, loads: &mut u32) -> Result<(u64, u64), u32> {
     let mut table = cr3 & ADDRESS;
     let mut rights = WRITE | USER;
@@ -115,7 +116,7 @@ pub struct PageTableBuilder {
     next: u64,
 }
 
-/// Page sizes, each with the level of its entries.
+/// Page sizes of a guest, each with the level of its page-table entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuestPageSize {
     /// Guest page of 4 KiB.
@@ -127,7 +128,7 @@ pub enum GuestPageSize {
 }
 
 impl PageTableBuilder {
-    /// Creates tables whose root is the page at `first`; further tables follow it.
+    /// Creates page tables whose root is the page at `first`; further tables follow it.
     #[must_use]
     pub fn new(first: u64) -> Self {
         let root = first & ADDRESS;
@@ -140,8 +141,8 @@ impl PageTableBuilder {
         self.root
     }
 
-    /// Maps a page with any of [`WRITE`], [`USER`] and [`NO_EXECUTE`]. Returns `false` if memory for a table
-    /// is missing.
+    /// Maps a page in a guest's tables with any of [`WRITE`], [`USER`] and [`NO_EXECUTE`]. Returns `false` if
+    /// memory for a table is missing.
     pub fn map(
         &mut self,
         to: &mut impl GuestMemory,

@@ -1,4 +1,5 @@
-//! Tests of guest instructions at the APIC page under each policy, and of the effects the fast path loses.
+//! Tests of guest instructions at the APIC page under each EOI policy, and of the effects that the fast
+//! policy loses.
 
 use super::alu::{AluOperation, FLAGS, unary};
 use super::cpu::{AF, CF, DF, OF, PF, RAX, RCX, RDI, RSI, SF, ZF};
@@ -17,13 +18,13 @@ use sim::{VirtualDuration, VirtualInstant};
 const APIC_PAGE: u64 = 0xfee0_0000;
 /// Linear address of the APIC page in Linux.
 const APIC: u64 = 0xffff_ffff_ff5f_d000;
-/// Linear address of the test's code.
+/// Linear address of the guest code in the test.
 const CODE: u64 = 0xffff_ffff_8020_0000;
-/// Linear address of the test's data.
+/// Linear address of the guest data in the test.
 const DATA: u64 = 0xffff_8800_0000_5000;
-/// Physical address of the first of two pages with the test's code.
+/// Physical address of the first of two pages with the guest's code.
 const CODE_PAGE: u64 = 0x3000;
-/// Physical address of the page with the test's data.
+/// Physical address of the page with the guest's data.
 const DATA_PAGE: u64 = 0x5000;
 /// Physical address of the guest's first page table.
 const TABLES: u64 = 0x1_0000;
@@ -82,13 +83,13 @@ fn ended() -> ApicEffect {
     ApicEffect::Write(ApicWriteEffect::Eoi(EoiEffect { ended: Some(0x41), level: false, next: Some(0x31) }))
 }
 
-/// `mov dword [APIC + b0h], 0`: the EOI write of Linux 2.6.28.
+/// Code of `mov dword [APIC + b0h], 0`: the EOI write of Linux 2.6.28.
 const MOV_IMMEDIATE: [u8; 11] = [0xc7, 0x04, 0x25, 0xb0, 0xd0, 0x5f, 0xff, 0, 0, 0, 0];
-/// Code of `stosd`.
+/// Code of the guest instruction `stosd`.
 const STOS: [u8; 1] = [0xab];
-/// Code of `rep stosd`.
+/// Code of the guest instruction `rep stosd`.
 const REP_STOS: [u8; 2] = [0xf3, 0xab];
-/// Code of `movsd`.
+/// Code of the guest instruction `movsd`.
 const MOVS: [u8; 1] = [0xa5];
 
 #[test]
@@ -135,7 +136,7 @@ fn every_form_of_mov_to_the_eoi_register_ends_the_interrupt() {
 }
 
 #[test]
-fn decoded_address_includes_segment_base_and_index() {
+fn decoded_operand_address_includes_segment_base_and_index() {
     // mov gs:[rdi + 4*rcx + 10h], eax
     let mut world = EmulatedVcpu::running(&[0x65, 0x89, 0x44, 0x8f, 0x10]).with(RDI, 0x50).with(RCX, 0x10);
     world.cpu.bases[1] = APIC + 0x10;
@@ -198,7 +199,7 @@ fn fast_eoi_path_loses_the_rdi_update_of_stos() {
         world.cpu.registers[RDI] - APIC
     };
     assert_eq!((rdi(EoiPolicy::Emulate), rdi(EoiPolicy::FastChecked)), (0xb4, 0xb4));
-    assert_eq!(rdi(EoiPolicy::Fast), 0xb0, "the divergence that is accepted");
+    assert_eq!(rdi(EoiPolicy::Fast), 0xb0, "the fast path does not update RDI");
 }
 
 #[test]
@@ -215,7 +216,7 @@ fn fast_eoi_path_loses_the_rsi_and_rdi_updates_of_movs() {
 }
 
 #[test]
-fn repeated_stos_exits_per_element_but_fast_path_ends_it() {
+fn repeated_stos_exits_per_element_except_by_the_fast_path() {
     let mut world = EmulatedVcpu::running(&REP_STOS).with(RDI, APIC + 0xb0).with(RCX, 3);
     for (effect, left, rip) in [
         (ended(), 2, CODE),
@@ -231,7 +232,7 @@ fn repeated_stos_exits_per_element_but_fast_path_ends_it() {
 }
 
 #[test]
-fn second_code_page_is_walked_only_if_code_crosses_into_it() {
+fn second_page_is_walked_only_if_the_instruction_crosses_it() {
     let rip = CODE + 0x1000 - 5;
     let mut world = EmulatedVcpu::at(rip, &MOV_IMMEDIATE);
     let handled = world.exit(EoiPolicy::Emulate, WRITES_EOI, 11);
@@ -276,7 +277,7 @@ fn unsupported_guest_instruction_traps() {
     let mut world = EmulatedVcpu::running(&[0x89, 0x07]).with(RDI, 1 << 50);
     assert_eq!(world.emulate(), Err(GuestException::GeneralProtection));
     let mut world = EmulatedVcpu::running(&[0x89, 0x07]).with(RDI, APIC + 0xffe);
-    assert_eq!(world.emulate(), Err(GuestException::Undefined), "across pages");
+    assert_eq!(world.emulate(), Err(GuestException::Undefined), "a write across two pages traps");
 }
 
 #[test]

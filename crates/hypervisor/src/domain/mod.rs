@@ -1,4 +1,4 @@
-//! Domains: the parties that cycles are accounted to.
+//! Domains of a modelled machine: the parties that cycles are charged to.
 
 use alloc::string::String;
 
@@ -14,35 +14,35 @@ impl DomainId {
         DomainId(index)
     }
 
-    /// Returns the index in the order of addition to the machine.
+    /// Returns the domain's index in the order of addition to the machine.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Kind of a Xen domain.
+/// Kind of a domain: hypervisor, service domain, guest, or a native system without a hypervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DomainKind {
-    /// The hypervisor itself.
+    /// Domain of the hypervisor itself.
     Hypervisor,
     /// The service domain: PF driver, device models, back ends.
     Dom0,
-    /// A hardware-virtualized guest: virtual LAPIC, exits.
+    /// A hardware-virtualized guest with a virtual local APIC and VM exits.
     Hvm,
-    /// A paravirtualized guest: event channels, hypercalls.
+    /// A paravirtualized guest with event channels and hypercalls.
     Pvm,
     /// An operating system without a hypervisor.
     Native,
 }
 
 impl DomainKind {
-    /// Returns `true` for guests. A native system counts as one, so that sums over guests include it.
+    /// Returns `true` for guests. A native system counts as a guest, so that sums over guests include it.
     pub const fn is_guest(self) -> bool {
         matches!(self, DomainKind::Hvm | DomainKind::Pvm | DomainKind::Native)
     }
 }
 
-/// Domain of a machine: its kind and its name.
+/// Domain of a modelled machine: its kind and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domain {
     /// Kind of the domain.

@@ -1,5 +1,5 @@
-//! Event-channel ports of one domain: the memory shared with the hypervisor, and the operations of both
-//! sides.
+//! Event-channel ports of one domain: the memory shared with the hypervisor, and the operations of domain and
+//! hypervisor.
 
 use super::{EventChannelError, EventDelivery, EventPortBinding};
 use alloc::vec;
@@ -20,7 +20,7 @@ struct EventPort {
 /// Event-channel state of one vCPU in the shared memory.
 #[derive(Debug, Clone, Copy, Default)]
 struct VcpuUpcallState {
-    /// Bit mask of the words of pending bits that the vCPU has to scan.
+    /// Bit mask of the words of pending bits that the vCPU has to scan for events.
     selector: u64,
     upcall_pending: bool,
     /// The vCPU takes no upcalls, as with a cleared interrupt flag.
@@ -71,8 +71,8 @@ impl DomainEventPorts {
         was
     }
 
-    /// Unmasks an event-channel port. An event pending at the port is notified now, possibly a second time, so that
-    /// none is lost.
+    /// Unmasks an event-channel port. A pending event is notified now, possibly a second time, so that no event is
+    /// lost.
     pub fn unmask(&mut self, port: u16) -> Option<EventDelivery> {
         let (word, bit) = word_and_bit(port);
         self.masked[word] &= !bit;
@@ -99,8 +99,7 @@ impl DomainEventPorts {
         self.upcall_due(vcpu)
     }
 
-    /// Returns the number of stranded events: pending and unmasked, but their vCPU has not selected their
-    /// word, or is neither in an upcall nor has one pending.
+    /// Returns the number of stranded events: pending and unmasked, but no upcall of their vCPU will find them.
     #[must_use]
     pub fn stranded_events(&self) -> usize {
         let is_overlooked = |port: &u16| {
@@ -118,7 +117,7 @@ impl DomainEventPorts {
         self.vcpus.get(usize::from(vcpu)).is_some_and(|vcpu| vcpu.upcall_pending && !vcpu.upcall_masked)
     }
 
-    /// Enters an upcall: masks further ones and clears the pending flag. Returns `false` if none was due. The
+    /// Enters an event upcall: masks further upcalls and clears the pending flag. Returns `false` if none was due. The
     /// guest then takes ports with [`DomainEventPorts::next`] until `None`, and leaves.
     pub fn enter_upcall(&mut self, vcpu: u16) -> bool {
         let due = self.upcall_due(vcpu);
@@ -129,8 +128,8 @@ impl DomainEventPorts {
         due
     }
 
-    /// Takes the next event of this vCPU: lowest selected word, lowest port. Masked ports and those of other
-    /// vCPUs are skipped and stay pending.
+    /// Takes the next event of this vCPU: lowest selected word, lowest port. Masked ports and those of other vCPUs are
+    /// skipped and stay pending.
     pub fn next(&mut self, vcpu: u16) -> Option<u16> {
         loop {
             let selector = self.vcpus.get(usize::from(vcpu))?.selector;
@@ -145,7 +144,8 @@ impl DomainEventPorts {
         }
     }
 
-    /// Leaves the vCPU's event upcall. Returns `true` if another is due at once for events that arrived meanwhile.
+    /// Leaves the vCPU's event upcall. Returns `true` if another upcall is due at once for events that arrived
+    /// meanwhile.
     pub fn leave_upcall(&mut self, vcpu: u16) -> bool {
         self.set_upcall_mask(vcpu, false)
     }
@@ -167,7 +167,7 @@ impl DomainEventPorts {
         self.ports[usize::from(port)].binding = Some(binding);
     }
 
-    /// Frees a port and clears its pending event.
+    /// Frees an event-channel port and clears its pending event.
     pub(super) fn free(&mut self, port: u16) {
         let (word, bit) = word_and_bit(port);
         self.pending[word] &= !bit;
@@ -185,7 +185,7 @@ impl DomainEventPorts {
         if self.masked[word] & bit != 0 { EventDelivery::Masked } else { self.notify(port) }
     }
 
-    /// Selects the port's word at the vCPU that the port notifies, and requests an upcall.
+    /// Selects the port's word at the vCPU that the port notifies, and requests an upcall of that vCPU.
     fn notify(&mut self, port: u16) -> EventDelivery {
         let at = self.ports[usize::from(port % PORTS)].vcpu;
         let vcpu = &mut self.vcpus[usize::from(at)];
@@ -210,7 +210,7 @@ impl DomainEventPorts {
 }
 
 /// Returns the index of the word and the bit of an event-channel port. Numbers beyond the last port wrap, so that an
-/// invalid one affects only the domain's own bits.
+/// invalid number affects only the domain's own bits.
 fn word_and_bit(port: u16) -> (usize, u64) {
     (usize::from(port % PORTS) / 64, 1 << (port % 64))
 }

@@ -18,7 +18,7 @@ pub use domain::{DomainEventPorts, PORTS};
 use crate::domain::DomainId;
 use alloc::vec::Vec;
 
-/// Binding of an event-channel port.
+/// Binding of an event-channel port: unbound, or to another port or an interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventPortBinding {
     /// The port is unbound; the named domain may bind to it.
@@ -33,14 +33,14 @@ pub enum EventPortBinding {
     Ipi,
 }
 
-/// Outcome of sending an event to a port.
+/// Outcome of sending an event to an event-channel port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventDelivery {
-    /// The port's event was pending already; the two are delivered as one.
+    /// The port's event was pending already; both events are delivered as one.
     Coalesced,
     /// The event is pending at a masked port.
     Masked,
-    /// The event is pending; the vCPU has an upcall pending or checks again before it leaves its current one.
+    /// The event is pending; the vCPU has an upcall pending or checks again before it leaves its current upcall.
     UpcallPending,
     /// The event is pending, and this vCPU must take an upcall: wake it if blocked, interrupt it if running.
     Upcall(u16),
@@ -105,7 +105,7 @@ impl EventChannels {
         self.domains.iter().flatten().map(DomainEventPorts::stranded_events).sum()
     }
 
-    /// Allocates a port that `remote` may bind to. It notifies vCPU 0 until bound elsewhere.
+    /// Allocates an event-channel port that `remote` may bind to. The port notifies vCPU 0 until it is bound elsewhere.
     ///
     /// # Errors
     /// [`EventChannelError::Domain`], [`EventChannelError::Full`].
@@ -114,7 +114,7 @@ impl EventChannels {
         self.domain(domain)?.allocate(EventPortBinding::Unbound(remote))
     }
 
-    /// Allocates a port and binds it to an unbound remote port. The two ports are then connected.
+    /// Allocates an event-channel port and binds it to an unbound remote port. The two ports are then connected.
     ///
     /// # Errors
     /// [`EventChannelError::Domain`], [`EventChannelError::Port`], [`EventChannelError::NotWaiting`],
@@ -133,8 +133,8 @@ impl EventChannels {
         Ok(own)
     }
 
-    /// Allocates a port and binds it to an interrupt: [`EventPortBinding::Pirq`], [`EventPortBinding::Virq`] or
-    /// [`EventPortBinding::Ipi`].
+    /// Allocates an event-channel port and binds it to an interrupt: [`EventPortBinding::Pirq`],
+    /// [`EventPortBinding::Virq`] or [`EventPortBinding::Ipi`].
     ///
     /// # Errors
     /// [`EventChannelError::Domain`], [`EventChannelError::Vcpu`], [`EventChannelError::Full`];
@@ -182,7 +182,7 @@ impl EventChannels {
         }
     }
 
-    /// Raises the interrupt a port is bound to, on behalf of the hypervisor.
+    /// Raises the interrupt that an event-channel port is bound to, on behalf of the hypervisor.
     ///
     /// # Errors
     /// [`EventChannelError::Domain`], [`EventChannelError::Port`].
@@ -192,8 +192,8 @@ impl EventChannels {
         Ok(domain.set_pending(port))
     }
 
-    /// Moves a port to another vCPU without losing an event: masks the port, rebinds it, and unmasks it, which checks
-    /// for a pending event. Returns the notification of the unmask, if the port was not masked before.
+    /// Moves an event-channel port to another vCPU without losing an event: masks the port, rebinds it, and unmasks it,
+    /// which checks for a pending event. Returns the notification of the unmask, if the port was not masked before.
     ///
     /// # Errors
     /// [`EventChannelError::Domain`], [`EventChannelError::Port`], [`EventChannelError::Vcpu`].

@@ -18,7 +18,7 @@ fn connected() -> (EventChannels, DomainId, u16, DomainId, u16) {
     (machine, back, own, front, offered)
 }
 
-/// Takes an upcall if one is due, and returns the events taken.
+/// Takes a vCPU's event upcall if one is due, and returns the events taken.
 fn upcall(machine: &mut EventChannels, domain: DomainId, vcpu: u16) -> Vec<u16> {
     let ports = machine.domain(domain).unwrap();
     let mut taken = Vec::new();
@@ -37,7 +37,7 @@ fn event_arrives_once_at_the_connected_event_channel_port() {
     assert_eq!(machine.send(back, own), Ok(EventDelivery::Coalesced));
     assert_eq!(upcall(&mut machine, front, 0), [theirs]);
     assert_eq!(upcall(&mut machine, front, 0), []);
-    assert_eq!(machine.send(front, theirs), Ok(EventDelivery::Upcall(0)), "and back");
+    assert_eq!(machine.send(front, theirs), Ok(EventDelivery::Upcall(0)), "the peer's event needs an upcall");
     assert_eq!(upcall(&mut machine, back, 0), [own]);
 }
 
@@ -73,7 +73,7 @@ fn event_during_an_upcall_is_taken_before_the_upcall_ends() {
     assert_eq!(
         machine.send(back, own),
         Ok(EventDelivery::UpcallPending),
-        "no second upcall inside the first"
+        "an event during an upcall requests no second upcall"
     );
     let ports = machine.domain(front).unwrap();
     assert!(ports.leave_upcall(0) && ports.enter_upcall(0));
@@ -91,7 +91,7 @@ fn unmasking_upcalls_delivers_the_pending_upcall() {
 }
 
 #[test]
-fn rebinding_a_port_delivers_its_stranded_event() {
+fn rebinding_an_event_port_delivers_its_stranded_event() {
     let (mut machine, back, own, front, theirs) = connected();
     machine.send(back, own).unwrap();
     machine.domain(front).unwrap().bind_vcpu(theirs, 1).unwrap();
@@ -126,7 +126,7 @@ fn invalid_event_channel_arguments_are_rejected() {
     assert_eq!(
         machine.bind_interdomain(back, front, theirs),
         Err(EventChannelError::NotWaiting),
-        "it is taken"
+        "the remote port is bound already"
     );
     assert_eq!(
         machine.bind(front, EventPortBinding::Interdomain(back, 1), 0),
@@ -155,7 +155,7 @@ fn closed_event_channel_port_can_be_allocated_again() {
     machine.send(domain, 77).unwrap();
     machine.close(domain, 77).unwrap();
     assert_eq!(machine.bind(domain, EventPortBinding::Pirq(4), 0), Ok(77));
-    assert!(!machine.domain(domain).unwrap().is_pending(77), "what pended went with the port");
+    assert!(!machine.domain(domain).unwrap().is_pending(77), "closing the port dropped its pending event");
 }
 
 #[test]

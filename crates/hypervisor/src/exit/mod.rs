@@ -12,7 +12,7 @@ use crate::cost::{CostConstant, CostTable};
 pub enum VmExitReason {
     /// VM exit for a physical interrupt.
     ExternalInterrupt,
-    /// Exit for a write to the EOI register of the APIC page.
+    /// VM exit for a write to the EOI register of the APIC page.
     ApicEoi,
     /// VM exit for an access to the APIC page other than an EOI write.
     ApicOther,
@@ -26,14 +26,14 @@ pub enum VmExitReason {
     Hlt,
     /// VM exit because the guest can take a pending interrupt now.
     InterruptWindow,
-    /// Exit for an access to a model-specific register, including x2APIC registers.
+    /// VM exit for an access to a model-specific register, including x2APIC registers.
     Msr,
     /// VM exit for a reason without a variant of its own.
     Other,
 }
 
 impl VmExitReason {
-    /// Returns the category that the cycles of this exit are charged to.
+    /// Returns the category that the cycles of this VM exit are charged to.
     pub const fn category(self) -> CycleCategory {
         match self {
             VmExitReason::ExternalInterrupt => CycleCategory::ExternalInterrupt,
@@ -49,7 +49,7 @@ impl VmExitReason {
         }
     }
 
-    /// Returns the exit's constant in the cost table; for an APIC EOI, that of [`EoiPath::Emulated`].
+    /// Returns the VM exit's constant in the cost table; for an APIC EOI, that of [`EoiPath::Emulated`].
     pub const fn cost(self) -> CostConstant {
         match self {
             VmExitReason::ExternalInterrupt => CostConstant::ExitExternalInterrupt,
@@ -83,7 +83,7 @@ pub enum EoiPath {
 }
 
 impl EoiPath {
-    /// Returns the cost of an EOI exit by this path, in cycles.
+    /// Returns the cost of a VM exit for an EOI that is handled by this path, in cycles.
     pub fn price(self, table: &CostTable) -> u64 {
         match self {
             EoiPath::Emulated => table[CostConstant::EoiEmulated],
@@ -96,16 +96,16 @@ impl EoiPath {
 /// Virtualization features of a processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VirtualizationFeatures {
-    /// Virtual-interrupt delivery: EOI and injection need no exit (SDM volume 3C, 31.1).
+    /// Virtual-interrupt delivery: EOI and interrupt injection need no VM exit (SDM volume 3C, 31.1).
     pub apic_virtualization: bool,
-    /// Posted interrupts, including devices': an interrupt reaches a running guest without an exit (31.6).
+    /// Posted interrupts, including devices': an interrupt reaches a running guest without a VM exit (31.6).
     pub posted_interrupts: bool,
     /// The guest accesses APIC registers as model-specific registers.
     pub x2apic: bool,
 }
 
 impl VirtualizationFeatures {
-    /// Returns the reason of the VM exit that a guest's end-of-interrupt write takes, or `None` without an
+    /// Returns the reason of the VM exit that a guest's end-of-interrupt write causes, or `None` without an
     /// exit.
     pub const fn on_eoi(self) -> Option<VmExitReason> {
         match (self.apic_virtualization, self.x2apic) {
@@ -115,13 +115,13 @@ impl VirtualizationFeatures {
         }
     }
 
-    /// Returns the reason of the VM exit that a write to an APIC register other than EOI takes, such as timer
-    /// or interrupt command.
+    /// Returns the reason of the VM exit that a write to an APIC register other than EOI causes, such as
+    /// timer or interrupt command.
     pub const fn on_apic_write(self) -> VmExitReason {
         if self.x2apic { VmExitReason::Msr } else { VmExitReason::ApicOther }
     }
 
-    /// Returns the reason of the VM exit that a device interrupt to a running guest takes, or `None` without
+    /// Returns the reason of the VM exit that a device interrupt to a running guest causes, or `None` without
     /// an exit.
     pub const fn on_device_interrupt(self) -> Option<VmExitReason> {
         if self.posted_interrupts { None } else { Some(VmExitReason::ExternalInterrupt) }
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn eoi_costs_8400_emulated_2500_fast_4300_checked() {
+    fn eoi_costs_8400_cycles_emulated_2500_fast_4300_checked() {
         let table = CostTable::nehalem();
         let prices = [EoiPath::Emulated, EoiPath::Fast, EoiPath::FastChecked].map(|path| path.price(&table));
         assert_eq!(prices, [8_400, 2_500, 4_300]);

@@ -1,5 +1,5 @@
-//! Grant tables: a paravirtualized domain grants others access to single pages (Xen's version 1). An entry
-//! names a page, a domain and its rights. The other domain maps the page, or the hypervisor copies on its
+//! Grant tables: a paravirtualized domain grants other domains access to single pages (Xen's version 1). An
+//! entry names a page, a domain and its rights. That domain maps the page, or the hypervisor copies on its
 //! behalf.
 //!
 //! - [`table`]: a domain's pages and entries;
@@ -32,7 +32,7 @@ pub struct GrantAddress {
     pub owner: DomainId,
     /// Reference of the grant entry that permits access to the page.
     pub reference: GrantReference,
-    /// Bytes from the start of the page.
+    /// Bytes from the start of the granted page.
     pub offset: u16,
 }
 
@@ -42,13 +42,13 @@ pub enum GrantError {
     /// The domain has no grant table.
     #[error("the domain has no grant table")]
     Domain,
-    /// The entry does not exist or grants nothing.
+    /// The grant entry does not exist or grants nothing.
     #[error("the grant entry is unused or out of range")]
     Reference,
-    /// The entry grants access to another domain.
+    /// The grant entry permits access to a different domain.
     #[error("the page is granted to another domain")]
     NotGranted,
-    /// The entry names a page that its domain does not have.
+    /// The grant entry names a page that its domain does not have.
     #[error("the granted page does not exist in the granting domain")]
     Page,
     /// The grant permits only reading.
@@ -63,7 +63,7 @@ pub enum GrantError {
     /// The mapping does not exist or belongs to another domain.
     #[error("the grant mapping does not exist")]
     Handle,
-    /// All entries, or all mappings of the machine, are in use.
+    /// All grant entries, or all mappings of the machine, are in use.
     #[error("the grant table or the mapping table is full")]
     Full,
 }
@@ -78,7 +78,7 @@ struct GrantMapping {
     access: GrantAccess,
 }
 
-/// Mappings of all domains together, at most.
+/// Maximum number of grant mappings of all domains together.
 const MAPPINGS: usize = 1 << 16;
 
 /// Grant tables and page memory of a machine's domains.
@@ -155,7 +155,7 @@ impl GrantTables {
         Ok(())
     }
 
-    /// Returns a page that `by` has mapped, for reading.
+    /// Returns a granted page that domain `by` has mapped, for reading.
     ///
     /// # Errors
     /// [`GrantError::Handle`], [`GrantError::Page`].
@@ -164,7 +164,7 @@ impl GrantTables {
         self.table(mapping.owner)?.page(mapping.page)
     }
 
-    /// Returns a page that `by` has mapped, for writing.
+    /// Returns a granted page that domain `by` has mapped, for writing.
     ///
     /// # Errors
     /// [`GrantError::Handle`], [`GrantError::ReadOnly`], [`GrantError::Page`].
@@ -181,7 +181,7 @@ impl GrantTables {
         found.filter(|mapping| mapping.by == by).ok_or(GrantError::Handle)
     }
 
-    /// Copies bytes of `by` into a granted page.
+    /// Copies bytes of domain `by` into a granted page.
     ///
     /// # Errors
     /// Any but [`GrantError::InUse`], [`GrantError::Handle`] and [`GrantError::Full`], with nothing copied.
@@ -192,7 +192,7 @@ impl GrantTables {
         Ok(())
     }
 
-    /// Copies bytes of a granted page into memory of `by`.
+    /// Copies bytes of a granted page into memory of domain `by`.
     ///
     /// # Errors
     /// Returns the errors of [`GrantTables::copy_to`], without [`GrantError::ReadOnly`].
@@ -204,7 +204,7 @@ impl GrantTables {
         Ok(())
     }
 
-    /// Copies from one granted page to another, both granted to `by`.
+    /// Copies bytes from one granted page to another. Both grants permit domain `by`.
     ///
     /// # Errors
     /// Returns the errors of [`GrantTables::copy_to`].
@@ -231,7 +231,7 @@ impl GrantTables {
     }
 }
 
-/// Returns the byte range of an access, which must lie within one page.
+/// Returns the byte range of an access to a page, which must lie within the page.
 fn range(offset: u16, length: usize) -> Result<core::ops::Range<usize>, GrantError> {
     let start = usize::from(offset);
     let end = start.checked_add(length).filter(|end| *end <= PAGE).ok_or(GrantError::Bounds)?;

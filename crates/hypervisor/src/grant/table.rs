@@ -23,7 +23,7 @@ struct GrantEntry {
     to: DomainId,
     page: u32,
     access: GrantAccess,
-    /// Number of existing mappings of the page through this entry.
+    /// Number of mappings of the page that exist through this entry.
     mapped: u32,
 }
 
@@ -94,7 +94,7 @@ impl DomainGrantTable {
         }
     }
 
-    /// Returns the page that a grant entry names, if the entry permits `by` the access.
+    /// Returns the page that a grant entry names, if the entry permits domain `by` the access.
     pub(super) fn check(
         &self,
         reference: GrantReference,
@@ -124,7 +124,7 @@ impl DomainGrantTable {
         }
     }
 
-    /// Copies `length` bytes between checked pages and offsets.
+    /// Copies `length` bytes from one checked page and offset to another.
     pub(super) fn copy_within(&mut self, from: (u32, u16), to: (u32, u16), length: usize) {
         let at = |(page, offset): (u32, u16)| page as usize * PAGE + usize::from(offset);
         self.memory.copy_within(at(from)..at(from) + length, at(to));

@@ -81,7 +81,7 @@ fn grant_cannot_end_while_the_page_is_mapped() {
     for handle in maps {
         assert_eq!(grants.domain(GUEST).unwrap().end_access(reference), Err(GrantError::InUse));
         assert_eq!(grants.unmap(BACK, handle), Ok(()));
-        assert_eq!(grants.unmap(BACK, handle), Err(GrantError::Handle), "once is enough");
+        assert_eq!(grants.unmap(BACK, handle), Err(GrantError::Handle), "a page cannot be unmapped twice");
     }
     assert_eq!(grants.domain(GUEST).unwrap().end_access(reference), Ok(()));
     assert_eq!(grants.domain(GUEST).unwrap().end_access(reference), Err(GrantError::Reference));

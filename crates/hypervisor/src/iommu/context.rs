@@ -1,4 +1,4 @@
-//! Context tables: map a routing id to its domain, one table of functions per bus (VT-d 3.4). Address width
+//! Context tables: map a PCI function's routing id to its domain, one table per bus (VT-d 3.4). Address width
 //! and type are the same for all functions.
 
 use crate::domain::DomainId;
@@ -8,21 +8,21 @@ use pcie::Rid;
 
 type ContextTable = [Option<DomainId>; 256];
 
-/// Domain of every function on the bus, by routing id.
+/// Domains of PCI functions by routing id, one table per bus.
 #[derive(Debug, Clone, Default)]
 pub struct ContextTables {
     buses: Vec<Option<Box<ContextTable>>>,
 }
 
 impl ContextTables {
-    /// Returns the domain of a function, or `None` if it has none.
+    /// Returns the domain of a PCI function, or `None` if it has no domain.
     #[must_use]
     pub fn get(&self, rid: Rid) -> Option<DomainId> {
         let bus = self.buses.get(usize::from(rid.0 >> 8))?.as_ref()?;
         bus[usize::from(rid.0 & 0xff)]
     }
 
-    /// Sets or clears the domain of a function.
+    /// Sets or clears the domain of a PCI function.
     pub fn set(&mut self, rid: Rid, domain: Option<DomainId>) {
         let bus = usize::from(rid.0 >> 8);
         if self.buses.len() <= bus {

@@ -1,5 +1,5 @@
-//! Fault log: stores the first blocked requests and counts all, like fault recording registers (VT-d 7.3). No
-//! fault interrupt is modelled.
+//! Fault log of the IOMMU: stores the first blocked requests and counts all, like fault recording registers (VT-d 7.3).
+//! No fault interrupt is modelled.
 
 use super::IommuAccess;
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ pub const MAX_STORED: usize = 64;
 /// Reason why the IOMMU blocked a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IommuFaultReason {
-    /// The requesting function has no domain.
+    /// The requesting PCI function has no domain.
     UnknownFunction,
     /// The DMA address exceeds 48 bits.
     Width,
@@ -26,7 +26,7 @@ pub enum IommuFaultReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the IOMMU blocked a DMA {access:?} by function {rid} at {iova:#x}: {reason:?}")]
 pub struct IommuFault {
-    /// Routing id of the function that made the blocked request.
+    /// Routing id of the PCI function that made the blocked request.
     pub rid: Rid,
     /// Address that the blocked request named.
     pub iova: Iova,
@@ -50,19 +50,19 @@ impl Default for IommuFaultLog {
 }
 
 impl IommuFaultLog {
-    /// Returns the number of all faults, stored or not.
+    /// Returns the number of all IOMMU faults, stored or not.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Returns the stored faults, oldest first.
+    /// Returns the stored IOMMU faults, oldest first.
     #[must_use]
     pub fn kept(&self) -> &[IommuFault] {
         &self.kept
     }
 
-    /// Clears the stored faults, which makes room for new ones.
+    /// Clears the stored IOMMU faults, which makes room for new ones.
     pub fn clear(&mut self) {
         self.kept.clear();
     }

@@ -1,5 +1,5 @@
-//! The IOMMU: translates a function's addresses by its domain's page tables, and blocks all others (Intel
-//! VT-d specification, chapters 3, 6 and 7).
+//! The IOMMU: translates a PCI function's DMA addresses by its domain's page tables, and blocks all other
+//! addresses (Intel VT-d specification, chapters 3, 6 and 7).
 //!
 //! - [`context`]: the domain of a routing id;
 //! - [`table`]: page tables of four levels, with pages of 4 KiB and 2 MiB;
@@ -26,7 +26,7 @@ use alloc::vec::Vec;
 use context::ContextTables;
 use pcie::{Iova, Rid};
 
-/// Access of a function to memory by DMA.
+/// Kind of access of a PCI function to memory by DMA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IommuAccess {
     /// Read of memory by DMA.
@@ -35,7 +35,7 @@ pub enum IommuAccess {
     Write,
 }
 
-/// Result of translating a device address.
+/// Host address that a DMA address translates to, and the work of translating it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DmaTranslation {
     /// Host physical address that the device address is translated to.
@@ -46,10 +46,10 @@ pub struct DmaTranslation {
     pub loads: u8,
 }
 
-/// Page walks and loads that the translation of an address range took.
+/// Page walks and table loads that the translation of an address range took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TranslationWork {
-    /// Pages translated, hits and misses together.
+    /// Pages of the range that were translated, by IOTLB hits and misses together.
     pub pages: u32,
     /// Translations of the range that missed the IOTLB.
     pub misses: u32,
@@ -73,13 +73,13 @@ impl Iommu {
         Self { contexts: ContextTables::default(), tables: Vec::new(), tlb, faults: IommuFaultLog::default() }
     }
 
-    /// Assigns a function to a domain.
+    /// Assigns a PCI function to a domain.
     pub fn attach(&mut self, rid: Rid, domain: DomainId) {
         self.contexts.set(rid, Some(domain));
         self.domain(domain);
     }
 
-    /// Detaches a function: its further requests are faults.
+    /// Detaches a PCI function from its domain: its further requests are faults.
     pub fn detach(&mut self, rid: Rid) {
         self.contexts.set(rid, None);
     }
@@ -90,7 +90,8 @@ impl Iommu {
         self.contexts.get(rid)
     }
 
-    /// Returns the page tables of a domain, initially empty. Invalidate after unmapping or removing rights.
+    /// Returns the IOMMU page tables of a domain, initially empty. Invalidate the IOTLB after unmapping or
+    /// removing rights.
     pub fn domain(&mut self, domain: DomainId) -> &mut IommuPageTables {
         let at = domain.index();
         if self.tables.len() <= at {
@@ -104,7 +105,7 @@ impl Iommu {
         &mut self.tlb
     }
 
-    /// Unmaps a page and invalidates it, as required before its memory changes owner.
+    /// Unmaps a page and invalidates its IOTLB entry, as required before the page's memory changes owner.
     ///
     /// # Errors
     /// [`IommuMapError`] if the page cannot be unmapped.
@@ -124,7 +125,7 @@ impl Iommu {
         &mut self.faults
     }
 
-    /// Translates one access, up to the end of its page.
+    /// Translates the address of one DMA access, up to the end of its page.
     ///
     /// # Errors
     /// [`IommuFault`] if the request is blocked; it is recorded.

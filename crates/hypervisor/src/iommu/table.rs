@@ -1,5 +1,5 @@
-//! Page tables of a domain: four levels of 512 entries, 48 bits, leaves of 4 KiB and 2 MiB (VT-d 3.7). Leaves
-//! of 1 GiB, memory types, accessed and dirty bits are not supported.
+//! IOMMU page tables of a domain: four levels of 512 entries, 48 bits, leaves of 4 KiB and 2 MiB (VT-d 3.7).
+//! Leaves of 1 GiB, memory types, accessed and dirty bits are not supported.
 
 use super::{DmaTranslation, IommuAccess, IommuFaultReason};
 use alloc::boxed::Box;
@@ -8,7 +8,7 @@ use pcie::Iova;
 
 /// Number of address bits that the IOMMU translates.
 pub(super) const WIDTH: u32 = 48;
-/// Levels of tables; the first is indexed by bits 47:39.
+/// Number of levels of IOMMU page tables; the first is indexed by address bits 47:39.
 const LEVELS: u32 = 4;
 /// Page-table entry bit: devices may read the page.
 const READ: u64 = 1;
@@ -19,7 +19,7 @@ const LARGE: u64 = 1 << 7;
 /// Page-table entry bits that hold a page's address or a table's index.
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 
-/// Size of a page that an entry maps.
+/// Size of a page that an IOMMU page-table entry maps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IommuPageSize {
     /// IOMMU page of 4 KiB.
@@ -71,7 +71,7 @@ impl DmaRights {
     }
 }
 
-/// Page that a domain's tables map.
+/// Page that a domain's IOMMU page tables map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IommuPage {
     /// Host physical address of the page's first byte.
@@ -89,7 +89,7 @@ impl IommuPage {
     }
 }
 
-/// Error of mapping or unmapping a page.
+/// Error of mapping or unmapping a page in the IOMMU's page tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum IommuMapError {
     /// An address is not a multiple of the page size.
@@ -125,7 +125,7 @@ impl Default for IommuPageTables {
 }
 
 impl IommuPageTables {
-    /// Maps a page of the domain to a page of the host.
+    /// Maps a page of the domain's DMA addresses to a page of the host.
     ///
     /// # Errors
     /// [`IommuMapError`], with nothing changed.
@@ -180,7 +180,7 @@ impl IommuPageTables {
         Ok(())
     }
 
-    /// Maps a range, using large pages where both addresses and the remaining length allow.
+    /// Maps a range of DMA addresses, using large pages where both addresses and the remaining length allow.
     ///
     /// # Errors
     /// [`IommuMapError`]; pages before the failing one stay mapped.
@@ -225,7 +225,7 @@ impl IommuPageTables {
         Err(IommuFaultReason::Unmapped)
     }
 
-    /// Returns the number of tables in use, including the root.
+    /// Returns the number of IOMMU page tables in use, including the root.
     #[must_use]
     pub fn tables(&self) -> usize {
         self.tables.len() - self.free.len()
@@ -240,7 +240,7 @@ impl IommuPageTables {
         table
     }
 
-    /// Frees the emptied tables of a path, lowest first; the root stays.
+    /// Frees the emptied page tables along a path of levels, lowest first; the root stays.
     fn reclaim(&mut self, path: &[usize], iova: Iova) {
         for level in (1..path.len()).rev() {
             if self.tables[path[level]].iter().any(|&entry| entry != 0) {
@@ -259,7 +259,7 @@ fn check(iova: Iova, host: u64, size: IommuPageSize) -> Result<(), IommuMapError
     ((iova | host) & (size.bytes() - 1) == 0).then_some(()).ok_or(IommuMapError::Misaligned)
 }
 
-/// Returns the level whose entries are leaves of this size.
+/// Returns the level of page tables whose entries map pages of this size.
 fn last(size: IommuPageSize) -> u32 {
     match size {
         IommuPageSize::Small => 3,

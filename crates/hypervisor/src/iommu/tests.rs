@@ -1,4 +1,4 @@
-//! Tests of page tables, IOTLB and faults, including random mappings compared with a list of pages.
+//! Tests of IOMMU page tables, IOTLB and faults, including random mappings compared with a list of pages.
 
 use super::fault::MAX_STORED;
 use super::{
@@ -17,7 +17,7 @@ const FIRST: DomainId = DomainId::new(1);
 const SECOND: DomainId = DomainId::new(2);
 
 /// Creates an IOMMU that assigns `VF` to the first domain and `OTHER` to the second. The first domain has a
-/// small page at 1000h and a large one at 200000h.
+/// small page at 1000h and a large page at 200000h.
 fn machine() -> Iommu {
     let mut iommu = Iommu::new(Iotlb::new(16, 4));
     iommu.attach(VF, FIRST);
@@ -87,7 +87,11 @@ fn unmapped_page_is_reached_until_iotlb_invalidation() {
     let mut iommu = machine();
     assert_eq!(reached(&mut iommu, VF, 0x1000), Ok(0x7000_0000));
     iommu.domain(FIRST).unmap(0x1000, IommuPageSize::Small).unwrap();
-    assert_eq!(reached(&mut iommu, VF, 0x1000), Ok(0x7000_0000), "stale, as in hardware");
+    assert_eq!(
+        reached(&mut iommu, VF, 0x1000),
+        Ok(0x7000_0000),
+        "the IOTLB keeps the stale entry, as in hardware"
+    );
     iommu.tlb().invalidate_page(FIRST, 0x1000);
     assert_eq!(reached(&mut iommu, VF, 0x1000), Err(IommuFaultReason::Unmapped));
     assert_eq!(reached(&mut iommu, VF, 0x20_0000), Ok(0x4000_0000));
@@ -170,14 +174,14 @@ fn iotlb_evicts_the_least_recently_used_entry() {
 }
 
 #[test]
-fn added_iommu_access_rights_need_no_invalidation() {
+fn added_iommu_access_rights_need_no_iotlb_invalidation() {
     let mut iommu = machine();
     assert!(reached(&mut iommu, VF, 0x20_0000).is_ok());
     iommu.domain(FIRST).unmap(0x20_0000, IommuPageSize::Large).unwrap();
     iommu.domain(FIRST).map(0x20_0000, 0x4000_0000, IommuPageSize::Large, DmaRights::ALL).unwrap();
     assert!(
         iommu.translate(VF, 0x20_0000, IommuAccess::Write).is_ok(),
-        "lack of a right makes it look again"
+        "a missing right in the IOTLB causes another walk"
     );
 }
 
@@ -223,7 +227,7 @@ fn emptied_iommu_page_tables_are_reused() {
 
 proptest! {
     #[test]
-    fn iommu_reaches_exactly_the_mapped_pages(
+    fn device_reaches_exactly_the_pages_mapped_in_the_iommu(
         steps in prop::collection::vec((0u8..4, 0u64..2048, 0u64..1000), 0..200),
     ) {
         let mut iommu = Iommu::new(Iotlb::new(4, 2));

@@ -28,24 +28,24 @@ const EMPTY: IotlbEntry = IotlbEntry {
     used: 0,
 };
 
-/// Returns the tag of a slot in one word, so that a set is searched quickly: page number, domain and size;
-/// zero marks an empty slot.
+/// Returns the tag of an IOTLB slot in one word: page number, domain and size; zero marks an empty slot. A set is
+/// searched quickly by tags.
 #[inline]
 fn tag(domain: DomainId, iova: Iova, size: IommuPageSize) -> u64 {
     let kind = if size == IommuPageSize::Small { 1 } else { 2 };
     iova >> size.shift() << 18 | (domain.index() as u64) << 2 | kind
 }
 
-/// IOTLB of a machine.
+/// Translation cache of a machine's IOMMU.
 #[derive(Debug, Clone)]
 pub struct Iotlb {
     tags: Vec<u64>,
     slots: Vec<IotlbEntry>,
     ways: usize,
-    /// Number of sets minus one; the number of sets is a power of two.
+    /// Bit mask of an IOTLB set's index: the number of sets, a power of two, minus one.
     mask: u64,
     clock: u64,
-    /// Page sizes ever cached; lookups skip the others.
+    /// Page sizes that the IOTLB has ever cached; lookups skip the others.
     known: [bool; 2],
     counts: IotlbCounts,
 }
@@ -89,7 +89,7 @@ impl Iotlb {
         }
     }
 
-    /// Invalidates the entry of a domain's page at an address, of either size.
+    /// Invalidates the IOTLB entry of a domain's page at an address, for either page size.
     pub fn invalidate_page(&mut self, domain: DomainId, iova: Iova) {
         for size in [IommuPageSize::Small, IommuPageSize::Large] {
             if let Some(at) = self.position(domain, iova, size) {
@@ -123,7 +123,8 @@ impl Iotlb {
         self.counts.misses += 1;
     }
 
-    /// Stores a translation in place of its old entry, or else of the least recently used one of its set.
+    /// Stores a translation in the IOTLB in place of its old entry, or else of the least recently used entry of its
+    /// set.
     pub(super) fn fill(&mut self, domain: DomainId, iova: Iova, page: IommuPage) {
         self.clock += 1;
         self.known[page.size as usize] = true;

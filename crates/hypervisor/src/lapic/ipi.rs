@@ -3,21 +3,21 @@
 
 use super::{ERROR_SENT, InterruptRequestOutcome, Lapic, registers::ApicWriteEffect};
 
-/// Delivery mode fixed: the vector as given.
+/// Delivery mode fixed: interrupt with the given vector.
 const FIXED: u8 = 0;
-/// Delivery mode lowest priority: the vector, to one of the destinations.
+/// Delivery mode lowest priority: interrupt with the given vector at one of the destinations.
 const LOWEST_PRIORITY: u8 = 1;
 
 /// Destination of an interprocessor interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IpiDestination {
-    /// APIC with this id; all ones address every APIC.
+    /// APIC with this id; an id of all ones addresses every APIC.
     Physical(u32),
-    /// APICs whose logical destination matches.
+    /// APICs whose logical destination matches this value.
     Logical(u32),
-    /// All APICs, including the sender.
+    /// All APICs, including the sending one.
     All,
-    /// All APICs except the sender.
+    /// All APICs except the sending one.
     Others,
 }
 
@@ -33,7 +33,7 @@ pub struct Ipi {
 }
 
 impl Lapic {
-    /// Returns `true` if `to` addresses this APIC, which is not the sender (10.6.2). `wide` selects 32-bit
+    /// Returns `true` if destination `to` addresses this APIC, which is not the sender (10.6.2). `wide` selects 32-bit
     /// x2APIC ids instead of 8-bit xAPIC ids.
     #[must_use]
     pub fn is_destination(&self, to: IpiDestination, wide: bool) -> bool {
@@ -48,8 +48,8 @@ impl Lapic {
         }
     }
 
-    /// Matches a logical destination: the flat model by bits, the cluster model by cluster number and bits
-    /// (10.6.2.2).
+    /// Returns `true` if a logical destination addresses this APIC: the flat model compares bits, the cluster model
+    /// cluster number and bits (10.6.2.2).
     fn matches_logical(&self, mask: u32) -> bool {
         let own = self.logical >> 24;
         match self.format >> 28 {
@@ -84,7 +84,7 @@ impl Lapic {
         if mode == FIXED { ApicWriteEffect::SelfIpi(self.accept(vector)) } else { ApicWriteEffect::Ignored }
     }
 
-    /// Accepts an interrupt from another CPU. Returns `None` for a mode without a vector.
+    /// Accepts an interprocessor interrupt from another CPU. Returns `None` for a delivery mode without a vector.
     pub fn receive(&mut self, ipi: Ipi) -> Option<InterruptRequestOutcome> {
         (ipi.mode <= LOWEST_PRIORITY).then(|| self.accept(ipi.vector))
     }

@@ -1,5 +1,5 @@
-//! The virtual local APIC of one vCPU: requested, in-service and deliverable interrupts (SDM volume 3,
-//! chapter 10 in older editions, 11 in newer; section numbers are those of the older).
+//! The virtual local APIC of one vCPU: requested, in-service and deliverable interrupts (SDM volume 3, chapter 10 in
+//! older editions, 11 in newer; section numbers are those of the older).
 //!
 //! - [`vectors`]: the 256-bit registers;
 //! - [`timer`]: the APIC timer;
@@ -36,13 +36,13 @@ const ERROR_REGISTER: u32 = 1 << 7;
 /// Outcome of an interrupt request at an APIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InterruptRequestOutcome {
-    /// The vector is requested in the IRR.
+    /// The vector is now requested in the interrupt-request register.
     Requested,
-    /// The vector was requested already; both are one.
+    /// The vector was requested already; both requests are delivered as one interrupt.
     Coalesced,
-    /// The vector is illegal (0 to 15, 10.5.2): dropped, with an error recorded.
+    /// The interrupt was dropped, with an error recorded: the vector is illegal (0 to 15, 10.5.2).
     Illegal,
-    /// The APIC is disabled by software: dropped.
+    /// The interrupt was dropped: software has disabled the APIC.
     Disabled,
 }
 
@@ -53,7 +53,7 @@ pub struct EoiEffect {
     pub ended: Option<u8>,
     /// The ended interrupt was level-triggered, so the I/O APIC must be notified.
     pub level: bool,
-    /// Vector that may be injected after the end of interrupt.
+    /// Vector of the interrupt that may be injected after the end of interrupt.
     pub next: Option<u8>,
 }
 
@@ -76,7 +76,7 @@ pub struct Lapic {
 }
 
 impl Lapic {
-    /// Creates an APIC in the reset state. `bus_tick` is the period of its timer's clock.
+    /// Creates a local APIC in the reset state. `bus_tick` is the clock period of its timer.
     #[must_use]
     pub fn new(id: u32, bus_tick: VirtualDuration) -> Self {
         Self {
@@ -96,7 +96,7 @@ impl Lapic {
         }
     }
 
-    /// Restores the reset state (10.4.7.1): disabled, no request, timer stopped.
+    /// Restores the local APIC's reset state (10.4.7.1): disabled, no request, timer stopped.
     pub fn reset(&mut self) {
         let timer = &mut self.timer;
         timer.reset();
@@ -115,29 +115,29 @@ impl Lapic {
         self.spurious & SVR_ENABLE != 0
     }
 
-    /// Returns the interrupt-request register.
+    /// Returns the vectors of the interrupt-request register.
     #[must_use]
     pub fn requested(&self) -> &VectorSet {
         &self.irr
     }
 
-    /// Returns the in-service register.
+    /// Returns the vectors of the in-service register.
     #[must_use]
     pub fn in_service(&self) -> &VectorSet {
         &self.isr
     }
 
-    /// Accepts an edge-triggered fixed interrupt, such as an MSI (10.8.4).
+    /// Accepts an edge-triggered fixed interrupt at the local APIC, such as an MSI (10.8.4).
     pub fn accept(&mut self, vector: u8) -> InterruptRequestOutcome {
         self.request(vector, false)
     }
 
-    /// Accepts a level-triggered fixed interrupt.
+    /// Accepts a level-triggered fixed interrupt at the local APIC.
     pub fn accept_level(&mut self, vector: u8) -> InterruptRequestOutcome {
         self.request(vector, true)
     }
 
-    /// Returns the vector that may be injected now: requested, with a class above the processor priority
+    /// Returns the interrupt vector that may be injected now: requested, with a class above the processor priority
     /// (10.8.3).
     #[must_use]
     pub fn deliverable(&self) -> Option<u8> {
@@ -145,7 +145,7 @@ impl Lapic {
         (class(vector) > class(self.ppr())).then_some(vector)
     }
 
-    /// Injects the deliverable vector: moves it from the IRR into service.
+    /// Injects the deliverable interrupt: moves its vector from the request register into service.
     pub fn inject(&mut self) -> Option<u8> {
         let vector = self.deliverable()?;
         self.irr.remove(vector);
@@ -153,9 +153,8 @@ impl Lapic {
         Some(vector)
     }
 
-    /// Acknowledges an interrupt for the CPU. Returns the vector put in service, or the spurious vector if
-    /// the offered one is no longer deliverable (10.9); the spurious vector does not enter service and needs
-    /// no EOI.
+    /// Acknowledges an interrupt for the CPU. Returns the vector put in service, or the spurious vector if the offered
+    /// one is no longer deliverable (10.9); the spurious vector does not enter service and needs no EOI.
     pub fn acknowledge(&mut self) -> u8 {
         self.inject().unwrap_or(self.spurious as u8)
     }
@@ -180,7 +179,7 @@ impl Lapic {
         self.tpr = tpr;
     }
 
-    /// Returns the processor priority: the higher of the task priority and the class in service (10.8.3.1).
+    /// Returns the processor priority: the higher of the task priority and the priority class in service (10.8.3.1).
     #[must_use]
     pub fn ppr(&self) -> u8 {
         let service = self.isr.highest().unwrap_or(0) & 0xf0;
@@ -226,8 +225,8 @@ impl Lapic {
         }
     }
 
-    /// Records an error in the error status register. The LVT's error interrupt is requested if enabled with a legal
-    /// vector (10.5.3).
+    /// Records an error in the APIC's error status register. The LVT's error interrupt is requested if enabled with a
+    /// legal vector (10.5.3).
     fn error(&mut self, error: u32) {
         self.errors |= error;
         if let Some(vector) = self.lvt.error_vector().filter(|&vector| vector >= 16 && self.enabled()) {
@@ -237,7 +236,7 @@ impl Lapic {
     }
 }
 
-/// Returns the priority class of a priority or vector: its upper four bits.
+/// Returns the priority class of an interrupt vector or priority: its upper four bits.
 fn class(priority: u8) -> u8 {
     priority >> 4
 }

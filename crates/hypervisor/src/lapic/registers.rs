@@ -1,22 +1,22 @@
-//! APIC registers by offset in the page (SDM volume 3, table 10-1) and as x2APIC MSRs (10.12.1). The
+//! Registers of the local APIC by offset in the APIC page (SDM volume 3, table 10-1) and as x2APIC MSRs (10.12.1). The
 //! instruction emulator converts accesses of other sizes.
 
 use super::{ApicTimerMode, ERROR_REGISTER, EoiEffect, Ipi, Lapic, SVR_ENABLE, ipi::logical_x2apic};
 use sim::VirtualInstant;
 
-/// Offset of the APIC id register: id in bits 31:24.
+/// Offset of the APIC id register, which has the id in bits 31:24.
 pub const ID: u16 = 0x20;
-/// Offset of the version register: version, and number of LVT entries.
+/// Offset of the APIC version register: version, and number of LVT entries.
 pub const VERSION: u16 = 0x30;
-/// Offset of the task-priority register.
+/// Offset of the APIC's task-priority register.
 pub const TPR: u16 = 0x80;
-/// Offset of the processor-priority register.
+/// Offset of the APIC's processor-priority register.
 pub const PPR: u16 = 0xa0;
 /// Offset of the end-of-interrupt register, write only.
 pub const EOI: u16 = 0xb0;
-/// Offset of the logical-destination register.
+/// Offset of the APIC's logical-destination register.
 pub const LDR: u16 = 0xd0;
-/// Offset of the destination-format register.
+/// Offset of the APIC's destination-format register.
 pub const DFR: u16 = 0xe0;
 /// Offset of the spurious-interrupt vector register, which has the software enable.
 pub const SVR: u16 = 0xf0;
@@ -36,22 +36,22 @@ pub const ICR_HIGH: u16 = 0x310;
 pub const LVT_TIMER: u16 = 0x320;
 /// Offset of the LVT entry for errors.
 pub const LVT_ERROR: u16 = 0x370;
-/// Offset of the timer's initial-count register.
+/// Offset of the APIC timer's initial-count register.
 pub const TMICT: u16 = 0x380;
-/// Offset of the timer's current-count register.
+/// Offset of the APIC timer's current-count register.
 pub const TMCCT: u16 = 0x390;
-/// Offset of the timer's divide-configuration register.
+/// Offset of the APIC timer's divide-configuration register.
 pub const TDCR: u16 = 0x3e0;
-/// Offset of the self-IPI register, x2APIC only.
+/// Offset of the APIC's self-IPI register, x2APIC only.
 pub const SELF_IPI: u16 = 0x3f0;
 /// Number of the x2APIC MSR for the register at offset 0; the next MSR is that of offset 10h.
 pub const MSR_BASE: u32 = 0x800;
 
-/// Value of the version register: version 14h, six LVT entries.
+/// Value of the APIC version register: version 14h, six LVT entries.
 const VERSION_VALUE: u32 = 0x0005_0014;
-/// Bit of an LVT entry: the interrupt is masked.
+/// Bit of a local-vector-table (LVT) entry: the interrupt is masked.
 const MASKED: u32 = 1 << 16;
-/// Writable bits of each LVT entry.
+/// Writable bits of each entry of the local vector table (LVT).
 const LVT_WRITABLE: [u32; 6] = [0x7_00ff, 0x1_07ff, 0x1_07ff, 0x1_a7ff, 0x1_a7ff, 0x1_00ff];
 
 /// Effect of a write to an APIC register.
@@ -101,7 +101,7 @@ impl Lvt {
 }
 
 impl Lapic {
-    /// Reads the 32-bit register at `offset`, a multiple of 16. A reserved one reads as zero and records an
+    /// Reads the 32-bit APIC register at `offset`, a multiple of 16. A reserved register reads as zero and records an
     /// error.
     pub fn read(&mut self, now: VirtualInstant, offset: u16) -> u32 {
         match aligned(offset) {
@@ -134,7 +134,7 @@ impl Lapic {
         }
     }
 
-    /// Writes the 32-bit register at `offset`, a multiple of 16.
+    /// Writes the 32-bit APIC register at `offset`, a multiple of 16.
     pub fn write(&mut self, now: VirtualInstant, offset: u16, value: u32) -> ApicWriteEffect {
         self.run_timer(now);
         match aligned(offset) {
@@ -247,12 +247,12 @@ impl Lapic {
     }
 }
 
-/// Returns the offset, or 0, which is no register, if it is not a multiple of 16.
+/// Returns the register offset, or 0, which is no register, if the offset is not a multiple of 16.
 fn aligned(offset: u16) -> u16 {
     if offset.is_multiple_of(16) { offset } else { 0 }
 }
 
-/// Returns the offset of an MSR's register if it exists in x2APIC mode.
+/// Returns the offset of the APIC register that an x2APIC MSR names, if it exists in x2APIC mode.
 fn x2apic_offset(msr: u32) -> Result<u16, GeneralProtection> {
     let offset = msr.checked_sub(MSR_BASE).filter(|&n| n < 0x40).ok_or(GeneralProtection)? as u16 * 16;
     match offset {

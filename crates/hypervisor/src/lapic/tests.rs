@@ -1,4 +1,4 @@
-//! Tests of the rules of SDM volume 3, by section, and property tests against a naive model.
+//! Tests of the local APIC's rules by section of SDM volume 3, and property tests against a naive model.
 
 use super::registers::{
     DFR, EOI, ESR, ICR, ICR_HIGH, ID, IRR, ISR, LDR, LVT_ERROR, LVT_TIMER, MSR_BASE, PPR, SELF_IPI, SVR,
@@ -11,9 +11,9 @@ use proptest::prelude::*;
 use sim::{VirtualDuration, VirtualInstant};
 use std::vec::Vec;
 
-/// Bus clock of 100 MHz, as in Xen.
+/// Period of the APIC's bus clock of 100 MHz, as in Xen.
 const BUS_TICK: VirtualDuration = VirtualDuration::from_picos(10_000);
-/// Divide configuration: divide by 1.
+/// Divide configuration of the APIC timer: divide by 1.
 const BY_1: u32 = 0b1011;
 
 const T0: VirtualInstant = VirtualInstant::ZERO;
@@ -34,7 +34,7 @@ fn msr(offset: u16) -> u32 {
 }
 
 #[test]
-fn reset_disables_the_apic_and_masks_every_lvt_entry() {
+fn reset_disables_the_apic_and_masks_all_local_interrupts() {
     // 10.4.7.1.
     let mut lapic = Lapic::new(3, BUS_TICK);
     assert_eq!((lapic.read(T0, ID), lapic.read(T0, VERSION)), (3 << 24, 0x50014));
@@ -44,7 +44,7 @@ fn reset_disables_the_apic_and_masks_every_lvt_entry() {
 }
 
 #[test]
-fn disabling_the_apic_keeps_requests_and_masks_the_lvt() {
+fn disabled_apic_keeps_requests_and_masks_local_interrupts() {
     // 10.4.7.2.
     let mut lapic = enabled();
     lapic.accept(0x40);
@@ -66,11 +66,15 @@ fn apic_drops_vectors_below_16_and_records_an_error() {
     assert_eq!(lapic.read(T0, ESR), 0);
     lapic.write(T0, ESR, 0);
     assert_eq!(lapic.read(T0, ESR), 1 << 6);
-    assert_eq!(lapic.inject(), Some(0xfe), "the error's own interrupt");
+    assert_eq!(lapic.inject(), Some(0xfe), "the error interrupt is requested");
     lapic.write(T0, ICR, 0x0004_0005);
     lapic.read(T0, 0x40);
     lapic.write(T0, ESR, 0);
-    assert_eq!(lapic.read(T0, ESR), 1 << 5 | 1 << 7, "an illegal vector sent, a register that there is not");
+    assert_eq!(
+        lapic.read(T0, ESR),
+        1 << 5 | 1 << 7,
+        "illegal vector sent, and nonexistent register accessed"
+    );
 }
 
 #[test]
@@ -87,7 +91,7 @@ fn apic_holds_one_request_beside_the_interrupt_in_service() {
         (InterruptRequestOutcome::Requested, InterruptRequestOutcome::Coalesced)
     );
     assert_eq!((lapic.read(T0, ISR + 0x20), lapic.read(T0, IRR + 0x20)), (2, 2));
-    assert_eq!(lapic.inject(), None, "its own class is in service");
+    assert_eq!(lapic.inject(), None, "an interrupt of this class is in service");
     assert_eq!(lapic.eoi(), EoiEffect { ended: Some(0x41), level: false, next: Some(0x41) });
 }
 
@@ -117,7 +121,11 @@ fn interrupt_of_higher_class_nests_and_eoi_ends_the_highest() {
     assert_eq!(lapic.eoi(), EoiEffect { ended: Some(0x31), level: false, next: Some(0x3f) });
     assert_eq!(lapic.inject(), Some(0x3f));
     lapic.eoi();
-    assert_eq!(lapic.eoi(), EoiEffect { ended: None, level: false, next: None }, "one too many ends nothing");
+    assert_eq!(
+        lapic.eoi(),
+        EoiEffect { ended: None, level: false, next: None },
+        "an EOI without an interrupt in service ends none"
+    );
 }
 
 #[test]
@@ -177,7 +185,7 @@ fn missed_apic_timer_periods_give_one_interrupt() {
     assert_eq!(lapic.run_timer(at(555_000)), Some(InterruptRequestOutcome::Coalesced));
     assert_eq!((lapic.deadline(), lapic.read(at(555_000), TMCCT)), (Some(at(600_000)), 5));
     lapic.write(at(555_000), TMICT, 0);
-    assert_eq!(lapic.deadline(), None, "an initial count of zero stops it");
+    assert_eq!(lapic.deadline(), None, "an initial count of zero stops the timer");
 }
 
 #[test]
@@ -187,7 +195,11 @@ fn masked_apic_timer_counts_without_interrupts() {
     lapic.write(T0, TMICT, 10);
     assert_eq!((lapic.deadline(), lapic.read(at(30_000), TMCCT)), (None, 7));
     lapic.write(at(150_000), LVT_TIMER, 0x50);
-    assert_eq!((lapic.deadline(), lapic.deliverable()), (None, None), "it has passed unseen");
+    assert_eq!(
+        (lapic.deadline(), lapic.deliverable()),
+        (None, None),
+        "an expiry while masked gives no interrupt"
+    );
 }
 
 #[test]
@@ -209,7 +221,7 @@ fn apic_timer_mode_change_disarms_the_tsc_deadline() {
 }
 
 #[test]
-fn write_to_the_low_half_of_icr_sends_the_interrupt() {
+fn write_of_the_low_interrupt_command_word_sends_interrupt() {
     // 10.6.1.
     let mut lapic = enabled();
     assert_eq!(lapic.write(T0, ICR_HIGH, 0x0700_0000), ApicWriteEffect::Stored);
@@ -306,7 +318,7 @@ impl NaiveLapic {
 
 proptest! {
     #[test]
-    fn apic_agrees_with_a_naive_model(steps in prop::collection::vec((0u8..4, any::<u8>()), 0..200)) {
+    fn local_apic_agrees_with_a_naive_model(steps in prop::collection::vec((0u8..4, any::<u8>()), 0..200)) {
         let (mut lapic, mut naive) = (enabled(), NaiveLapic::default());
         for (what, value) in steps {
             match what {

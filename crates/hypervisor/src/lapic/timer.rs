@@ -18,7 +18,7 @@ pub enum ApicTimerMode {
 /// Timer of a local APIC.
 #[derive(Debug, Clone)]
 pub struct ApicTimer {
-    /// Period of the bus clock in picoseconds.
+    /// Period of the APIC's bus clock in picoseconds.
     bus_tick: u64,
     divide: u32,
     mode: ApicTimerMode,
@@ -27,7 +27,7 @@ pub struct ApicTimer {
 }
 
 impl ApicTimer {
-    /// Creates a stopped timer with a bus clock of this period (at least 1 ps), divided by 2.
+    /// Creates a stopped APIC timer with a bus clock of this period (at least 1 ps), divided by 2.
     #[must_use]
     pub fn new(bus_tick: VirtualDuration) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl ApicTimer {
         }
     }
 
-    /// Restores the reset state; the bus clock stays.
+    /// Restores the APIC timer's reset state; the bus clock stays.
     pub fn reset(&mut self) {
         *self = Self::new(VirtualDuration::from_picos(self.bus_tick));
     }
@@ -59,7 +59,7 @@ impl ApicTimer {
         self.mode = mode;
     }
 
-    /// Returns the initial-count register.
+    /// Returns the timer's initial-count register.
     #[must_use]
     pub fn initial(&self) -> u32 {
         self.initial
@@ -73,14 +73,14 @@ impl ApicTimer {
         }
     }
 
-    /// Arms the timer for a time, or disarms it. Ignored outside TSC-deadline mode.
+    /// Arms the APIC timer for a time, or disarms it. Ignored outside TSC-deadline mode.
     pub fn arm(&mut self, deadline: Option<VirtualInstant>) {
         if self.mode == ApicTimerMode::TscDeadline {
             self.zero_at = deadline;
         }
     }
 
-    /// Returns the divide-configuration register: bits 0, 1 and 3.
+    /// Returns the timer's divide-configuration register: bits 0, 1 and 3.
     #[must_use]
     pub fn divide(&self) -> u32 {
         self.divide
@@ -95,7 +95,7 @@ impl ApicTimer {
         }
     }
 
-    /// Returns the current-count register; zero when stopped and in TSC-deadline mode.
+    /// Returns the timer's current-count register; zero when stopped and in TSC-deadline mode.
     #[must_use]
     pub fn current(&self, now: VirtualInstant) -> u32 {
         let left = match self.zero_at {
@@ -129,7 +129,8 @@ impl ApicTimer {
         VirtualDuration::from_picos(self.tick().saturating_mul(u64::from(count)))
     }
 
-    /// Returns the picoseconds per timer count. Bits 3, 1, 0 select a divisor from 2 (000) to 128 (110); 111 is 1.
+    /// Returns the picoseconds per count of the APIC timer. Bits 3, 1, 0 select a divisor from 2 (000) to 128 (110);
+    /// 111 is 1.
     fn tick(&self) -> u64 {
         let code = self.divide & 3 | self.divide >> 1 & 4;
         self.bus_tick.saturating_mul(1 << ((code + 1) & 7))

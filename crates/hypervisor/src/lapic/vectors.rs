@@ -1,6 +1,6 @@
 //! Set of interrupt vectors, in the layout of the APIC's 256-bit registers (SDM volume 3, 10.8.4).
 
-/// Set of vectors 0 to 255; higher numbers have higher priority.
+/// Set of interrupt vectors 0 to 255; higher numbers have higher priority.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct VectorSet([u64; 4]);
 
@@ -17,13 +17,13 @@ impl VectorSet {
         self.0[vector as usize / 64] &= !(1 << (vector % 64));
     }
 
-    /// Returns `true` if the vector is in the set.
+    /// Returns `true` if the set contains the interrupt vector.
     #[must_use]
     pub const fn contains(&self, vector: u8) -> bool {
         self.0[vector as usize / 64] >> (vector % 64) & 1 != 0
     }
 
-    /// Returns the vector of highest priority in the set.
+    /// Returns the interrupt vector of highest priority in the set.
     #[must_use]
     pub fn highest(&self) -> Option<u8> {
         let word = (0..4).rev().find(|&word| self.0[word] != 0)?;
@@ -36,7 +36,7 @@ impl VectorSet {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// Returns the register of vectors 32n to 32n+31; zero for n of 8 and above.
+    /// Returns the 32-bit register of interrupt vectors 32n to 32n+31; zero for n of 8 and above.
     #[must_use]
     pub fn dword(&self, n: usize) -> u32 {
         self.0.get(n / 2).map_or(0, |word| (word >> (32 * (n % 2))) as u32)

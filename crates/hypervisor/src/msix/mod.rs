@@ -1,6 +1,6 @@
-//! The virtual MSI-X table of an assigned device, and the handling of the guest's accesses: by the device
-//! model in another domain, or by the hypervisor itself (optimisation 1 of "High Performance Network
-//! Virtualization with SR-IOV", HPCA 2010).
+//! The virtual MSI-X table of an assigned device, and the handling of the guest's accesses to it: by the device model
+//! in another domain, or by the hypervisor itself (optimisation 1 of "High Performance Network Virtualization with
+//! SR-IOV", HPCA 2010).
 //!
 //! A guest's writes to the table trap; masked vectors keep their pending bits. [`crate::remap`] translates
 //! the table's messages for the host. The caller charges costs.
@@ -14,39 +14,39 @@ use pcie::msix::{ENTRY, InterruptMessage, MsiXControl, MsiXTable};
 
 /// Offset of the vector control word in an MSI-X table entry, in bytes.
 const CONTROL: u64 = 12;
-/// Bit of the vector control word: the vector is masked.
+/// Bit of the MSI-X vector control word: the vector is masked.
 const MASKED: u8 = 1;
 
-/// Party that handles a guest's accesses to the MSI-X table.
+/// Policy for a guest's accesses to the MSI-X table: the device model or the hypervisor handles them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MsixTableHandler {
-    /// The device model handles every access; forwarding one takes two domain switches.
+    /// The device model handles every table access; forwarding an access takes two domain switches.
     DeviceModel,
     /// The hypervisor handles reads and masking; changes of a message are forwarded to the device model.
     Hypervisor,
 }
 
-/// Party that actually handled an access.
+/// Handler of one access to the MSI-X table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MsixAccessHandler {
-    /// The hypervisor handled the access at the exit.
+    /// The hypervisor handled the table access at the VM exit.
     Hypervisor,
-    /// The device model handled the access, for this reason.
+    /// The device model handled the table access, for this reason.
     DeviceModel(MsixForwardReason),
 }
 
-/// Reason why an access was forwarded to the device model.
+/// Reason why an access to the MSI-X table was forwarded to the device model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MsixForwardReason {
     /// The policy forwards every MSI-X table access.
     Policy,
     /// The access is not an aligned one of 4 or 8 bytes.
     Shape,
-    /// The access is outside the table, where the hypervisor does not know the layout.
+    /// The access is outside the MSI-X table, where the hypervisor does not know the layout.
     NotTable,
-    /// The access changes an address or data, which the device model must see.
+    /// The access changes an interrupt message's address or data, which the device model must see.
     Message,
-    /// The access unmasks a vector whose address or data changed since its last unmask.
+    /// The access unmasks a vector whose message changed since the vector's last unmask.
     Changed,
 }
 
@@ -55,20 +55,20 @@ pub enum MsixForwardReason {
 pub struct MsixWriteOutcome {
     /// Handler of the MSI-X table write.
     pub by: MsixAccessHandler,
-    /// Vector whose mask bit the write changed, and the bit's new value; `None` for a write across entries.
+    /// Interrupt vector whose mask bit the write changed, and the bit's new value; `None` for a write across entries.
     pub mask: Option<(u16, bool)>,
 }
 
 /// Counters of MSI-X table accesses, by handler.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MsixAccessCounts {
-    /// Accesses that the hypervisor handled at the exit.
+    /// Table accesses that the hypervisor handled at the VM exit.
     pub hypervisor: u64,
-    /// Accesses that were forwarded to the device model.
+    /// Table accesses that were forwarded to the device model.
     pub device_model: u64,
 }
 
-/// Virtual MSI-X table of one assigned function.
+/// Virtual MSI-X table of one assigned PCI function.
 #[derive(Debug, Clone)]
 pub struct VirtualMsixTable {
     table: MsiXTable,
@@ -78,7 +78,7 @@ pub struct VirtualMsixTable {
 }
 
 impl VirtualMsixTable {
-    /// Creates a table in the reset state; `vectors` is clamped to 1 to 2048.
+    /// Creates an MSI-X table in the reset state; `vectors` is clamped to 1 to 2048.
     #[must_use]
     pub fn new(vectors: u16, handler: MsixTableHandler) -> Self {
         let table = MsiXTable::new(vectors);
@@ -98,13 +98,13 @@ impl VirtualMsixTable {
         &self.table
     }
 
-    /// Handles a guest's read at an offset in the table.
+    /// Handles a guest's read at an offset in the MSI-X table.
     pub fn read(&mut self, offset: u64, into: &mut [u8]) -> MsixAccessHandler {
         self.table.read(offset, into);
         self.count(self.forward_reason(offset, into.len()))
     }
 
-    /// Handles a guest's write at an offset in the table. Call [`VirtualMsixTable::release`] afterwards.
+    /// Handles a guest's write at an offset in the MSI-X table. Call [`VirtualMsixTable::release`] afterwards.
     pub fn write(&mut self, offset: u64, from: &[u8]) -> MsixWriteOutcome {
         let reason = self.forward_reason(offset, from.len());
         let within = (offset % ENTRY as u64).saturating_add(from.len() as u64) <= ENTRY as u64;
@@ -125,7 +125,7 @@ impl VirtualMsixTable {
         MsixWriteOutcome { by: self.count(reason), mask: (was != is).then_some((entry, is)) }
     }
 
-    /// Handles a write that is not within one entry: every entry it touches counts as changed.
+    /// Handles a write to the MSI-X table that is not within one entry: every entry it touches counts as changed.
     fn write_across(&mut self, offset: u64, from: &[u8]) {
         self.table.write(offset, from);
         let entry = |at: u64| usize::try_from(at / ENTRY as u64).unwrap_or(usize::MAX);
@@ -136,31 +136,30 @@ impl VirtualMsixTable {
         }
     }
 
-    /// Signals a vector for the device. Returns the guest's message, or `None` if the vector is now pending or does not
-    /// exist.
+    /// Signals an MSI-X vector for the device. Returns the guest's interrupt message, or `None` if the vector is now
+    /// pending or does not exist.
     pub fn signal(&mut self, vector: u16) -> Option<InterruptMessage> {
         self.table.signal(vector)
     }
 
-    /// Returns the next message that is no longer pending; call until `None`.
+    /// Returns the next interrupt message that is no longer pending; call until `None`.
     pub fn release(&mut self) -> Option<(u16, InterruptMessage)> {
         self.table.release()
     }
 
-    /// Applies the control word of the virtual configuration space. Call [`VirtualMsixTable::release`]
-    /// afterwards.
+    /// Applies the control word of the virtual MSI-X capability. Call [`VirtualMsixTable::release`] afterwards.
     pub fn set_control(&mut self, control: MsiXControl) {
         self.table.set_control(control);
     }
 
-    /// Resets the table with its function: every vector masked, none pending, no message known to the device
+    /// Resets the MSI-X table with its function: every vector masked, none pending, no message known to the device
     /// model.
     pub fn reset(&mut self) {
         self.table.reset();
         self.changed.fill(false);
     }
 
-    /// Returns the reason the hypervisor cannot handle an access, whatever its effect.
+    /// Returns the reason why the hypervisor cannot handle a table access, whatever the access's effect.
     fn forward_reason(&self, offset: u64, size: usize) -> Option<MsixForwardReason> {
         if self.handler == MsixTableHandler::DeviceModel {
             Some(MsixForwardReason::Policy)
@@ -206,7 +205,7 @@ impl VirtualMsixTable {
     }
 }
 
-/// Returns `true` if an access covers the first byte of vector control, which has the mask bit.
+/// Returns `true` if a table access covers the first byte of vector control, which has the mask bit.
 fn reaches_control(offset: u64, size: usize) -> bool {
     let first = offset % ENTRY as u64;
     (first..first + size as u64).contains(&CONTROL)

@@ -1,5 +1,5 @@
-//! Tests of a guest's accesses to its table, by handler: the three accesses per interrupt of Linux 2.6.18,
-//! set-up, retargeting, and odd sizes.
+//! Tests of a guest's accesses to its MSI-X table, by handler: the three accesses per interrupt of Linux
+//! 2.6.18, set-up, retargeting, and odd sizes.
 
 use super::{
     MsixAccessCounts, MsixAccessHandler, MsixForwardReason, MsixTableHandler, MsixWriteOutcome,
@@ -12,7 +12,8 @@ const ON: MsiXControl = MsiXControl { enabled: true, masked: false };
 const DATA: u64 = 8;
 const CONTROL: u64 = 12;
 
-/// Creates a table of three vectors. Vector 1 has data 4141h and is unmasked, as the device model knows.
+/// Creates an MSI-X table of three vectors. Vector 1 has data 4141h and is unmasked, as the device model
+/// knows.
 fn running(handler: MsixTableHandler) -> VirtualMsixTable {
     let mut table = VirtualMsixTable::new(3, handler);
     table.set_control(ON);
@@ -56,7 +57,7 @@ fn hypervisor_masks_and_unmasks_msix_vectors_at_run_time() {
 }
 
 #[test]
-fn device_model_policy_forwards_every_msix_access() {
+fn device_model_policy_forwards_every_msix_table_access() {
     let mut table = running(MsixTableHandler::DeviceModel);
     let before = table.counts();
     for masked in [true, false] {
@@ -95,7 +96,11 @@ fn msix_unmask_after_a_message_change_is_forwarded_once() {
         table.write(16 + DATA, &0x4242u32.to_le_bytes()).by,
         MsixAccessHandler::DeviceModel(MsixForwardReason::Message)
     );
-    assert_eq!(mask(&mut table, true).by, MsixAccessHandler::Hypervisor, "to mask again changes nothing");
+    assert_eq!(
+        mask(&mut table, true).by,
+        MsixAccessHandler::Hypervisor,
+        "masking a masked vector changes nothing"
+    );
     assert_eq!(mask(&mut table, false).by, MsixAccessHandler::DeviceModel(MsixForwardReason::Changed));
     assert_eq!(
         (mask(&mut table, true).by, mask(&mut table, false).by),
@@ -104,7 +109,7 @@ fn msix_unmask_after_a_message_change_is_forwarded_once() {
 }
 
 #[test]
-fn eight_byte_msix_write_covers_data_and_control() {
+fn eight_byte_msix_write_sets_message_data_and_mask_bit() {
     let mut table = running(MsixTableHandler::Hypervisor);
     assert_eq!(table.write(16 + DATA, &0x1_0000_4141u64.to_le_bytes()).by, MsixAccessHandler::Hypervisor);
     assert_eq!(table.write(16 + DATA, &0x0_0000_4141u64.to_le_bytes()).by, MsixAccessHandler::Hypervisor);
@@ -138,7 +143,7 @@ fn write_across_two_msix_entries_changes_both() {
 
 proptest! {
     #[test]
-    fn msix_table_reads_are_equal_for_both_handlers(
+    fn msix_reads_are_equal_by_hypervisor_and_device_model(
         accesses in prop::collection::vec((0u64..64, 0usize..20, any::<u64>(), 0u16..4), 0..60),
     ) {
         let mut tables = [MsixTableHandler::Hypervisor, MsixTableHandler::DeviceModel].map(running);

@@ -1,14 +1,14 @@
-//! Interrupt messages: destination and vector (SDM volume 3, 10.11), or in remappable format the index of a
-//! table entry (VT-d specification, 5.1.2). Redirection hints are ignored. Sub-handles are not used, as every
+//! Interrupt messages: destination and vector (SDM volume 3, 10.11), or in remappable format the index of an entry of
+//! the remapping table (VT-d specification, 5.1.2). Redirection hints are ignored. Sub-handles are not used, as every
 //! vector has its own entry.
 
 use pcie::msix::InterruptMessage;
 
 /// Bits 31:20 of the address of every interrupt message.
 const WINDOW: u64 = 0xfee;
-/// Bit of an interrupt message's address: the message is remappable.
+/// Address bit of an interrupt message: the message is remappable.
 const REMAPPABLE: u64 = 1 << 4;
-/// Position of the delivery mode in the data; only fixed (0) and lowest priority (1) have a vector.
+/// Position of the delivery mode in a message's data; only fixed (0) and lowest priority (1) have a vector.
 const MODE_SHIFT: u32 = 8;
 
 /// Interrupt as a guest programs it into its device.
@@ -23,8 +23,8 @@ pub struct GuestInterrupt {
 }
 
 impl GuestInterrupt {
-    /// Parses an interrupt message in compatibility format. Returns `None` if it is no interrupt or has no legal
-    /// vector.
+    /// Parses an interrupt message in compatibility format. Returns `None` if the message is no interrupt or has no
+    /// legal vector.
     #[must_use]
     pub fn from_message(message: InterruptMessage) -> Option<Self> {
         let InterruptMessage { address, data } = message;

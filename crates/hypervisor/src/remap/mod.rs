@@ -1,6 +1,6 @@
-//! Interrupt remapping of MSI messages to physical vectors. A guest programs its message into its device, but the
-//! device sends another one, which names an entry of the hypervisor's table. The entry leads to a physical vector
-//! that no other domain shares, so a vector identifies its owner.
+//! Interrupt remapping of MSI messages to physical interrupt vectors. A guest programs its message into its device, but
+//! the device sends another message, which names an entry of the hypervisor's table. The entry leads to a physical
+//! vector that no other domain shares, so a vector identifies its owner.
 //!
 //! - [`message`]: messages in the compatibility and the remappable format;
 //! - [`vectors`]: physical vectors and their owners;
@@ -21,13 +21,13 @@ use alloc::vec::Vec;
 use pcie::Rid;
 use pcie::msix::InterruptMessage;
 
-/// Entries of the remapping table, at most: a handle has 16 bits.
+/// Maximum number of entries of the interrupt remapping table: a handle has 16 bits.
 const MAX_ENTRIES: usize = 1 << 16;
 
 /// Owner of a physical interrupt vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VectorOwner {
-    /// Domain that owns the vector.
+    /// Domain that owns the physical vector.
     pub domain: DomainId,
     /// Routing id of the function that sends the vector's interrupts.
     pub rid: Rid,
@@ -38,24 +38,24 @@ pub struct VectorOwner {
 /// Interrupt of a device as it arrives at a CPU after remapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemappedInterrupt {
-    /// Physical vector seen by the CPU.
+    /// Physical interrupt vector seen by the CPU.
     pub vector: PhysicalVector,
-    /// Owner of the vector.
+    /// Owner of the physical vector.
     pub owner: VectorOwner,
-    /// Vector and destination programmed by the guest.
+    /// Interrupt vector and destination programmed by the guest.
     pub guest: GuestInterrupt,
 }
 
-/// Error of remapping a guest's message.
+/// Error of remapping a guest's interrupt message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InterruptRemapError {
     /// The message is not an interrupt that a device may request.
-    #[error("the device's message is not an interrupt with a vector")]
+    #[error("the device's message is not an interrupt in compatibility format with a vector from 16 to 255")]
     Message,
     /// No physical vector is free.
     #[error(transparent)]
     Exhausted(#[from] VectorsExhausted),
-    /// The table entry belongs to another domain.
+    /// The remapping table entry belongs to another domain.
     #[error("the interrupt's function belongs to another domain")]
     Owner,
     /// The interrupt remapping table is full.
@@ -63,14 +63,14 @@ pub enum InterruptRemapError {
     Full,
 }
 
-/// Reason why an interrupt was blocked (VT-d 5.1.4).
+/// Reason why the remapping table blocked a device's interrupt (VT-d 5.1.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InterruptBlockReason {
     /// The message has the compatibility format, so the device forged it.
     Compatibility,
     /// The interrupt remapping entry does not exist.
     NoEntry,
-    /// The sender is not the entry's function.
+    /// The sender is not the function that owns the remapping entry.
     Source,
 }
 
@@ -81,7 +81,7 @@ struct RemappingTableEntry {
     guest: GuestInterrupt,
 }
 
-/// Interrupt remapping table and physical vectors.
+/// Interrupt remapping table, with the physical vectors that its entries lead to.
 #[derive(Debug, Clone)]
 pub struct InterruptRemapper {
     entries: Vec<Option<RemappingTableEntry>>,
@@ -108,7 +108,7 @@ impl InterruptRemapper {
         self.blocked
     }
 
-    /// Programs a guest's message for a vector of its function. Returns the message that the device sends
+    /// Programs a guest's message for an MSI-X vector of its function. Returns the message that the device sends
     /// instead. A vector programmed again keeps its entry and physical vector.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ impl InterruptRemapper {
         Ok(RemappableMessage { handle: handle as u16 }.message())
     }
 
-    /// Releases all vectors of a function, as when it is unassigned.
+    /// Releases all remapping entries and physical vectors of a function, as when it is unassigned.
     pub fn release(&mut self, rid: Rid) {
         for slot in &mut self.entries {
             if let Some(entry) = slot.take_if(|entry| entry.owner.rid == rid) {

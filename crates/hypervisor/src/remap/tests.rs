@@ -1,4 +1,4 @@
-//! Tests of programmed messages, and of devices that send their own and others' messages.
+//! Tests of interrupt messages that guests program, and of devices that send their own and others' messages.
 
 use super::message::{GuestInterrupt, RemappableMessage};
 use super::{
@@ -16,7 +16,7 @@ fn owner(domain: u16, rid: u16, entry: u16) -> VectorOwner {
     VectorOwner { domain: DomainId::new(domain), rid: Rid(rid), entry }
 }
 
-/// Returns the message for `vector` at CPU 2, as Linux programs it.
+/// Returns the interrupt message for `vector` at CPU 2, as Linux programs it.
 fn programmed(vector: u8) -> InterruptMessage {
     InterruptMessage { address: 0xfee0_2000, data: 0x4000 | u32::from(vector) }
 }
@@ -54,7 +54,7 @@ fn reprogrammed_vector_keeps_its_interrupt_remapping_entry() {
 }
 
 #[test]
-fn device_cannot_send_foreign_or_forged_interrupts() {
+fn device_interrupt_with_foreign_or_forged_message_is_blocked() {
     let mut remapper = InterruptRemapper::new(PhysicalVectorSpace::shared());
     let sent = remapper.program(owner(1, 0x110, 0), programmed(0x41)).unwrap();
     assert_eq!(remapper.deliver(Rid(0x112), sent), Err(InterruptBlockReason::Source));
@@ -85,7 +85,7 @@ fn interrupt_message_without_a_legal_vector_is_rejected() {
 }
 
 #[test]
-fn exhausted_vector_space_rejects_further_vectors() {
+fn exhausted_host_vector_space_rejects_further_vectors() {
     let mut remapper = InterruptRemapper::new(PhysicalVectorSpace::shared());
     for n in 0..191 {
         remapper.program(owner(n, n, 0), programmed(0x41)).unwrap();

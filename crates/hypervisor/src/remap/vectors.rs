@@ -1,25 +1,25 @@
-//! Allocates physical vectors, each with at most one owner.
+//! Allocates physical interrupt vectors, each with at most one owner.
 
 use super::VectorOwner;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// First dynamic vector of an interrupt table; lower vectors are exceptions.
+/// First dynamic vector number of an interrupt table; lower numbers are exceptions.
 pub const FIRST: u8 = 0x20;
 /// Last dynamic vector of an interrupt table; higher ones are the hypervisor's own: timers, kicks, spurious.
 pub const LAST: u8 = 0xdf;
 
-/// All physical vectors are in use; vectors are never shared.
+/// All physical interrupt vectors are in use; vectors are never shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the host has no free physical interrupt vector")]
 pub struct VectorsExhausted;
 
-/// Physical vector: an interrupt table and an entry of it.
+/// Physical interrupt vector: an interrupt table and an entry of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PhysicalVector {
-    /// Number of the interrupt table: 0, or the CPU's number where every CPU has its own.
+    /// Number of the interrupt table: 0, or the CPU's number if every CPU has its own table.
     pub table: u16,
-    /// Number of the vector in the interrupt table.
+    /// Number of the interrupt vector in its interrupt table.
     pub vector: u8,
 }
 
@@ -43,7 +43,7 @@ impl PhysicalVectorSpace {
         Self { tables: vec![[None; 256]; cpus.max(1).into()] }
     }
 
-    /// Returns the number of free vectors.
+    /// Returns the number of free physical vectors.
     #[must_use]
     pub fn free_vectors(&self) -> usize {
         let free = |table: &[Option<VectorOwner>; 256]| {
@@ -52,13 +52,13 @@ impl PhysicalVectorSpace {
         self.tables.iter().map(free).sum()
     }
 
-    /// Returns the owner of a physical vector.
+    /// Returns the owner of a physical interrupt vector.
     #[must_use]
     pub fn owner(&self, at: PhysicalVector) -> Option<VectorOwner> {
         self.tables.get(usize::from(at.table))?[usize::from(at.vector)]
     }
 
-    /// Allocates a vector in the table with the most free ones.
+    /// Allocates a physical vector in the interrupt table with the most free vectors.
     ///
     /// # Errors
     /// [`VectorsExhausted`] if none is free.
@@ -80,7 +80,7 @@ impl PhysicalVectorSpace {
     }
 }
 
-/// Returns the dynamic vector numbers of a table. 80h is excluded: a guest's Linux uses it for system calls.
+/// Returns the dynamic vector numbers of an interrupt table. 80h is excluded: a guest's Linux uses it for system calls.
 fn dynamic() -> impl Iterator<Item = u8> {
     (FIRST..=LAST).filter(|&vector| vector != 0x80)
 }

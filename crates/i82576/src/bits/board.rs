@@ -26,7 +26,7 @@ pub mod eerw {
 pub mod mdic {
     /// MDIC: mask of the PHY register's contents.
     pub const DATA: u32 = 0xffff;
-    /// Position of the register address, 5 bits.
+    /// MDIC: position of the PHY register's address, 5 bits.
     pub const REGISTER_SHIFT: u32 = 16;
     /// MDIC: position of the PHY address, 5 bits.
     pub const PHY_SHIFT: u32 = 21;

@@ -106,7 +106,7 @@ pub mod rfctl {
 
 /// PSRTYPE: header types that are split off, a bit each.
 pub mod psrtype {
-    /// Ethernet header of any frame: split after it, unless another type matches.
+    /// PSRTYPE: split after the Ethernet header of any frame, unless another type matches.
     pub const ETHERNET: u32 = 1 << 0;
     /// PSRTYPE: split after the header of IPv4 fragments.
     pub const IPV4: u32 = 1 << 1;

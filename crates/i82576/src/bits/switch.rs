@@ -16,31 +16,31 @@ pub mod vt_ctl {
 
 /// Bits of a pool's receive options (VMOLR).
 pub mod vmolr {
-    /// Mask of the longest packet that the pool accepts (RLPML).
+    /// VMOLR: mask of the length of the longest packet that the pool accepts (RLPML).
     pub const RLPML_MASK: u32 = 0x3fff;
     /// VMOLR: the pool accepts long packets.
     pub const LPE: u32 = 1 << 16;
     /// VMOLR: the pool's queues use receive-side scaling.
     pub const RSSE: u32 = 1 << 17;
-    /// The pool accepts untagged packets.
+    /// VMOLR: the pool accepts untagged packets.
     pub const AUPE: u32 = 1 << 24;
-    /// The pool accepts packets that hit the multicast table.
+    /// VMOLR: the pool accepts packets that hit the multicast table.
     pub const ROMPE: u32 = 1 << 25;
-    /// The pool accepts packets that hit the unicast table.
+    /// VMOLR: the pool accepts packets that hit the unicast table.
     pub const ROPE: u32 = 1 << 26;
-    /// The pool accepts broadcasts.
+    /// VMOLR: the pool accepts broadcasts.
     pub const BAM: u32 = 1 << 27;
-    /// The pool accepts every multicast packet.
+    /// VMOLR: the pool accepts every multicast packet.
     pub const MPME: u32 = 1 << 28;
     /// VMOLR: strip the VLAN tag of the pool's received packets.
     pub const STRVLAN: u32 = 1 << 30;
-    /// Strip the frame check sequence; must be one.
+    /// VMOLR: strip the frame check sequence; must be one.
     pub const STRCRC: u32 = 1 << 31;
 }
 
 /// Bits of a pool's default VLAN tag (VMVIR).
 pub mod vmvir {
-    /// Mask of the default VLAN tag.
+    /// VMVIR: mask of the default VLAN tag.
     pub const TAG_MASK: u32 = 0xffff;
     /// VMVIR: position of the VLAN insertion mode.
     pub const VLANA_SHIFT: u32 = 30;
@@ -56,7 +56,7 @@ pub mod vlvf {
     pub const VLANID_MASK: u32 = 0xfff;
     /// VLVF: position of the pools that are members of the VLAN, a bit each.
     pub const POOLSEL_SHIFT: u32 = 12;
-    /// Mask of the pools that are members of the VLAN.
+    /// VLVF: mask of the pools that are members of the VLAN.
     pub const POOLSEL_MASK: u32 = 0xff << POOLSEL_SHIFT;
     /// VLVF: local VLAN, whose frames never go to the wire.
     pub const LVLAN: u32 = 1 << 20;
@@ -76,14 +76,14 @@ pub mod dtxswc {
     pub const LOOPBACK_EN: u32 = 1 << 31;
 }
 
-/// WVBR and MDFB: a bit per queue. In WVBR the low half has queues that sent forged frames, the high half blocked
-/// queues.
+/// Bits of WVBR and MDFB, a bit per queue. In WVBR the low half has queues that sent forged frames, the high half
+/// blocked queues.
 pub mod wvbr {
     /// WVBR: position of the bits of blocked queues.
     pub const BLOCKED_SHIFT: u32 = 16;
 }
 
-/// LVMMC. Drivers know that a cause in bits 4:2 stands for a blocked queue; the assignment of the bits is this
+/// Bits of LVMMC. Drivers know that a cause in bits 4:2 stands for a blocked queue; the assignment of the bits is this
 /// model's.
 pub mod lvmmc {
     /// LVMMC: a frame's source address or VLAN was not its sender's.
@@ -112,21 +112,21 @@ pub mod vmrctl {
     pub const POOL_SHIFT: u32 = 8;
 }
 
-/// SCCRL, and units of the related registers.
+/// Bits of SCCRL (storm control), and units of the related registers.
 pub mod sccrl {
-    /// Drop multicasts if the previous window exceeded the threshold.
+    /// SCCRL: drop multicasts if the previous window exceeded the threshold.
     pub const MDIPW: u32 = 1 << 0;
-    /// Drop multicasts once this window exceeds the threshold.
+    /// SCCRL: drop multicasts once this window exceeds the threshold.
     pub const MDICW: u32 = 1 << 1;
-    /// Drop broadcasts if the previous window exceeded the threshold.
+    /// SCCRL: drop broadcasts if the previous window exceeded the threshold.
     pub const BDIPW: u32 = 1 << 2;
-    /// Drop broadcasts once this window exceeds the threshold.
+    /// SCCRL: drop broadcasts once this window exceeds the threshold.
     pub const BDICW: u32 = 1 << 3;
-    /// Count unicast to unknown addresses as broadcast.
+    /// SCCRL: count unicast to unknown addresses as broadcast.
     pub const BIDU: u32 = 1 << 4;
     /// SCCRL: position of the number of basic intervals per window; 0 counts as 1.
     pub const INTERVAL_SHIFT: u32 = 8;
-    /// Mask of the basic intervals per window.
+    /// SCCRL: mask of the basic intervals per window.
     pub const INTERVAL_MASK: u32 = 0x3ff << INTERVAL_SHIFT;
     /// Bytes of traffic per unit of a storm control threshold.
     pub const BLOCK: usize = 64;
@@ -170,8 +170,8 @@ pub mod rttbcnrc {
 
 /// Bits of the options of replicated packets (RPLOLR).
 pub mod rplolr {
-    /// Strip the VLAN tag of replicated packets.
+    /// RPLOLR: strip the VLAN tag of replicated packets.
     pub const STRVLAN: u32 = 1 << 30;
-    /// Strip the frame check sequence of replicated packets.
+    /// RPLOLR: strip the frame check sequence of replicated packets.
     pub const STRCRC: u32 = 1 << 31;
 }

@@ -20,7 +20,7 @@ pub mod tcptimer {
 pub mod tsync {
     /// TSYNCTXCTL, TSYNCRXCTL: a time stamp is valid, and no other is taken until its high half is read.
     pub const VALID: u32 = 1 << 0;
-    /// Position of the packet type to stamp (TSYNCRXCTL), 3 bits.
+    /// TSYNCRXCTL: position of the packet type to time-stamp, 3 bits.
     pub const KIND_SHIFT: u32 = 1;
     /// TSYNCRXCTL packet type: PTP version 2 over Ethernet, of one message type.
     pub const L2_V2: u32 = 0;

@@ -27,9 +27,9 @@ pub const IO_SIZE: u32 = 32;
 const FIRST_OFFSET: u16 = 0x180;
 /// Function number offset from the PF to its first VF with ARI.
 const FIRST_OFFSET_ARI: u16 = 0x80;
-/// VF stride: VFs of the two ports alternate on the bus.
+/// Distance between the function numbers of consecutive VFs: VFs of the two ports alternate on the bus.
 const STRIDE: u16 = 2;
-/// BARs of one VF.
+/// BARs of one VF, each with its number.
 const VF_BARS: &[(u8, Bar)] =
     &[(0, Bar::memory64(ids::VF_BAR0_SIZE as u32)), (MSIX_BAR, Bar::memory64(ids::BAR3_SIZE as u32))];
 

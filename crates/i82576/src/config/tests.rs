@@ -61,7 +61,7 @@ fn pf_bars_are_registers_ports_and_msix() {
 }
 
 #[test]
-fn pf_flr_disables_the_vfs() {
+fn function_level_reset_of_the_pf_disables_its_vfs() {
     let mut pf = pf::endpoint(MAC, true);
     pf.write(0x170, 2, 7);
     pf.write(0x168, 2, 0x0009);
@@ -97,7 +97,7 @@ fn vf_has_three_vectors_flr_and_reserved_settings() {
 const ON: msix::MsiXControl = msix::MsiXControl { enabled: true, masked: false };
 
 #[test]
-fn sriov_capability_needs_the_nvm_bit() {
+fn sriov_capability_exists_only_with_the_nvm_iov_bit() {
     let mut pf = pf::endpoint(MAC, false);
     check(pf.space(), &[(0x150, 0x0001_000e), (0x160, 0)]);
     assert_eq!(pf.write(0x168, 2, 1), ConfigWriteEffects::default());

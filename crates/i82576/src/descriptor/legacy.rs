@@ -35,7 +35,7 @@ pub struct LegacyTxDescriptor {
     pub report_status: bool,
     /// Checksum that the card inserts into the packet, if any.
     pub checksum: Option<LegacyChecksumInsertion>,
-    /// VLAN tag to insert, if any.
+    /// VLAN tag that the card inserts into the packet, if any.
     pub vlan_tag: Option<u16>,
 }
 
@@ -98,7 +98,7 @@ pub struct LegacyRxWriteBack {
     pub checksum: u16,
     /// Status (bits 7:0) and errors (bits 31:24). DD included.
     pub status: u32,
-    /// Stripped VLAN tag, if [`VP`](super::rx::status::VP).
+    /// VLAN tag that the card stripped, if [`VP`](super::rx::status::VP) is set.
     pub vlan_tag: u16,
 }
 
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn legacy_write_back_keeps_the_address_and_folds_errors() {
+    fn legacy_write_back_keeps_the_address_and_error_bits() {
         let back = LegacyRxWriteBack {
             address: 0xffff_ffff_8000_0000,
             length: 60,

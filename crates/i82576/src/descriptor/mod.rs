@@ -5,7 +5,7 @@ pub mod orders;
 pub mod rx;
 pub mod tx;
 
-/// Bytes of every descriptor.
+/// Bytes of every transmit and receive descriptor.
 pub const SIZE: usize = 16;
 
 /// Descriptor done: status bit of a completed descriptor.

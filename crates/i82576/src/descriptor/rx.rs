@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "Posted")]
 pub struct PostedRxDescriptor {
-    /// Address of the packet buffer.
+    /// Address of the packet buffer, for data.
     pub packet: u64,
     /// Address of the header buffer, if headers are split off; bit 0 must be clear.
     pub header: u64,
@@ -33,77 +33,78 @@ impl PostedRxDescriptor {
 
 /// Packet types, bits of [`AdvancedRxWriteBack::packet_type`] (PKTTYPE, bits 15:4 of the first dword).
 pub mod packet_type {
-    /// The packet has an IPv4 header.
+    /// Packet type bit: the packet has an IPv4 header.
     pub const IPV4: u16 = 0x001;
-    /// The packet has an IPv4 header with options.
+    /// Packet type bit: the packet has an IPv4 header with options.
     pub const IPV4_OPTIONS: u16 = 0x002;
-    /// The packet has an IPv6 header.
+    /// Packet type bit: the packet has an IPv6 header.
     pub const IPV6: u16 = 0x004;
-    /// The packet has an IPv6 header with extensions.
+    /// Packet type bit: the packet has an IPv6 header with extensions.
     pub const IPV6_EXTENSIONS: u16 = 0x008;
-    /// The packet has a TCP header.
+    /// Packet type bit: the packet has a TCP header.
     pub const TCP: u16 = 0x010;
-    /// The packet has a UDP header.
+    /// Packet type bit: the packet has a UDP header.
     pub const UDP: u16 = 0x020;
-    /// The packet has an SCTP header.
+    /// Packet type bit: the packet has an SCTP header.
     pub const SCTP: u16 = 0x040;
-    /// The packet matches an EtherType filter: the filter's index is in bits 2:0, and there are no header bits.
+    /// Packet type bit: the packet matches an EtherType filter: the filter's index is in bits 2:0, and there are no
+    /// header bits.
     pub const ETHER_TYPE: u16 = 0x800;
 }
 
-/// Status and error bits, the third dword.
+/// Status and error bits of a receive descriptor, its third dword.
 pub mod status {
-    /// The descriptor is the packet's last.
+    /// Receive status: the descriptor is the packet's last.
     pub const EOP: u32 = 1 << 1;
-    /// The packet was tagged, and the descriptor has the tag.
+    /// Receive status: the packet was tagged, and the descriptor has the tag.
     pub const VP: u32 = 1 << 3;
-    /// The card has calculated the UDP checksum.
+    /// Receive status: the card has calculated the UDP checksum.
     pub const UDPCS: u32 = 1 << 4;
-    /// The card has calculated the TCP or UDP checksum.
+    /// Receive status: the card has calculated the TCP or UDP checksum.
     pub const L4CS: u32 = 1 << 5;
-    /// The card has calculated the IPv4 header checksum.
+    /// Receive status: the card has calculated the IPv4 header checksum.
     pub const IPCS: u32 = 1 << 6;
-    /// The packet passed an inexact filter.
+    /// Receive status: the packet passed an inexact filter.
     pub const PIF: u32 = 1 << 7;
-    /// The frame had an outer tag, with two tags in use.
+    /// Receive status: the frame had an outer tag, with two tags in use.
     pub const VEXT: u32 = 1 << 9;
-    /// The packet is the first fragment of a UDP datagram with a checksum.
+    /// Receive status: the packet is the first fragment of a UDP datagram with a checksum.
     pub const UDPV: u32 = 1 << 10;
-    /// The frame was to interrupt immediately.
+    /// Receive status: the frame was to interrupt immediately.
     pub const DYNINT: u32 = 1 << 11;
-    /// RXSTMPL and RXSTMPH have the frame's time of arrival.
+    /// Receive status: RXSTMPL and RXSTMPH have the frame's time of arrival.
     pub const TS: u32 = 1 << 16;
-    /// The headers exceed the header buffer. Independent of [`super::AdvancedRxWriteBack::split`].
+    /// Receive status: the headers exceed the header buffer. Independent of [`super::AdvancedRxWriteBack::split`].
     pub const HBO: u32 = 1 << 23;
-    /// The TCP or UDP checksum is wrong.
+    /// Receive error: the TCP or UDP checksum is wrong.
     pub const L4E: u32 = 1 << 29;
-    /// The IPv4 header checksum is wrong.
+    /// Receive error: the IPv4 header checksum is wrong.
     pub const IPE: u32 = 1 << 30;
-    /// Not all data reached memory: software must drop the packet.
+    /// Receive error: not all data reached memory: software must drop the packet.
     pub const RXE: u32 = 1 << 31;
 }
 
-/// RSS types, the low four bits of the first dword.
+/// RSS types of a receive descriptor, the low four bits of the first dword.
 pub mod rss_type {
     /// RSS type: the packet was not hashed.
     pub const NONE: u8 = 0;
-    /// The hash covers TCP over IPv4.
+    /// RSS type: the hash covers TCP over IPv4.
     pub const TCP_IPV4: u8 = 1;
     /// RSS type: the hash covers the IPv4 addresses.
     pub const IPV4: u8 = 2;
-    /// The hash covers TCP over IPv6.
+    /// RSS type: the hash covers TCP over IPv6.
     pub const TCP_IPV6: u8 = 3;
-    /// The hash covers IPv6 with extensions.
+    /// RSS type: the hash covers IPv6 with extensions.
     pub const IPV6_EX: u8 = 4;
     /// RSS type: the hash covers the IPv6 addresses.
     pub const IPV6: u8 = 5;
-    /// The hash covers TCP over IPv6 with extensions.
+    /// RSS type: the hash covers TCP over IPv6 with extensions.
     pub const TCP_IPV6_EX: u8 = 6;
-    /// The hash covers UDP over IPv4.
+    /// RSS type: the hash covers UDP over IPv4.
     pub const UDP_IPV4: u8 = 7;
-    /// The hash covers UDP over IPv6.
+    /// RSS type: the hash covers UDP over IPv6.
     pub const UDP_IPV6: u8 = 8;
-    /// The hash covers UDP over IPv6 with extensions.
+    /// RSS type: the hash covers UDP over IPv6 with extensions.
     pub const UDP_IPV6_EX: u8 = 9;
 }
 
@@ -125,7 +126,7 @@ pub struct AdvancedRxWriteBack {
     pub status: u32,
     /// Bytes of the packet in the packet buffer.
     pub length: u16,
-    /// Stripped VLAN tag, if [`status::VP`].
+    /// VLAN tag that the card stripped, if [`status::VP`] is set.
     pub vlan_tag: u16,
 }
 

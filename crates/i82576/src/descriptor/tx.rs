@@ -31,9 +31,9 @@ pub struct TxBufferFields {
     pub report_status: bool,
 }
 
-/// DTYP of a context descriptor.
+/// Descriptor type (DTYP) of a context descriptor.
 const DTYP_CONTEXT: u32 = 2;
-/// DTYP of a data descriptor.
+/// Descriptor type (DTYP) of a data descriptor.
 pub(super) const DTYP_DATA: u32 = 3;
 pub(super) const DTYP_SHIFT: u32 = 20;
 pub(super) const DEXT: u32 = 1 << 29;
@@ -87,14 +87,14 @@ pub struct AdvancedDataDescriptor {
 /// Transport protocol of the packets that use a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum L4PacketType {
-    /// The packets are of UDP, or "generic" in Linux.
+    /// The context describes UDP packets, or "generic" ones in Linux.
     #[default]
     Udp,
-    /// The packets are of TCP.
+    /// The context describes TCP packets.
     Tcp,
-    /// The packets are of SCTP.
+    /// The context describes SCTP packets.
     Sctp,
-    /// The context has the reserved value.
+    /// The context has the reserved value of the packet type.
     Reserved,
 }
 
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn transmit_buffer_has_one_position_in_both_formats() {
+    fn tx_buffer_address_is_at_one_place_in_both_formats() {
         let data = AdvancedDataDescriptor {
             address: 0x1234_5678_9abc,
             length: 66,
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn transmit_descriptor_of_a_reserved_type_is_other() {
+    fn transmit_descriptor_of_a_reserved_type_parses_as_other() {
         assert_eq!(parse(&[0xff; 16]), AnyTxDescriptor::Other);
         let mut raw = AdvancedDataDescriptor::default().emit();
         raw[10] |= 0x40;

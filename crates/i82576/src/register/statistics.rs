@@ -2,79 +2,79 @@
 //! VF's own, and `table` how each counts and clears.
 
 offsets! {
-    /// Missed packets.
+    /// MPC: number of packets missed for want of room in the packet buffer.
     MPC = 0x4010;
-    /// Length errors: too short and too long together.
+    /// RLEC: number of received frames of wrong length, too short and too long together.
     RLEC = 0x4040;
-    /// Good packets received of 64 bytes, frame check sequence included; those of 65 to 127, 128 to 255, 256 to
-    /// 511, 512 to 1023 and more follow.
+    /// PRC64: number of good packets received of 64 bytes, frame check sequence included; those of 65 to 127, 128 to
+    /// 255, 256 to 511, 512 to 1023 and more follow.
     PRC64 = 0x405c;
-    /// Good packets received.
+    /// GPRC: number of good packets received.
     GPRC = 0x4074;
-    /// Broadcast packets received.
+    /// BPRC: number of broadcast packets received.
     BPRC = 0x4078;
-    /// Multicast packets received.
+    /// MPRC: number of multicast packets received.
     MPRC = 0x407c;
-    /// Good packets transmitted.
+    /// GPTC: number of good packets transmitted.
     GPTC = 0x4080;
-    /// Good octets received, low half.
+    /// GORCL: number of good octets received, low half.
     GORCL = 0x4088;
-    /// Good octets received, high half.
+    /// GORCH: number of good octets received, high half.
     GORCH = 0x408c;
-    /// Good octets transmitted, low half.
+    /// GOTCL: number of good octets transmitted, low half.
     GOTCL = 0x4090;
-    /// Good octets transmitted, high half.
+    /// GOTCH: number of good octets transmitted, high half.
     GOTCH = 0x4094;
-    /// Received packets without a buffer.
+    /// RNBC: number of received packets that found no buffer.
     RNBC = 0x40a0;
-    /// Received frames too short.
+    /// RUC: number of received frames that were too short.
     RUC = 0x40a4;
-    /// Received frames too long.
+    /// ROC: number of received frames that were too long.
     ROC = 0x40ac;
-    /// Octets received, low half.
+    /// TORL: number of octets received, low half.
     TORL = 0x40c0;
-    /// Octets received, high half.
+    /// TORH: number of octets received, high half.
     TORH = 0x40c4;
-    /// Octets transmitted, low half.
+    /// TOTL: number of octets transmitted, low half.
     TOTL = 0x40c8;
-    /// Octets transmitted, high half.
+    /// TOTH: number of octets transmitted, high half.
     TOTH = 0x40cc;
-    /// Packets received.
+    /// TPR: number of packets received.
     TPR = 0x40d0;
-    /// Packets transmitted.
+    /// TPT: number of packets transmitted.
     TPT = 0x40d4;
-    /// Packets transmitted, by size as [`PRC64`].
+    /// PTC64: number of packets transmitted, by size as [`PRC64`].
     PTC64 = 0x40d8;
-    /// Multicast packets transmitted.
+    /// MPTC: number of multicast packets transmitted.
     MPTC = 0x40f0;
-    /// Broadcast packets transmitted.
+    /// BPTC: number of broadcast packets transmitted.
     BPTC = 0x40f4;
-    /// Segmentation contexts transmitted.
+    /// TSCTC: number of segmentation contexts transmitted.
     TSCTC = 0x40f8;
-    /// Flow control frames received with an unknown operation.
+    /// FCRUC: number of flow control frames received with an unknown operation.
     FCRUC = 0x4058;
-    /// Pause frames received that end a pause.
+    /// XONRXC: number of received pause frames that end a pause.
     XONRXC = 0x4048;
-    /// Received pause frames that begin a pause.
+    /// XOFFRXC: number of received pause frames that begin a pause.
     XOFFRXC = 0x4050;
-    /// Interrupts: messages, and assertions of the pin.
+    /// IAC: number of interrupts: messages, and assertions of the pin.
     IAC = 0x4100;
-    /// Received packets that reached the host.
+    /// RPTHC: number of received packets that reached the host.
     RPTHC = 0x4104;
-    /// Good packets transmitted by the host.
+    /// HGPTC: number of good packets transmitted by the host.
     HGPTC = 0x4118;
-    /// Number of times that free receive descriptors became few.
+    /// ICRXDMTC: number of times that free receive descriptors became few.
     ICRXDMTC = 0x4120;
-    /// Good octets that reached the host, low half.
+    /// HGORCL: number of good octets that reached the host, low half.
     HGORCL = 0x4128;
-    /// Good octets that reached the host, high half.
+    /// HGORCH: number of good octets that reached the host, high half.
     HGORCH = 0x412c;
-    /// Good octets transmitted by the host, low half.
+    /// HGOTCL: number of good octets transmitted by the host, low half.
     HGOTCL = 0x4130;
-    /// Good octets transmitted by the host, high half.
+    /// HGOTCH: number of good octets transmitted by the host, high half.
     HGOTCH = 0x4134;
-    /// Frames shorter than their length field.
+    /// LENERRS: number of frames shorter than their length field.
     LENERRS = 0x4138;
-    /// Switch security violation packets.
+    /// SSVPC: number of packets that violated the switch's security (anti-spoofing).
     SSVPC = 0x41a0;
 }

@@ -9,14 +9,14 @@ offsets! {
     TDLEN = 0x08;
     /// Transmit ring's head: next descriptor that the card fetches.
     TDH = 0x10;
-    /// Direct cache access control.
+    /// TXCTL: direct cache access control of the transmit queue.
     TXCTL = 0x14;
-    /// Tail: first descriptor that the driver owns.
-    TDT = 0x18;
     /// Transmit ring's tail: first descriptor that the driver owns.
+    TDT = 0x18;
+    /// Transmit descriptor control: enable bit and thresholds.
     TXDCTL = 0x28;
-    /// Head write-back address, low half, with its enable bit.
+    /// Address to which the card writes the transmit ring's head, low half, with its enable bit.
     TDWBAL = 0x38;
-    /// Head write-back address, high half.
+    /// Address to which the card writes the transmit ring's head, high half.
     TDWBAH = 0x3c;
 }

@@ -3,34 +3,34 @@
 offsets! {
     /// Reset control of the VF, written by the PF.
     VTCTRL = 0x00;
-    /// Interrupt cause set of the VF.
+    /// VTEICS: sets interrupt causes of the VF's vectors.
     VTEICS = 0x20;
-    /// Interrupt mask set and read of the VF.
+    /// VTEIMS: interrupt mask of the VF's vectors, for reading; a written one unmasks a vector.
     VTEIMS = 0x24;
-    /// Interrupt mask clear of the VF.
+    /// VTEIMC: masks interrupts of the VF's vectors.
     VTEIMC = 0x28;
-    /// Interrupt auto-clear of the VF.
+    /// VTEIAC: interrupt causes of the VF that a sent message clears (auto-clear).
     VTEIAC = 0x2c;
-    /// Interrupt auto-mask of the VF.
+    /// VTEIAM: interrupt causes of the VF that are masked by an interrupt (auto-mask).
     VTEIAM = 0x30;
-    /// Interrupt cause of the VF.
+    /// VTEICR: interrupt causes of the VF's vectors.
     VTEICR = 0x80;
-    /// Good packets received.
+    /// VFGPRC: number of good packets that the VF received.
     VFGPRC = 0x10;
-    /// Good packets transmitted.
+    /// VFGPTC: number of good packets that the VF transmitted.
     VFGPTC = 0x14;
-    /// Good octets received.
+    /// VFGORC: number of good octets that the VF received.
     VFGORC = 0x18;
-    /// Good octets transmitted.
+    /// VFGOTC: number of good octets that the VF transmitted.
     VFGOTC = 0x34;
-    /// Multicast packets received.
+    /// VFMPRC: number of multicast packets that the VF received.
     VFMPRC = 0x3c;
-    /// Good loopback packets received.
+    /// VFGPRLBC: number of good packets that the VF received from other VFs (loopback).
     VFGPRLBC = 0x40;
-    /// Good loopback packets transmitted.
+    /// VFGPTLBC: number of good packets that the VF transmitted to other VFs (loopback).
     VFGPTLBC = 0x44;
-    /// Good loopback octets received.
+    /// VFGORLBC: number of good octets that the VF received from other VFs (loopback).
     VFGORLBC = 0x48;
-    /// Good loopback octets transmitted.
+    /// VFGOTLBC: number of good octets that the VF transmitted to other VFs (loopback).
     VFGOTLBC = 0x50;
 }

@@ -1,4 +1,5 @@
-//! Receive and transmit control, filters and offloads. Flexible filters are not modelled.
+//! Rows of the registers of receive and transmit control, filters and offloads. Flexible filters are not
+//! modelled.
 
 use super::RegisterAccess::Rw;
 use super::{ALL, DecodedFormSet, PfRegister};
@@ -6,7 +7,7 @@ use crate::bits::{etqf, ftqf, imir, imirext, imirvp, synqf};
 use crate::numbers::PoolIndex;
 use crate::register as r;
 
-/// Note of the registers of a five-tuple filter.
+/// Note in the register document on each register of a five-tuple filter.
 const TUPLE: &str = "part of five-tuple filter i, as are FTQF, SAQF, DAQF, SPQF, IMIR and IMIREXT";
 const RECEIVE: &str = "SBP, RDMTS and PSP are stored only: bad frames do not arrive, SRRCTL has the \
     threshold, and a stripped frame is not padded";

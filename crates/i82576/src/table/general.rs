@@ -1,5 +1,5 @@
-//! Control, status, NVM and PHY access, semaphores, management, time. Flash and SerDes negotiation are not
-//! modelled.
+//! Rows of the registers for control, status, NVM and PHY access, semaphores, management and time. Flash and
+//! SerDes negotiation are not modelled.
 
 use super::CardPart::Board;
 use super::RegisterAccess::{Ro, Rw, W1c, Wo};

@@ -16,7 +16,7 @@ const V0: VectorIndex = match VectorIndex::new(0) {
     Some(v) => v,
     None => panic!(),
 };
-/// Bits of the registers of extended causes: the vectors, the TCP timer, and the causes in ICR.
+/// Defined bits of the registers of extended causes: the vectors, the TCP timer, and the causes in ICR.
 const EXTENDED: u32 = 0xc1ff_ffff;
 const TO_CAUSE: &str = "ones set causes; a read returns the causes and clears none";
 const TO_EXTENDED: &str = "ones set causes; a read returns the causes and clears none; bit 30 (TCP timer) \

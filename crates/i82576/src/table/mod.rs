@@ -126,7 +126,7 @@ pub struct RegisterAlias {
     pub count: u32,
 }
 
-/// Row of the table: a register, or an array of equal ones.
+/// Row of the register table: a register, or an array of equal ones.
 #[derive(Debug, Clone, Copy)]
 pub struct PfRegister {
     /// Name of the register in the datasheet.

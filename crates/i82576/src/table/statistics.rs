@@ -1,12 +1,13 @@
-//! Statistics of the port, cleared by reads. A read of a pair's high half clears both; a read of its low half
-//! clears none.
+//! Rows of the port's statistics registers, which reads clear. A read of a pair's high half clears both; a
+//! read of its low half clears none.
 
 use super::CardPart::Statistics;
 use super::PfRegister;
 use super::RegisterAccess::{Rc, Ro};
 use crate::register as r;
 
-/// Note of counters that stay zero: half duplex, bad cables, management and own pauses do not exist here.
+/// Note in the register document on counters that stay zero: half duplex, bad cables, management and own
+/// pauses do not exist here.
 const NEVER: &str = "never counts";
 const PAIR: &str = "a read clears the register of the low half too";
 

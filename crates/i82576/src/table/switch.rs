@@ -1,5 +1,5 @@
-//! Switch between pools: policy, misbehaviour, rates, mirrors, storms. `filter` has the pools' addresses and VLAN
-//! tables.
+//! Rows of the registers of the switch between pools: policy, misbehaviour, rates, mirrors, storms. `filter` has the
+//! pools' addresses and VLAN tables.
 
 use super::CardPart::{Pacing, Police};
 use super::RegisterAccess::{Rc, Ro, Rw, W1c};

@@ -1,5 +1,5 @@
-//! Registers between PF and VFs: mailboxes, enables, and the window in the PF's BAR onto each VF's own registers.
-//! `window` has a VF's own BAR.
+//! Rows of the registers between PF and VFs: mailboxes, enables, and the window in the PF's BAR onto each VF's own
+//! registers. `window` has a VF's own BAR.
 
 use super::CardPart::Vf;
 use super::RegisterAccess::{Ro, Rw, W1c, W1s, Wo};
@@ -12,7 +12,7 @@ const VF0: VfIndex = match VfIndex::new(0) {
     Some(vf) => vf,
     None => panic!(),
 };
-/// Mask of a VF's three vectors.
+/// Mask of the bits of a VF's three interrupt vectors.
 const VECTORS: u32 = 0b111;
 const THE_VFS: &str = "access to the VF's register of this name; no effect if the VF does not exist";
 

@@ -17,14 +17,14 @@ use serde::{Deserialize, Serialize};
 /// BARs of a VF, by the number of the BAR.
 pub type VfBars = [(u8, Bar)];
 
-/// Endpoint that a VF is for its guest: configuration space and MSI-X table.
+/// VF as its guest sees it: an endpoint with its configuration space and MSI-X table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VirtualFunction {
     index: VfIndex,
     rid: Rid,
     endpoint: Endpoint,
     table: MsiXTable,
-    /// Offset of the pending bits in the MSI-X BAR.
+    /// Offset of the pending bits in the BAR with the MSI-X table.
     pending: u64,
 }
 
@@ -90,7 +90,7 @@ impl VirtualFunction {
         effects
     }
 
-    /// Reads the MSI-X BAR: table, pending bits, zero elsewhere.
+    /// Reads from the BAR with the VF's MSI-X table: table, pending bits, zero elsewhere.
     pub fn msix_read(&self, offset: u64, into: &mut [u8]) {
         let before = usize::try_from(self.pending.saturating_sub(offset)).unwrap_or(usize::MAX);
         let (table, pending) = into.split_at_mut(before.min(into.len()));
@@ -103,13 +103,13 @@ impl VirtualFunction {
         self.table.write(offset, from);
     }
 
-    /// Signals an MSI-X vector on behalf of the card. Returns the message to send, or `None` if the vector stays
-    /// pending or may not be sent. A message is a memory request, so a function that is no bus master sends none.
+    /// Signals an MSI-X interrupt vector on behalf of the card. Returns the message to send, or `None` if the vector
+    /// stays pending or may not be sent. A message is a memory request, so a function that is no bus master sends none.
     pub fn signal(&mut self, vector: u16) -> Option<InterruptMessage> {
         if self.endpoint.bus_master() { self.table.signal(vector) } else { None }
     }
 
-    /// Returns the next pending message whose vector is no longer masked; call until `None`.
+    /// Returns the next pending MSI-X message whose interrupt vector is no longer masked; call until `None`.
     pub fn release(&mut self) -> Option<(u16, InterruptMessage)> {
         if self.endpoint.bus_master() { self.table.release() } else { None }
     }
@@ -127,7 +127,7 @@ impl VirtualFunction {
         VirtualFunctionState { config: self.endpoint.save(), table: self.table.save() }
     }
 
-    /// Restores the VF from a saved state. Returns false, and leaves the VF as after a reset, if the configuration in
+    /// Restores the VF from its saved state. Returns false, and leaves the VF as after a reset, if the configuration in
     /// the state is invalid.
     #[must_use]
     pub fn load(&mut self, state: &VirtualFunctionState) -> bool {

@@ -1,4 +1,4 @@
-//! Access to a device's SR-IOV capability, as any software finds, reads and writes it.
+//! Finds, reads and writes a device's SR-IOV capability, as any software does.
 
 use super::{BusRouting, VfDiscoveryError, VfEnableError};
 use alloc::vec::Vec;
@@ -33,7 +33,7 @@ impl SrIovCapability {
         Ok(Self { at, total_vfs, identity, bars })
     }
 
-    /// Returns the number of VFs that are enabled.
+    /// Returns the number of the device's VFs that are enabled.
     pub(super) fn enabled<D: ConfigAccess>(&self, device: &mut D) -> u16 {
         let control = word(device, self.at + field::CONTROL);
         if control & field::CONTROL_ENABLE == 0 { 0 } else { word(device, self.at + field::NUM_VFS) }
@@ -47,8 +47,8 @@ impl SrIovCapability {
         }
     }
 
-    /// Sets the fields of the capability that are locked once VFs exist: number and page size of the VFs, and
-    /// the routing.
+    /// Sets the fields of the SR-IOV capability that are locked once VFs exist: number and page size of the
+    /// VFs, and the routing.
     pub(super) fn prepare<D: ConfigAccess>(
         &self,
         device: &mut D,
@@ -62,7 +62,7 @@ impl SrIovCapability {
         if kept == n { Ok(()) } else { Err(VfEnableError::Refused { asked: n }) }
     }
 
-    /// Enables the VFs and their memory space.
+    /// Enables the device's VFs and their memory space.
     pub(super) fn enable<D: ConfigAccess>(&self, device: &mut D, hierarchy: BusRouting) {
         let control = hierarchy.control() | field::CONTROL_ENABLE | field::CONTROL_MEMORY;
         device.config_write(Function::Pf, self.at + field::CONTROL, 2, control.into());

@@ -21,7 +21,7 @@ pub enum VfDiscoveryError {
 /// Reason why VFs cannot be enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum VfEnableError {
-    /// The request was to enable 0 VFs.
+    /// The request was to enable 0 VFs, which is refused.
     #[error("0 VFs were requested: disable SR-IOV instead")]
     None,
     /// The request was for more VFs than the device has.
@@ -60,10 +60,10 @@ pub enum VfAssignmentError {
         /// Number of VFs that are enabled.
         enabled: u16,
     },
-    /// The VF was removed by the manager.
+    /// The VF was removed by the manager and not added again.
     #[error("{0} was removed: add it first")]
     Absent(VfIndex),
-    /// The VF is already present.
+    /// The VF to add is present already.
     #[error("{0} is already present")]
     AlreadyPresent(VfIndex),
     /// The VF has an owner, and must be taken back first.
@@ -77,7 +77,7 @@ pub enum VfAssignmentError {
     /// The VF has no owner.
     #[error("{0} has no owner")]
     NotAssigned(VfIndex),
-    /// The last reset of the VF failed.
+    /// The VF is quarantined, since its last reset failed.
     #[error("{0} is quarantined because its last reset failed: reset the VF first")]
     Quarantined(VfIndex),
     /// The VF could not be reset between two owners, and is quarantined.
@@ -91,7 +91,7 @@ pub enum ManagerRestoreError {
     /// The device has no VFs to manage.
     #[error(transparent)]
     Discover(#[from] VfDiscoveryError),
-    /// Saved state and device have different numbers of VFs.
+    /// The saved state and the device have different numbers of VFs.
     #[error("the saved state has {saved} VFs and the device has {enabled}: restore the device first")]
     Mismatch {
         /// Number of VFs in the saved state.

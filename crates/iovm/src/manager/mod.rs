@@ -1,4 +1,4 @@
-//! The SR-IOV manager of one port: from the SR-IOV capability to a VF with an owner, and back.
+//! SR-IOV manager of one port: from the SR-IOV capability to a VF with an owner, and back.
 //!
 //! ```text
 //!            enable, add           assign                 (climbs the reset ladder at every arrow
@@ -47,15 +47,15 @@ pub enum BusRouting {
     Ari,
 }
 
-/// State of a VF, from absent to assigned.
+/// State of a VF in the manager, from absent to assigned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "OwnerState")]
 pub enum VfAssignmentState {
     /// The VF is not enabled, or was removed: a bus scan does not find the VF.
     Absent,
-    /// The VF is present, reset, and without an owner.
+    /// The VF has been reset and has no owner.
     Present,
-    /// The VF is driven by this owner.
+    /// The VF is assigned to this owner, which drives it.
     Assigned(VfOwner),
     /// The VF is quarantined because its reset failed: the VF is stopped, and gets no owner before a reset succeeds.
     Quarantined,
@@ -136,7 +136,7 @@ impl SrIovManager {
         Ok(())
     }
 
-    /// Returns the assignment state of a VF.
+    /// Returns the state of a VF in the manager, from absent to assigned.
     #[must_use]
     pub fn state(&self, vf: VfIndex) -> VfAssignmentState {
         self.slots.get(vf.index()).map_or(VfAssignmentState::Absent, |slot| slot.state)
@@ -304,8 +304,8 @@ impl SrIovManager {
         Ok(manager)
     }
 
-    /// Creates the records of `n` VFs at the routing ids that the device reports. Returns `None` if the bus has no
-    /// room.
+    /// Creates the manager's records of `n` VFs at the routing ids that the device reports. Returns `None` if the bus
+    /// has no room.
     fn slots<D: SrIovDevice>(&self, device: &mut D, n: u16) -> Option<Vec<EnabledVf>> {
         let placement = self.sriov.placement(device);
         let slot = |n| {
@@ -322,7 +322,8 @@ impl SrIovManager {
         self.slots.get_mut(vf.index()).ok_or(VfAssignmentError::NotEnabled { vf, enabled })
     }
 
-    /// Resets a VF by the reset ladder, and restores its configuration of boot. The VF is then present, or quarantined.
+    /// Resets a VF by the reset ladder, and restores the configuration that it had at boot. The VF is then present, or
+    /// quarantined.
     fn clean<D: SrIovDevice>(&mut self, device: &mut D, vf: VfIndex) -> Result<(), VfAssignmentError> {
         let slot = self.slot(vf)?;
         let climbed = ladder::climb(device, Function::Vf(vf.get()));

@@ -1,4 +1,4 @@
-//! Tests the SR-IOV manager with sequences of actions of an operator, the manager, a guest and the card.
+//! Tests the SR-IOV manager with sequences of actions by an operator, the manager, a guest and the card.
 
 use super::{
     BusRouting, ManagerRestoreError, SrIovManager, VfAssignmentError, VfAssignmentState, VfEnableError,
@@ -37,7 +37,7 @@ fn rids(manager: &SrIovManager) -> Vec<std::string::String> {
 }
 
 #[test]
-fn vfs_have_the_routing_ids_of_the_sr_iov_capability() {
+fn routing_ids_of_vfs_follow_the_sr_iov_capability() {
     let (_, manager) = enabled(3);
     assert_eq!(rids(&manager), ["02:10.0", "02:10.2", "02:10.4"]);
     let mut card = SrIovTestCard::new();
@@ -108,7 +108,7 @@ fn only_the_owner_of_a_vf_can_write_its_configuration_space() {
     assert_eq!(manager.config_write(&mut card, vf(0), 4, &START).bus_master, Some(true));
     assert_eq!((card.bus_master(vf(0)), card.bus_master(vf(1))), (true, false));
     assert_eq!(manager.config_write(&mut card, vf(0), 4, &[0x02, 0]).bus_master, Some(false));
-    assert!(!card.bus_master(vf(0)), "the card follows");
+    assert!(!card.bus_master(vf(0)), "the card stops the VF's bus mastering");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_function_level_reset_keeps_the_payload_size() {
     let control = u16::from(EXPRESS) + express::DEVICE_CONTROL;
     card.config_write(Function::Pf, control, 2, 0x0020);
     card.function_level_reset(Function::Pf);
-    assert_eq!(card.config_read(Function::Pf, control, 2) & 0xe0, 0x20, "the payload size");
+    assert_eq!(card.config_read(Function::Pf, control, 2) & 0xe0, 0x20, "the payload size must stay");
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn perform(step: ManagerAction, card: &mut SrIovTestCard, manager: &mut SrIovMan
 
 proptest! {
     #[test]
-    fn only_a_vf_with_an_owner_issues_requests(steps in prop::collection::vec(step(), 0..120)) {
+    fn only_a_vf_with_an_owner_issues_memory_requests(steps in prop::collection::vec(step(), 0..120)) {
         let mut card = SrIovTestCard::new();
         let mut manager = SrIovManager::discover(&mut card, PF).unwrap();
         for step in steps {

@@ -1,4 +1,4 @@
-//! Runs the points that targets need with given constants, several at a time.
+//! Runs the experiment points that calibration targets need, with given cost constants, several at a time.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,8 +14,8 @@ use crate::runner::{self, ExperimentOptions, LabError};
 /// Values of cost constants, by name.
 pub(super) type ConstantValues = Vec<(&'static str, u64)>;
 
-/// Warm-up time of every calibration run. The adaptive policy samples once a second, and a datagram receiver's rate
-/// is stable after one sample.
+/// Warm-up time of every calibration run. The adaptive policy samples once a second, and a datagram receiver's rate is
+/// stable after one sample.
 const WARM_UP: (&str, u64) = ("warm_up_ms", 1_050);
 
 /// Default seed of `softiov lab run`.
@@ -24,9 +24,9 @@ const SEED: u64 = 1;
 pub(super) struct CalibrationRunner {
     catalogue: Catalogue,
     targets: Vec<&'static CalibrationTarget>,
-    /// Points that the targets need, each once.
+    /// Experiment points that the targets need, each once.
     points: Vec<&'static PointRef>,
-    /// Settings that every calibration run has.
+    /// Settings that all runs of the calibration have.
     set: Vec<SettingAssignment>,
     jobs: NonZeroUsize,
 }
@@ -43,7 +43,7 @@ impl CalibrationRunner {
         Self { catalogue: experiments::catalogue(), targets, points, set, jobs }
     }
 
-    /// Adds settings to every run; the last setting of a name counts.
+    /// Adds settings to all runs of the calibration; the last setting of a name counts.
     pub(super) fn with(mut self, set: &[SettingAssignment]) -> Self {
         self.set.extend_from_slice(set);
         self
@@ -57,7 +57,7 @@ impl CalibrationRunner {
         &self.points
     }
 
-    /// Runs the points of all targets with each set of constants. Returns each target's value for each set.
+    /// Runs the points of all targets with each set of cost constants. Returns each target's value for each set.
     pub(super) fn run(&self, sets: &[ConstantValues]) -> Result<Vec<Vec<f64>>, LabError> {
         let tasks: Vec<_> =
             sets.iter().flat_map(|set| self.points.iter().map(move |point| (set, *point))).collect();
@@ -90,12 +90,12 @@ impl CalibrationRunner {
         Ok(metrics)
     }
 
-    /// Returns the relative residual of each target for the values `found`, times the target's weight.
+    /// Returns the relative residual of each target for the model's values `found`, times the target's weight.
     pub(super) fn misfits<'a>(&'a self, found: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
         self.targets.iter().zip(found).map(|(target, found)| target.weight * (found / target.value().0 - 1.0))
     }
 
-    /// Computes each target's value from the metrics of all points.
+    /// Computes each target's value from the metrics of all experiment points.
     pub(super) fn values(&self, metrics: &[Metrics]) -> Vec<f64> {
         let of = |point: &PointRef| {
             let at = self.points.iter().position(|known| *known == point);

@@ -1,4 +1,4 @@
-//! Degrees of freedom of the calibration: single constants, and groups of constants that no target can
+//! Degrees of freedom of the calibration: single cost constants, and groups of constants that no target can
 //! distinguish. Published and stated constants stay fixed.
 
 use super::target::TARGETS;
@@ -9,7 +9,7 @@ use hypervisor::cost::{CostConstant, CostTable};
 pub struct ConstantGroup {
     /// Description of the group of cost constants.
     pub name: &'static str,
-    /// Constants of the group: all are multiplied by one factor, each within its own range.
+    /// Cost constants of the group: all are multiplied by one factor, each within its own range.
     pub members: &'static [CostConstant],
     /// Name of the only target that this group of constants affects. That target does not test the model.
     pub alone: Option<&'static str>,
@@ -49,15 +49,15 @@ pub const KNOBS: &[ConstantGroup] = &[
     },
 ];
 
-/// Returns the number of fitted targets in excess of the fitted groups of constants.
+/// Returns the number of calibration targets in excess of the fitted groups of constants.
 #[must_use]
 pub fn degrees_of_freedom() -> usize {
     TARGETS.iter().filter(|target| target.weight > 0.0).count().saturating_sub(KNOBS.len())
 }
 
 impl ConstantGroup {
-    /// Returns the factors that scale all members to, or below, the lower ends of their ranges, and to, or
-    /// above, the upper ends.
+    /// Returns two factors of the group: one scales all constants to or below their ranges' lower ends, one
+    /// to or above the upper ends.
     fn factors(&self, seeds: &CostTable) -> (f64, f64) {
         let rows = self.members.iter().map(|&cost| seeds.row(cost));
         rows.fold((1.0, 1.0), |(least, most): (f64, f64), row| {
@@ -66,13 +66,14 @@ impl ConstantGroup {
         })
     }
 
-    /// Returns the position of the seeds, from 0 (all members at their least) to 1 (all at their greatest).
+    /// Returns the position of the uncalibrated values between the group's factors, from 0 (all constants at
+    /// their least) to 1 (all at their greatest).
     pub(super) fn start(&self, seeds: &CostTable) -> f64 {
         let (least, most) = self.factors(seeds);
         (1.0 - least) / (most - least)
     }
 
-    /// Returns the value of each member at a position from 0 to 1, as an integer.
+    /// Returns the value of each constant of the group at a position from 0 to 1, as an integer.
     pub(super) fn constants(&self, seeds: &CostTable, place: f64) -> Vec<(&'static str, u64)> {
         let (least, most) = self.factors(seeds);
         let factor = least + (most - least) * place;

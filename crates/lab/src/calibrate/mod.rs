@@ -1,5 +1,5 @@
-//! Calibration: moves a few constants within their plausible ranges until the model is close to the published
-//! values. The residuals are published too.
+//! Calibration: moves a few cost constants within their plausible ranges until the model is close to the
+//! published values. The residuals are published too.
 //!
 //! | module | contents |
 //! |---|---|
@@ -37,8 +37,8 @@ use knob::KNOBS;
 use stored::StoredCalibration;
 use target::{CalibrationTarget, TARGETS};
 
-/// Weight of the seeds: a constant at the end of its range counts like a target missed by 2 %. Constants that
-/// no target depends on stay at their seeds.
+/// Weight of the uncalibrated values: a constant at the end of its range counts like a target missed by 2 %.
+/// Constants that no target depends on stay at those values.
 const PULL: f64 = 0.02;
 
 /// Result of a calibration of the model's constants.
@@ -46,14 +46,14 @@ const PULL: f64 = 0.02;
 pub struct Calibration {
     /// Constants that the calibration may move.
     pub constants: Vec<FittedConstant>,
-    /// Residuals of all targets, including those that nothing is fitted to.
+    /// Residuals of all calibration targets, including those that nothing is fitted to.
     pub residuals: Vec<Residual>,
 }
 
-/// Constant before and after a calibration.
+/// Cost constant before and after a calibration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FittedConstant {
-    /// Name of the constant in the table.
+    /// Name of the constant in the cost table.
     pub name: &'static str,
     /// Name of the group whose factor scales the constant.
     pub knob: &'static str,
@@ -79,8 +79,8 @@ impl Calibration {
     }
 }
 
-/// Fits the constants of the nehalem table, starting from its seeds and ignoring earlier fits. The result is
-/// the same on every machine for any number of jobs; `tell` is called with progress messages.
+/// Fits the constants of the nehalem cost table, starting from its uncalibrated values. The result is the
+/// same on every machine for any number of jobs; `tell` is called with progress messages.
 ///
 /// # Errors
 /// [`LabError`] if a point cannot be run.
@@ -106,7 +106,8 @@ pub fn calibrate(jobs: NonZeroUsize, tell: &dyn Fn(&str)) -> Result<Calibration,
     Ok(Calibration { constants: fitted(&seeds, &constants), residuals })
 }
 
-/// Returns the values of all constants that the calibration moves, given the position of each constant group.
+/// Returns the values of all cost constants that the calibration moves, given the position of each constant
+/// group.
 fn constants(seeds: &CostTable, places: &[f64]) -> ConstantValues {
     KNOBS.iter().zip(places).flat_map(|(knob, &place)| knob.constants(seeds, place)).collect()
 }

@@ -1,5 +1,5 @@
-//! Sensitivity of values to constants: each constant is reduced and increased by a fifth, one at a time, even
-//! beyond its range.
+//! Sensitivity of the model's values to cost constants: each constant is reduced and increased by a fifth,
+//! one at a time, even beyond its range.
 
 use std::num::NonZeroUsize;
 
@@ -14,24 +14,24 @@ use crate::row::rounded;
 use crate::runner::LabError;
 use crate::runner::plan::SettingAssignment;
 
-/// Smallest effect of a constant on a value that is listed, in percent.
+/// Smallest listed effect of a cost constant on a value, in percent.
 const WORTH: f64 = 0.5;
 
-/// Settings of a short run, long enough to detect whether a constant is used; most are not, in most
+/// Settings of a short run, long enough to detect whether a cost constant is used; most are not, in most
 /// experiments.
 const BRIEF: [(&str, u32); 2] = [("measure_ms", 10), ("warm_up_ms", 5)];
 
-/// Cost table of runs, with the settings that produce it.
+/// Cost table of experiment runs, with the settings that produce it.
 #[derive(Clone, Debug)]
 pub struct RunConstants {
-    /// Cost table that the run uses.
+    /// Cost table that the experiments use.
     pub table: CostTable,
     /// Settings that produce the cost table.
     pub set: Vec<SettingAssignment>,
 }
 
 impl RunConstants {
-    /// Returns the calibrated constants, which a run without settings uses.
+    /// Returns the calibrated cost constants, which a run without settings uses.
     #[must_use]
     pub fn calibrated() -> Self {
         // A table that rejects its fit is reported when a point is run.
@@ -40,8 +40,8 @@ impl RunConstants {
     }
 }
 
-/// Computes each value's significant dependences on constants, the largest effect first. The clock is not
-/// varied, as it is known.
+/// Computes each value's significant dependences on cost constants, the largest effect first. The clock is
+/// not varied, as it is known.
 ///
 /// # Errors
 /// [`LabError`] if a point cannot be run.
@@ -57,8 +57,8 @@ pub fn sensitivity(
         .with(&BRIEF.map(SettingAssignment::from));
     tell("computing the predictions with unchanged constants");
     let nothing = bench::ConstantValues::new();
-    let base = bench.find(&every(&bench, &nothing))?;
-    let brief_base = brief.find(&every(&brief, &nothing))?;
+    let base = bench.find(&tasks_for(&bench, &nothing))?;
+    let brief_base = brief.find(&tasks_for(&brief, &nothing))?;
     let values = bench.values(&base);
     let mut dependences: Vec<_> =
         bench.targets().iter().zip(&values).map(|(target, &value)| dependence(target, value)).collect();
@@ -66,9 +66,9 @@ pub fn sensitivity(
         constants.table.iter().filter(|row| row.cost != CostConstant::ClockHertz && row.value > 0).collect();
     for (at, row) in rows.iter().enumerate() {
         tell(&format!("computing with constant {} of {}: {}", at + 1, rows.len(), row.name));
-        let felt = differing(&brief_base, &brief.find(&every(&brief, &moved(row, 6)))?);
-        let less = bench.values(&instead(&bench, &base, &moved(row, 4), &felt)?);
-        let more = bench.values(&instead(&bench, &base, &moved(row, 6), &felt)?);
+        let felt = differing(&brief_base, &brief.find(&tasks_for(&brief, &scaled_constant(row, 6)))?);
+        let less = bench.values(&rerun_metrics(&bench, &base, &scaled_constant(row, 4), &felt)?);
+        let more = bench.values(&rerun_metrics(&bench, &base, &scaled_constant(row, 6), &felt)?);
         for (at, dependence) in dependences.iter_mut().enumerate() {
             let change = |found: f64| rounded((found / values[at] - 1.0) * 100.0);
             let (less_pct, more_pct) = (change(less[at]), change(more[at]));
@@ -87,26 +87,26 @@ fn dependence(target: &CalibrationTarget, value: f64) -> ValueSensitivity {
     ValueSensitivity { what: target.name.to_owned(), unit, value: rounded(value), effects: Vec::new() }
 }
 
-/// Returns a constant multiplied by `fifths` / 5.
-fn moved(row: &CostRow, fifths: u64) -> bench::ConstantValues {
+/// Returns a cost constant multiplied by `fifths` / 5.
+fn scaled_constant(row: &CostRow, fifths: u64) -> bench::ConstantValues {
     vec![(row.name, row.value * fifths / 5)]
 }
 
-fn every<'a>(
+fn tasks_for<'a>(
     bench: &CalibrationRunner,
     constants: &'a bench::ConstantValues,
 ) -> Vec<(&'a bench::ConstantValues, &'static PointRef)> {
     bench.points().iter().map(|point| (constants, *point)).collect()
 }
 
-/// Returns the indices of the points whose metrics differ between `base` and `found`.
+/// Returns the indices of the experiment points whose metrics differ between `base` and `found`.
 fn differing(base: &[Metrics], found: &[Metrics]) -> Vec<usize> {
     (0..base.len()).filter(|&at| base[at] != found[at]).collect()
 }
 
-/// Returns the metrics of all points with the given constants: runs the points `felt`, and copies the others
-/// from `base`.
-fn instead(
+/// Returns the metrics of all experiment points with the given constants: runs the points `felt`, and copies
+/// the others' metrics from `base`.
+fn rerun_metrics(
     bench: &CalibrationRunner,
     base: &[Metrics],
     constants: &bench::ConstantValues,

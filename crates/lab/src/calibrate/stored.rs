@@ -1,5 +1,5 @@
-//! Stored calibration: a data file that every run uses, and one with sensitivities that only reports use.
-//! [`super::calibrate`] and [`super::sensitivity::sensitivity`] create them.
+//! Stored calibration: a data file of cost constants that every run uses, and one with sensitivities that
+//! only reports use. [`super::calibrate`] and [`super::sensitivity::sensitivity`] create them.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use crate::catalogue::{Residual, Sensitivity};
 
 const FILE: &str = include_str!("../../data/nehalem.toml");
 
-/// Name of the cost table that the file belongs to.
+/// Name of the cost table that the calibration file belongs to.
 const TABLE: &str = "nehalem";
 
 const HEADER: &str = "\
@@ -33,7 +33,7 @@ const SENSITIVITY_HEADER: &str = "\
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoredCalibration {
-    /// Values of the fitted constants, by name.
+    /// Values of the fitted cost constants, by name.
     #[serde(default)]
     pub constants: BTreeMap<String, u64>,
     /// Relative residuals of the calibration targets.
@@ -71,7 +71,7 @@ impl Sensitivity {
     }
 }
 
-/// Returns the stored sensitivity of predictions.
+/// Returns the stored sensitivity of predictions to cost constants.
 ///
 /// # Errors
 /// If the file is malformed, which a test excludes.
@@ -82,7 +82,7 @@ pub fn sensitivity() -> Result<&'static Sensitivity, String> {
     STORED.as_ref().map_err(Clone::clone)
 }
 
-/// Sets the constants of the nehalem table to their fitted values, and leaves other tables unchanged.
+/// Sets the constants of the nehalem cost table to their fitted values, and leaves other tables unchanged.
 pub(crate) fn fitted(mut table: CostTable) -> Result<CostTable, String> {
     if table.name() == TABLE {
         for (name, &value) in &stored()?.constants {

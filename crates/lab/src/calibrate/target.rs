@@ -1,5 +1,5 @@
-//! Calibration targets: the points and formula that compute each published value. The values are in
-//! [`OBSERVATIONS`].
+//! Calibration targets: the experiment points and formula that compute the model's counterpart of each published value.
+//! The values are in [`OBSERVATIONS`].
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,16 +9,16 @@ use hypervisor::cost::{CostUnit, OBSERVATIONS, PublishedObservation};
 use crate::experiments;
 use crate::named::Metrics;
 
-/// Published value, and the formula of the model's value.
+/// Published value, with the formula that computes the model's value for comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct CalibrationTarget {
-    /// Name of the observation that the target is compared with.
+    /// Name of the published observation that the target is compared with.
     pub name: &'static str,
     /// Experiment points of the target, in the order in which the formula uses them.
     pub points: &'static [PointRef],
-    /// Formula from the points' metrics to the value.
+    /// Formula that computes the target's value from the points' metrics.
     pub formula: TargetFormula,
-    /// Weight of the relative residual; 0 for values that are only reported.
+    /// Weight of the target's relative residual; 0 for values that are only reported.
     pub weight: f64,
 }
 
@@ -27,11 +27,11 @@ pub struct CalibrationTarget {
 pub struct PointRef {
     /// Name of the point's experiment.
     pub experiment: &'static str,
-    /// Value of the point for each axis, followed by settings.
+    /// Value of the point for each axis of the experiment, followed by settings.
     pub axes: &'static [(&'static str, &'static str)],
 }
 
-/// Formats as `fig14 vms=10`.
+/// Formats a point as its experiment and axis values: `fig14 vms=10`.
 impl fmt::Display for PointRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.experiment)?;
@@ -42,13 +42,13 @@ impl fmt::Display for PointRef {
 /// Formula that computes a target's value from the metrics of its points.
 #[derive(Clone, Copy, Debug)]
 pub enum TargetFormula {
-    /// Metric of the only point, times a unit conversion factor.
+    /// Metric of the target's only point, times a unit conversion factor.
     Metric(&'static str, f64),
-    /// Sum of metrics of the only point, all in one unit.
+    /// Sum of metrics of the target's only point, all in one unit.
     Sum(&'static [&'static str]),
-    /// Percentage by which the sum of the metrics is lower at the second point.
+    /// Percentage by which the sum of the metrics is lower at the target's second point than at its first.
     Saving(&'static [&'static str]),
-    /// Increase of a metric from the first point to the second, divided by this number of steps.
+    /// Increase of a metric from the target's first point to its second, divided by this number of steps.
     Slope(&'static str, f64),
 }
 
@@ -82,11 +82,11 @@ const OLD_NONE: PointRef = PointRef { experiment: "fig11", axes: &[("guest", "2.
 const OLD_MSI: PointRef = PointRef { experiment: "fig11", axes: &[("guest", "2.6.18"), ("opts", "msi")] };
 const NEW_ALL: PointRef = PointRef { experiment: "fig11", axes: &[("guest", "2.6.28"), ("opts", "aic")] };
 const PV_TEN: PointRef = PointRef { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "1")] };
-/// Experiment point with sixty guests. The adaptive policy with six guests per port starts at its lowest rate and
-/// stays there, so a short warm-up suffices.
+/// Experiment point with sixty guests. The adaptive policy with six guests per port starts at its lowest rate and stays
+/// there, so a short warm-up suffices.
 const SIXTY: PointRef = PointRef { experiment: "fig14", axes: &[("vms", "60"), ("warm_up_ms", "50")] };
 
-/// All calibration targets; every fitted one has the same weight.
+/// All calibration targets; every target to which constants are fitted has the same weight.
 pub const TARGETS: &[CalibrationTarget] = &[
     fitted("msi_dom0_before", &[MSI_OFF], TargetFormula::Metric("cpu_dom0_pct", 1.0)),
     fitted("msi_dom0_after", &[MSI_ON], TargetFormula::Metric("cpu_dom0_pct", 1.0)),
@@ -126,7 +126,7 @@ impl CalibrationTarget {
         OBSERVATIONS.iter().find(|observation| observation.name == self.name)
     }
 
-    /// Returns the published value in the formula's unit, and that unit.
+    /// Returns the target's published value in the formula's unit, and that unit.
     #[must_use]
     pub fn value(&self) -> (f64, &'static str) {
         self.observation().map_or((f64::NAN, ""), |observation| {
@@ -142,7 +142,7 @@ impl CalibrationTarget {
         })
     }
 
-    /// Returns the unit of the formula's value.
+    /// Returns the unit of the value that the target's formula computes.
     #[must_use]
     pub fn unit(&self) -> &'static str {
         let of_metric = |name: &str| {
@@ -160,14 +160,14 @@ impl CalibrationTarget {
         }
     }
 
-    /// Returns the target's name, with a note if it is not fitted.
+    /// Returns the target's name, with a note if no constant is fitted to it.
     #[must_use]
     pub fn what(&self) -> String {
         let note = if self.weight > 0.0 { "" } else { " (not fitted)" };
         format!("{}{note}", self.name)
     }
 
-    /// Returns the source of the published value, with its circumstances.
+    /// Returns the source of the target's published value, with its circumstances.
     #[must_use]
     pub fn source(&self) -> String {
         let source = self.observation().map_or(Cow::Borrowed(""), |observation| observation.source.into());

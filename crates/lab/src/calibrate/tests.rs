@@ -71,9 +71,9 @@ fn cost_table_of_modern_machines_is_not_fitted() {
     assert_eq!(fitted(CostTable::modern()), Ok(CostTable::modern()));
 }
 
-/// Checks the residuals of a single port only: ten ports take too long in a debug build.
+/// Checks the calibration residuals of a single port only: ten ports take too long in a debug build.
 #[test]
-fn residuals_of_one_port_match_the_calibration_file() {
+fn calibration_residuals_of_one_port_match_the_stored_file() {
     let targets: Vec<_> = TARGETS
         .iter()
         .filter(|target| {
@@ -86,7 +86,13 @@ fn residuals_of_one_port_match_the_calibration_file() {
         let kept = stored().unwrap().residuals.iter().find(|kept| kept.what == now.what).unwrap();
         assert_eq!((kept.target, &kept.unit), (now.target, &now.unit), "{}", now.what);
         let difference = (now.model / kept.model - 1.0).abs();
-        assert!(difference < 0.01, "{}: {} was {}: calibrate again", now.what, now.model, kept.model);
+        assert!(
+            difference < 0.01,
+            "{}: the model gives {}, the stored calibration {}: run `softiov lab calibrate` again",
+            now.what,
+            now.model,
+            kept.model
+        );
     }
 }
 
@@ -120,7 +126,7 @@ fn calibration_prediction_has_valid_points_and_metrics() {
 /// Checks that a fifth more of the cost of an emulated EOI has a proportional effect where EOIs are emulated, and none
 /// elsewhere.
 #[test]
-fn cost_constant_affects_only_the_points_that_use_it() {
+fn cost_constant_affects_only_experiment_points_that_use_it() {
     const EMULATED: &[PointRef] =
         &[PointRef { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "false")] }];
     const FAST: &[PointRef] =
@@ -153,6 +159,6 @@ fn calibration_search_finds_the_minimum_within_its_bounds() {
     };
     let found = fit::minimise(vec![0.5, 0.5, 0.5], misfits, &|_| ()).unwrap();
     for (found, expected) in found.iter().zip([0.3, 0.2, 1.0]) {
-        assert!((found - expected).abs() < 0.02, "{found} is not {expected}");
+        assert!((found - expected).abs() < 0.02, "the minimum is at {found}, expected {expected}");
     }
 }

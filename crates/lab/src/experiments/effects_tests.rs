@@ -1,4 +1,4 @@
-//! Tests that every setting affects a row wherever it is accepted, and is rejected where it has no effect.
+//! Tests that every setting affects a result row wherever it is accepted, and is rejected where it has no effect.
 
 use super::catalogue;
 use crate::experiment::{Experiment, PointRunError};
@@ -10,9 +10,9 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Another value for each setting that is no constant, and for some constants. The adaptive policy's r and
-/// bufs, which have no effect in the first second, and the scheduler, which has one only after a while, have
-/// their own tests.
+/// Value other than the default for each setting that is no cost constant, and for some constants. The adaptive
+/// policy's r and bufs, which have no effect in the first second, and the scheduler, which has one only after a while,
+/// have their own tests.
 const OTHER: &[(&str, &str)] = &[
     // An experiment's own table is among the two values.
     ("table", "modern"),
@@ -54,22 +54,22 @@ fn without_effect(error: &LabError) -> bool {
     matches!(error, LabError::Failed { failures, .. } if failures.iter().all(|failure| is_so(&failure.error)))
 }
 
-/// Returns everything a run produced except its point; the trace shows small effects that rounded metrics
-/// hide.
-fn happened(run: &RunResult) -> (&Metrics, u64, u64) {
+/// Returns everything that an experiment run produced except its point; the trace shows small effects that rounded
+/// metrics hide.
+fn run_outputs(run: &RunResult) -> (&Metrics, u64, u64) {
     let record = &run.records[0];
     (&record.row.metrics, record.trace, record.simulated_ps)
 }
 
 /// Returns the first and the last of an experiment's points with at most ten guests.
-fn ends(experiment: &'static Experiment) -> Vec<Params> {
+fn end_points(experiment: &'static Experiment) -> Vec<Params> {
     let few = |point: &Params| point.int("vms").is_ok_and(|vms| vms <= 10) || point.get("vms").is_none();
     let mut points: Vec<_> = points(experiment).into_iter().filter(few).collect();
     let last = points.pop();
     points.into_iter().take(1).chain(last).collect()
 }
 
-/// Returns the settings that are accepted at a point and affect nothing there.
+/// Returns the settings that are accepted at an experiment point and affect nothing there.
 fn idle_settings(experiment: &Experiment, point: &Params) -> Vec<String> {
     let brief: &[_] = &[("warm_up_ms", "8"), ("measure_ms", "8")];
     let is_timed = run(experiment, point, brief).is_ok();
@@ -78,7 +78,7 @@ fn idle_settings(experiment: &Experiment, point: &Params) -> Vec<String> {
     let mut moves = BTreeMap::<&str, bool>::new();
     for other in OTHER.iter().filter(|(name, _)| point.get(name).is_none()) {
         match run(experiment, point, &[brief, &[*other]].concat()) {
-            Ok(run) => *moves.entry(other.0).or_default() |= happened(&run) != happened(&base),
+            Ok(run) => *moves.entry(other.0).or_default() |= run_outputs(&run) != run_outputs(&base),
             Err(error) => assert!(without_effect(&error), "{error}"),
         }
     }
@@ -89,8 +89,9 @@ fn idle_settings(experiment: &Experiment, point: &Params) -> Vec<String> {
 #[test]
 fn experiment_setting_affects_a_row_or_is_rejected() {
     let all = catalogue().experiments.iter();
-    let points: Vec<_> =
-        all.flat_map(|experiment| ends(experiment).into_iter().map(move |it| (experiment, it))).collect();
+    let points: Vec<_> = all
+        .flat_map(|experiment| end_points(experiment).into_iter().map(move |it| (experiment, it)))
+        .collect();
     // Points are independent, and this is the crate's longest test: each thread takes the next point.
     let next = AtomicUsize::new(0);
     let work = || {
@@ -120,5 +121,5 @@ fn scheduler_setting_is_rejected_without_shared_threads() {
         let point = &points(find("fig11"))[0];
         run(find("fig11"), point, &[("scheduling", name), ("measure_ms", "60")]).unwrap()
     });
-    assert_ne!(happened(&base), happened(&other));
+    assert_ne!(run_outputs(&base), run_outputs(&other));
 }

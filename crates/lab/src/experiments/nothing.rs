@@ -1,9 +1,9 @@
-//! Explains rows whose throughput is 0, where 0 is the result and not a defect.
+//! Explains result rows whose throughput is 0, where 0 is the result and not a defect.
 
 use crate::row::ResultRow;
 use crate::value::ParameterValue;
 
-/// Returns the reason why a row's throughput is 0. Returns `None` if the throughput is not 0.
+/// Returns the reason why a result row's throughput is 0. Returns `None` if the throughput is not 0.
 #[must_use]
 pub fn why_nothing(row: &ResultRow) -> Option<&'static str> {
     let through = row.metrics.iter().find(|(name, _)| name.starts_with("throughput"))?;
@@ -26,12 +26,12 @@ pub fn why_nothing(row: &ResultRow) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::why_nothing;
-    use crate::experiments::tests::found;
+    use crate::experiments::tests::run_point;
 
     #[test]
-    fn zero_throughput_names_livelock_or_fragments_as_its_reason() {
+    fn row_of_zero_throughput_names_livelock_or_fragments() {
         let why =
-            |experiment, set: &[&str]| why_nothing(&found(experiment, set).unwrap()).unwrap_or_default();
+            |experiment, set: &[&str]| why_nothing(&run_point(experiment, set).unwrap()).unwrap_or_default();
         let livelock = why("fig06", &["vms=1", "msi_accel=false", "interrupt_hz=100000"]);
         assert!(livelock.starts_with("livelock"), "{livelock}");
         let fragments = ["message_bytes=60000", "inside_mtu=576", "warm_up_ms=5"];

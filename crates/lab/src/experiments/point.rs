@@ -1,4 +1,4 @@
-//! Code shared by all experiments: creates machines from points, and metrics from results.
+//! Code shared by all experiments: creates modelled machines from experiment points, and metrics from results.
 
 use crate::experiment::{ExperimentPoint, FigureScale, Metric, PointContext, PointOutcome, PointRunError};
 use crate::experiments::settings;
@@ -49,8 +49,8 @@ const RUN_UP: VirtualDuration = VirtualDuration::from_millis(20);
 /// Maximum warm-up of a machine whose policy samples more often than once a second.
 const SETTLE: VirtualDuration = VirtualDuration::from_millis(500);
 
-/// Creates the paper's machine with one guest of the newer kernel reading datagrams, without accelerations or
-/// traffic between functions.
+/// Creates the paper's server with one guest of the newer kernel reading datagrams, without accelerations or traffic
+/// between functions.
 pub(crate) fn setup(
     context: &PointContext,
     moderation: ModerationPolicy,
@@ -100,17 +100,17 @@ pub(crate) fn run(
     Ok((measured, timed(world.hash(), world.events(), warm_up + span)))
 }
 
-/// Returns warm-up and measured time of a machine with a fixed policy.
+/// Returns the warm-up and the measured time of a machine with a fixed interrupt policy.
 pub(crate) fn times(context: &PointContext) -> Result<(VirtualDuration, VirtualDuration), PointRunError> {
     Ok((settings::warm_up(context)?.min(RUN_UP), settings::span(context)?))
 }
 
-/// Creates an outcome without metrics, of a machine that ran for `time`.
+/// Creates a point's outcome without metrics, for a machine that ran for `time`.
 pub(crate) fn timed(trace: u64, events: u64, time: VirtualDuration) -> PointOutcome {
     PointOutcome { metrics: Metrics::default(), trace, simulated_ps: time.picos(), events }
 }
 
-/// Creates the outcome of a rule check, which takes no virtual time.
+/// Creates a point's outcome for a check of rules, which takes no virtual time.
 pub(crate) fn untimed(metrics: Metrics) -> PointOutcome {
     PointOutcome { metrics, ..timed(0, 0, VirtualDuration::ZERO) }
 }
@@ -136,7 +136,7 @@ pub(crate) fn total(metrics: Metrics, measured: &ServerResults) -> Metrics {
     metrics.with(TOTAL.name, measured.cpu_total_pct())
 }
 
-/// Returns the value of the axis called `axis` as a small count.
+/// Returns the point's value on the axis called `axis`, as a small count.
 pub(crate) fn count(at: &ExperimentPoint, axis: &str) -> Result<u8, PointRunError> {
     let value = at.axes.int(axis)?;
     u8::try_from(value)

@@ -15,7 +15,7 @@ use sim::VirtualDuration;
 use std::fmt::Display;
 use std::num::NonZeroU64;
 
-/// Names of the settings that are not constants of the table.
+/// Name of the setting that selects the cost table.
 pub(crate) const TABLE: &str = "table";
 const INTERRUPT_HZ: &str = "interrupt_hz";
 const DRIVER_HZ: &str = "driver_hz";
@@ -34,7 +34,7 @@ const SCHEDULING: &str = "scheduling";
 const MEASURE: &str = "measure_ms";
 const WARM_UP: &str = "warm_up_ms";
 
-/// Name of the default table: that of the experiment's paper.
+/// Name of the default cost table: that of the experiment's paper.
 const OWN_TABLE: &str = "paper";
 
 /// Value of a constant's setting that leaves the table's value; no constant is negative.
@@ -93,7 +93,7 @@ pub(crate) fn all() -> Vec<SettingDefinition> {
     settings
 }
 
-/// Returns the settings of a run: the scheduler, and the times of measurement and warm-up.
+/// Returns the settings of the scheduler, and of the times of measurement and warm-up.
 fn runs() -> Vec<SettingDefinition> {
     vec![
         setting(
@@ -174,7 +174,7 @@ fn setting(
     SettingDefinition { name: name.to_owned(), default, unit, what: what.to_owned(), choices }
 }
 
-/// Returns a setting for each constant of the cost table.
+/// Returns a setting for each constant of the cost tables.
 fn constants() -> Vec<SettingDefinition> {
     let constant = |row: &CostRow| SettingDefinition {
         name: format!("{CONSTANT}{}", row.name),
@@ -186,7 +186,7 @@ fn constants() -> Vec<SettingDefinition> {
     CostTable::nehalem().iter().map(constant).collect()
 }
 
-/// Returns the constants of all tables, for the report.
+/// Returns the constants of all cost tables, for the report.
 pub(crate) fn parameters() -> Vec<ModelConstant> {
     let parameters = |seeds: CostTable| {
         // A table that rejects its fit is reported when a point is run.
@@ -196,7 +196,7 @@ pub(crate) fn parameters() -> Vec<ModelConstant> {
     CostTable::all().into_iter().flat_map(parameters).collect()
 }
 
-/// Returns the residuals of the calibration, for the report.
+/// Returns the residuals of the stored calibration, for the report.
 pub(crate) fn residuals() -> Vec<Residual> {
     stored::stored().map(|stored| stored.residuals.clone()).unwrap_or_default()
 }
@@ -206,12 +206,12 @@ pub(crate) fn sensitivity() -> Sensitivity {
     stored::sensitivity().cloned().unwrap_or_default()
 }
 
-/// Returns the cost table of a run, by default that of Dong et al., HPCA 2010.
+/// Returns the cost table of an experiment run, by default that of Dong et al., HPCA 2010.
 pub(crate) fn table(context: &PointContext) -> Result<CostTable, PointRunError> {
     table_or(context, CostTable::nehalem)
 }
 
-/// Returns the cost table of a run, by default `own`, that of the paper's machine.
+/// Returns the cost table of an experiment run, by default `own`, that of the paper's machine.
 pub(crate) fn table_or(context: &PointContext, own: fn() -> CostTable) -> Result<CostTable, PointRunError> {
     let seeds = match context.settings.text(TABLE)? {
         OWN_TABLE => own(),
@@ -233,7 +233,7 @@ pub(crate) fn table_or(context: &PointContext, own: fn() -> CostTable) -> Result
     Ok(table)
 }
 
-/// Returns the value of the setting called `name`, which must be positive.
+/// Returns the value of the integer setting called `name`, which must be positive.
 pub(crate) fn amount(context: &PointContext, name: &str) -> Result<u32, PointRunError> {
     let value = context.settings.int(name)?;
     u32::try_from(value).ok().filter(|value| *value > 0).ok_or_else(|| {
@@ -246,7 +246,7 @@ pub(crate) fn interval(context: &PointContext) -> Result<u32, PointRunError> {
     interval_of(context, INTERRUPT_HZ)
 }
 
-/// Returns the fixed interrupt policy with the interval of the settings.
+/// Returns the fixed interrupt policy with the interval that the settings name.
 pub(crate) fn fixed(context: &PointContext) -> Result<ModerationPolicy, PointRunError> {
     Ok(ModerationPolicy::Fixed(interval(context)?))
 }
@@ -279,8 +279,8 @@ pub(crate) fn with_clients(
     Ok(setup)
 }
 
-/// Returns the EOI path when EOIs are not emulated. On a processor whose EOI does not exit, the setting has
-/// no effect and is not read.
+/// Returns the path of end-of-interrupt writes that are not emulated. On a processor whose EOI does not exit,
+/// the setting has no effect and is not read.
 pub(crate) fn fast_eoi(context: &PointContext, table: &CostTable) -> Result<EoiPath, PointRunError> {
     if table.features().on_eoi().is_none() {
         return Ok(EoiPath::Fast);
@@ -305,15 +305,17 @@ pub(crate) fn adaptive(context: &PointContext) -> Result<ModerationPolicy, Point
 
 /// Returns a stream's window in whole segments, limited by the segment's window field.
 pub(crate) fn window(context: &PointContext) -> Result<u16, PointRunError> {
-    let segments = amount(context, WINDOW)? / TCP_PAYLOAD as u32;
+    let bytes = amount(context, WINDOW)?;
+    let segments = bytes / TCP_PAYLOAD as u32;
     if segments == 0 {
-        return Err(PointRunError::Refused(format!("{WINDOW} is less than a segment, {TCP_PAYLOAD} bytes")));
+        let least = format!("it must be at least a segment, {TCP_PAYLOAD} bytes");
+        return Err(PointRunError::Refused(format!("{WINDOW} is {bytes}; {least}")));
     }
-    u16::try_from(segments)
-        .map_err(|_| PointRunError::Refused(format!("{WINDOW} is more than {} segments", u16::MAX)))
+    let most = format!("it must be at most {} segments of {TCP_PAYLOAD} bytes", u16::MAX);
+    u16::try_from(segments).map_err(|_| PointRunError::Refused(format!("{WINDOW} is {bytes}; {most}")))
 }
 
-/// Returns the bandwidth inside a card: stated as 2.8 Gb/s (Dong et al., HPCA 2010).
+/// Returns the bandwidth between functions inside a card: stated as 2.8 Gb/s (Dong et al., HPCA 2010).
 pub(crate) fn loopback(context: &PointContext) -> Result<Option<NonZeroU64>, PointRunError> {
     let value = context.settings.int(LOOPBACK)?;
     let refused =
@@ -323,11 +325,11 @@ pub(crate) fn loopback(context: &PointContext) -> Result<Option<NonZeroU64>, Poi
 }
 
 /// Returns the kind of traffic between guests: a stream or datagrams.
-pub(crate) fn load(context: &PointContext) -> Result<ProgramWorkload, PointRunError> {
+pub(crate) fn internal_workload(context: &PointContext) -> Result<ProgramWorkload, PointRunError> {
     Ok(if context.settings.text(LOAD)? == "stream" { ProgramWorkload::Tcp } else { ProgramWorkload::Udp })
 }
 
-/// Returns the longest IP packet between functions of a card or over a bridge.
+/// Returns the length of the longest IP packet between functions of a card or over a bridge.
 pub(crate) fn mtu(context: &PointContext) -> Result<u16, PointRunError> {
     let value = context.settings.int(MTU)?;
     u16::try_from(value)
@@ -342,12 +344,12 @@ pub(crate) fn scheduling(context: &PointContext) -> Result<VcpuScheduling, Point
     Ok(if is_credit { VcpuScheduling::Credit } else { VcpuScheduling::RoundRobin })
 }
 
-/// Returns the length of the measured interval.
+/// Returns the length of the measured interval of a run.
 pub(crate) fn span(context: &PointContext) -> Result<VirtualDuration, PointRunError> {
     Ok(VirtualDuration::from_millis(amount(context, MEASURE)?.into()))
 }
 
-/// Returns the warm-up time of an adaptive policy.
+/// Returns the warm-up time of a run with an adaptive interrupt policy.
 pub(crate) fn warm_up(context: &PointContext) -> Result<VirtualDuration, PointRunError> {
     Ok(VirtualDuration::from_millis(amount(context, WARM_UP)?.into()))
 }

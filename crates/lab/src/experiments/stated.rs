@@ -13,7 +13,7 @@ const fn stated(
     StatedValue { experiment, axes, metric, value, is_calibrated }
 }
 
-/// Values stated by papers on which nothing is calibrated.
+/// Values stated by papers to which no cost constant is fitted.
 const OTHERS: &[StatedValue] = &[
     // Dong et al., HPCA 2010: the wires stay full from ten to sixty guests.
     stated("fig14", &[("vms", "10")], ("throughput_gbps", 9.57), false),

@@ -34,7 +34,7 @@ fn every_experiment_is_reproducible() {
     assert_eq!(one, dealt);
 }
 
-/// Checks that the report marks a constant that is never charged.
+/// Checks that the report marks a cost constant that no experiment charges.
 #[test]
 fn cost_constants_without_charge_are_marked_in_the_report() {
     let catalogue = catalogue();
@@ -46,7 +46,7 @@ fn cost_constants_without_charge_are_marked_in_the_report() {
 }
 
 /// Runs one experiment point briefly with the given settings. Returns its row.
-pub(super) fn found(experiment: &str, set: &[&str]) -> Result<ResultRow, LabError> {
+pub(super) fn run_point(experiment: &str, set: &[&str]) -> Result<ResultRow, LabError> {
     found_with(1, experiment, set)
 }
 
@@ -62,7 +62,7 @@ fn found_with(seed: u64, experiment: &str, set: &[&str]) -> Result<ResultRow, La
 #[test]
 fn tcp_bytes_in_flight_are_limited_by_the_window() {
     let throughput = |window: &str| {
-        let row = found("fig09", &["policy=20k", window]).unwrap();
+        let row = run_point("fig09", &["policy=20k", window]).unwrap();
         *row.metrics.get("throughput_mbps").unwrap()
     };
     // A window of two segments waits at least 30 us for the client and most of an interrupt's 50 us.
@@ -89,24 +89,24 @@ fn out_of_range_settings_are_rejected_by_name() {
         ),
         ("fig06", ["vms=1", "interrupt_hz=122"], "interrupt_hz is 122; it must be from 123 to 1000000, an"),
         ("fig06", ["vms=1", "interrupt_hz=1000001"], "interrupt_hz is 1000001; it must be from 123"),
-        ("fig09", ["policy=2k", "tcp_window=94896128"], "tcp_window is more than 65535 segments"),
+        ("fig09", ["policy=2k", "tcp_window=94896128"], "tcp_window is 94896128; it must be at most 65535"),
         (
             "fig08",
             ["policy=2k", "cost.smt_contention=999"],
             "cost.smt_contention is 999: the constant must be from 1000 to 1000000 permille",
         ),
         ("fig12", ["message_bytes=1500", "loopback_mbps=-1"], "loopback_mbps is -1; it must be from 0 to"),
-        ("fig09", ["policy=2k", "tcp_window=1447"], "tcp_window is less than a segment, 1448 bytes"),
+        ("fig09", ["policy=2k", "tcp_window=1447"], "tcp_window is 1447; it must be at least a segment"),
     ] {
-        let error = found(experiment, &set).unwrap_err().to_string();
+        let error = run_point(experiment, &set).unwrap_err().to_string();
         assert!(error.contains(message), "{error}");
     }
 }
 
-/// Compares a row with the result of a simulation of the scheduler alone, to the last digit.
+/// Compares the row of the audio experiment with the result of a simulation of the scheduler alone, to the last digit.
 #[test]
 fn audio_underruns_match_the_scheduler_simulation() {
-    let row = found("rt-audio", &["scheduler=credit", "tick_ms=10", "weights=1:16"]).unwrap();
+    let row = run_point("rt-audio", &["scheduler=credit", "tick_ms=10", "weights=1:16"]).unwrap();
     let metrics: Vec<_> = row.metrics.iter().map(|(_, value)| *value).collect();
     assert_eq!(metrics, [2.62135, 2.39382, 2.84889]);
 }
@@ -138,10 +138,11 @@ const CHARGED: &[(&str, &[&str])] = &[
     ("fig14", &["vms=60", "warm_up_ms=5"]),
 ];
 
-/// Checks that a constant that affects no row states the reason; otherwise it should be removed from the table.
+/// Checks that a cost constant that affects no row states the reason; otherwise it should be removed from the table.
 #[test]
 fn cost_constant_affects_a_row_or_states_a_reason() {
-    let brief = |name: &str, set: &[&str]| found(name, &[&["measure_ms=12"], set].concat()).unwrap().metrics;
+    let brief =
+        |name: &str, set: &[&str]| run_point(name, &[&["measure_ms=12"], set].concat()).unwrap().metrics;
     let base: Vec<_> = CHARGED.iter().map(|(name, set)| brief(name, set)).collect();
     for row in CostTable::nehalem().iter() {
         let moves = |((name, set), base): (&(&str, &[&str]), &Metrics)| {
@@ -155,8 +156,8 @@ fn cost_constant_affects_a_row_or_states_a_reason() {
     }
 }
 
-/// Checks relations between rows that hold for every seed, as they do not depend on clock phases and the starts of
-/// streams.
+/// Checks relations between result rows that hold for every seed, as they do not depend on clock phases and the starts
+/// of streams.
 #[test]
 fn relations_between_result_rows_hold_for_every_seed() {
     let orders: &[(&str, &str, &[&[&str]])] = &[

@@ -46,7 +46,7 @@ pub(super) fn chart(chart: &Chart) -> String {
     svg.finish()
 }
 
-/// Defines hatch patterns for the bars of all variants but the first.
+/// Defines hatch patterns for the chart's bars of all variants but the first.
 fn patterns(svg: &mut Svg, chart: &Chart) {
     let last = chart.series.iter().map(|series| series.variant).max().unwrap_or(0);
     if last == 0 {
@@ -134,7 +134,7 @@ fn sample(svg: &mut Svg, chart: &Chart, sample: LegendSample, x: f64, y: f64) {
     }
 }
 
-/// Draws grid lines, tick labels and vertical titles.
+/// Draws the chart's grid lines, tick labels and vertical titles.
 fn scales(svg: &mut Svg, chart: &Chart, layout: &ChartLayout) {
     for value in layout.left_ticks.values() {
         let y = PixelCoordinate(layout.height_of(&layout.left_ticks, value));
@@ -166,7 +166,7 @@ fn vertical_title(svg: &mut Svg, layout: &ChartLayout, x: f64, title: &str) {
     svg.text("text", &[("class", &"middle"), ("transform", &turn)], title);
 }
 
-/// Draws the labels and the title of the x axis.
+/// Draws the labels and the title of the chart's x axis.
 fn x_labels(svg: &mut Svg, chart: &Chart, layout: &ChartLayout) {
     let first = layout.bottom + LINE;
     match &chart.x {
@@ -213,7 +213,7 @@ fn label(svg: &mut Svg, x: f64, y: f64, text: &str) {
     svg.text("text", &[("class", &"middle"), ("x", &PixelCoordinate(x)), ("y", &PixelCoordinate(y))], text);
 }
 
-/// Draws the bars of a chart, each stack from zero up.
+/// Draws the bars of a chart, each stack of bars from zero up.
 fn bars(svg: &mut Svg, chart: &Chart, layout: &ChartLayout) {
     let mut spreads = Vec::new();
     for at in 0..chart.x.len() {
@@ -294,7 +294,7 @@ fn path(svg: &mut Svg, of: usize, variant: usize, line: &str) {
     svg.empty("path", &[("class", &colour("line", of)), ("stroke-dasharray", &dash), ("d", &line)]);
 }
 
-/// Draws stated values: filled if the model was calibrated on them, hollow if they are predicted.
+/// Draws the chart's values stated by papers: filled if the model was calibrated on them, hollow if they are predicted.
 fn stated(svg: &mut Svg, chart: &Chart, layout: &ChartLayout) {
     for one in &chart.stated {
         let StatedMarker { series, at, height, value, is_calibrated } = one;
@@ -338,7 +338,7 @@ fn marker_shape(x: f64, y: f64, which: usize) -> String {
     }
 }
 
-/// Returns the tooltip of a drawn value.
+/// Returns the tooltip of a value drawn in the chart.
 fn tooltip(chart: &Chart, series: &Series, at: usize, value: f64) -> String {
     let place = match &chart.x {
         XPositions::Names(names) => names.get(at).map(|names| names.join(", ")).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Converts an experiment's rows to the charts it declares.
+//! Converts an experiment's result rows to the charts it declares.
 
 use super::{Chart, ChartScale, Series, SeriesMark, StatedMarker, XPositions};
 use crate::catalogue;
@@ -8,9 +8,9 @@ use crate::row::ResultRow;
 use crate::value::ParameterValue;
 use std::fmt;
 
-/// Creates every figure of an experiment. The rows must be of this experiment and differ only on its axes;
-/// points without a row leave gaps. `id` is the prefix of the charts' identifiers, and `annotations` has stated
-/// values and intervals.
+/// Creates every figure of an experiment. The rows must be of this experiment and differ only on its axes; points
+/// without a row leave gaps. `id` is the prefix of the charts' identifiers, and `annotations` has stated values and
+/// intervals.
 #[must_use]
 pub fn charts(
     experiment: &Experiment,
@@ -47,7 +47,7 @@ impl FigureAnnotations<'static> {
 /// Metric of the total processor use, which is the sum of a stack of domains.
 const WHOLE: &str = "cpu_total_pct";
 
-/// Prefixes of a domain's processor metrics, by the domain's colour: guests, hypervisor, service domain.
+/// Prefixes of each domain's processor metrics, by the domain's colour: guests, hypervisor, service domain.
 const DOMAINS: &[&[&str]] =
     &[&["cpu_guest"], &["cpu_xen", "cpu_hypervisor"], &["cpu_dom0", "cpu_driver_domain"]];
 
@@ -91,7 +91,7 @@ impl FigureSource<'_> {
         format!("{}: {}. {}", self.experiment.title, names.join(", "), self.experiment.shows)
     }
 
-    /// Returns the distinct positions along x, in the order of the rows.
+    /// Returns the distinct positions along the figure's x axis, in the order of the rows.
     fn places(&self) -> Vec<Vec<ParameterValue>> {
         let mut places = Vec::new();
         for row in self.rows {
@@ -107,7 +107,7 @@ impl FigureSource<'_> {
         self.figure.x.iter().filter_map(|name| params.get(name).cloned()).collect()
     }
 
-    /// Returns the positions along x: numbers to scale for lines over integers, and names otherwise.
+    /// Returns the positions along the figure's x axis: numbers to scale for lines over integers, and names otherwise.
     fn x(&self, places: &[Vec<ParameterValue>]) -> XPositions {
         if self.figure.kind == FigureKind::Lines {
             let number = |place: &Vec<ParameterValue>| match place.as_slice() {
@@ -181,8 +181,8 @@ impl FigureSource<'_> {
         series
     }
 
-    /// Returns a metric's colour: a domain's is equal in all figures, any other metric's in the figures of
-    /// its experiment.
+    /// Returns the colour of a metric: a domain's is equal in all figures, any other metric's in the figures of its
+    /// experiment.
     fn colour(&self, metric: &str) -> usize {
         let of_domain = |name: &str| {
             let is_its = |of: &&[&str]| of.iter().any(|begin| name.starts_with(begin));
@@ -193,8 +193,8 @@ impl FigureSource<'_> {
             .unwrap_or_else(|| DOMAINS.len() + others().position(|known| known.name == metric).unwrap_or(0))
     }
 
-    /// Returns the marker of a stated value: above its series, or above the stack if it is of the total. Returns `None`
-    /// if the figure shows neither.
+    /// Returns the marker of a stated value: above its series, or above the stack of bars if it is of the total.
+    /// Returns `None` if the figure shows neither.
     fn stated(
         &self,
         stated: &catalogue::StatedValue,

@@ -11,7 +11,7 @@ const SIDE: f64 = 72.0;
 const BARE_SIDE: f64 = 24.0;
 const HEADING: f64 = 46.0;
 pub(super) const LINE: f64 = 18.0;
-/// Fraction of a category's width taken by its bars.
+/// Fraction of the width of a position along x that its bars take.
 const FILL: f64 = 0.72;
 const WIDEST_BAR: f64 = 54.0;
 
@@ -27,7 +27,7 @@ pub(super) struct ChartLayout {
     pub(super) left_ticks: ScaleTicks,
     pub(super) right_ticks: Option<ScaleTicks>,
     stacks: usize,
-    /// Each variant has one stack, and its lines run above it.
+    /// Each variant has its own stack of bars, and the variant's lines run above it.
     stack_a_variant: bool,
     numbers: Option<(f64, f64)>,
     places: usize,
@@ -66,7 +66,7 @@ impl ChartLayout {
         }
     }
 
-    /// Returns the x coordinate of the centre of position `at`.
+    /// Returns the x coordinate of the centre of position `at` in the plot.
     pub(super) fn x(&self, chart: &Chart, at: usize) -> f64 {
         match (&chart.x, self.numbers) {
             (XPositions::Numbers(numbers), Some((low, high))) => {
@@ -82,7 +82,7 @@ impl ChartLayout {
         (self.right - self.left) / self.places.max(1) as f64
     }
 
-    /// Returns the left edge and the width of the bar of a stack, in a group of bars around `middle`.
+    /// Returns the left edge and the width of a stack's bar, in a group of bars around `middle`.
     pub(super) fn bar(&self, middle: f64, stack: usize) -> (f64, f64) {
         let stacks = self.stacks.max(1) as f64;
         let width = (self.band() * FILL / stacks).min(WIDEST_BAR);
@@ -102,7 +102,7 @@ impl ChartLayout {
         }
     }
 
-    /// Returns the x coordinate of a line's point: above the stack of the same variant.
+    /// Returns the x coordinate of a line's point: above the stack of bars of the same variant.
     pub(super) fn line_x(&self, chart: &Chart, series: &Series, at: usize) -> f64 {
         let middle = self.x(chart, at);
         if self.stacks < 2 || !self.stack_a_variant {
@@ -132,7 +132,8 @@ fn stack(series: &Series) -> Option<usize> {
     }
 }
 
-/// Returns the values a scale must include: every point of a line, and the top of every stack.
+/// Returns the values that a chart's scale must include: every point of a line, and the top of every stack of
+/// bars.
 fn extremes(chart: &Chart, right: bool) -> impl Iterator<Item = f64> + Clone + '_ {
     let series = move || chart.series.iter().filter(move |series| series.right == right);
     let lines = series().filter(|series| stack(series).is_none());
@@ -156,7 +157,7 @@ fn extremes(chart: &Chart, right: bool) -> impl Iterator<Item = f64> + Clone + '
     points.chain(tops).chain(stated)
 }
 
-/// Returns the range of the numbers with a small margin.
+/// Returns the range of the drawn numbers with a small margin.
 fn range(numbers: &[f64]) -> (f64, f64) {
     let low = numbers.iter().copied().fold(f64::INFINITY, f64::min);
     let high = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);

@@ -1,13 +1,13 @@
-//! Computes the legend: the meaning of each colour, pattern and marker.
+//! Computes a chart's legend: the meaning of each colour, pattern and marker.
 
 use super::{Chart, Series, SeriesMark};
 
-/// Entry of the legend: a sample with its label.
+/// Entry of a chart's legend: a sample with its label.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LegendEntry {
     pub(super) sample: LegendSample,
     pub(super) label: String,
-    /// Distance of the entry from the left edge of the plot, in pixels.
+    /// Distance of the legend entry from the left edge of the plot, in pixels.
     pub(super) x: f64,
 }
 
@@ -16,20 +16,20 @@ pub(super) struct LegendEntry {
 pub(super) enum LegendSample {
     /// Legend key: square filled with a colour.
     Bar { colour: usize },
-    /// Square with a pattern, without colour.
+    /// Legend key: square with a pattern, without colour.
     Pattern { variant: usize },
     /// Legend key: marker of a value that the paper states.
     Stated { is_calibrated: bool },
-    /// Line of a colour and dash, with a marker.
+    /// Legend key: line of a colour and dash, with a marker.
     Line { colour: usize, variant: usize },
 }
 
-/// Estimated width of a character in pixels.
+/// Estimated width of a character of a label in pixels.
 const CHARACTER: f64 = 6.6;
 const SAMPLE: f64 = 24.0;
 const GAP: f64 = 22.0;
 
-/// Arranges the entries in rows that fit the width.
+/// Arranges the legend's entries in rows that fit the width.
 pub(super) fn rows(chart: &Chart, width: f64) -> Vec<Vec<LegendEntry>> {
     let mut rows: Vec<Vec<LegendEntry>> = Vec::new();
     let mut x = 0.0;

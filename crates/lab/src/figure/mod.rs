@@ -48,9 +48,9 @@ pub struct Chart {
 pub struct StatedMarker {
     /// Index of the series of the stated value; for the total of a stack, that of the topmost series.
     pub series: usize,
-    /// Index of the stated value's position along x.
+    /// Index of the position along x that the stated value belongs to.
     pub at: usize,
-    /// Height of the stated value on the scale, including the lower parts of a stack.
+    /// Height of the stated value on the scale, including the lower parts of a stack of bars.
     pub height: f64,
     /// Value that the paper states.
     pub value: f64,
@@ -61,7 +61,7 @@ pub struct StatedMarker {
 /// Positions of values along the chart's horizontal axis.
 #[derive(Clone, Debug, PartialEq)]
 pub enum XPositions {
-    /// Names at equal distances, with levels from the outermost in.
+    /// Names at equal distances along x, with levels from the outermost in.
     Names(Vec<Vec<String>>),
     /// Numbers along x, drawn to scale.
     Numbers(Vec<f64>),
@@ -107,26 +107,26 @@ pub struct Series {
 }
 
 impl Series {
-    /// Returns half of the confidence interval around the value at a position.
+    /// Returns half of the confidence interval around the series' value at a position.
     fn half(&self, at: usize) -> Option<f64> {
         self.spreads.get(at).copied().flatten()
     }
 }
 
-/// Returns the ends of the confidence interval around a value. The interval is cut at zero, as no metric takes both
+/// Returns the ends of the confidence interval around a value. The lower end is at least zero, as no metric takes both
 /// signs.
 fn interval(value: f64, half: f64) -> (f64, f64) {
     ((value - half).max(value.min(0.0)), value + half)
 }
 
-/// Drawing style of a series.
+/// Drawing style of a chart's series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeriesMark {
-    /// Line with a marker at each value.
+    /// Series drawn as a line with a marker at each value.
     Line,
     /// Series drawn as bars of a stack. Series of one stack are on top of each other, stacks side by side.
     Bar {
-        /// Index of the series' stack, from 0.
+        /// Index of the series' stack of bars, from 0.
         stack: usize,
     },
 }

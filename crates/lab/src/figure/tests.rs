@@ -32,10 +32,7 @@ fn golden(name: &str, svg: &str) {
         std::fs::write(&path, svg).unwrap();
     }
     let golden = std::fs::read_to_string(&path).unwrap();
-    assert!(
-        golden == svg,
-        "{name} is drawn in another way than {path}; if it should be, run again with BLESS=1"
-    );
+    assert!(golden == svg, "chart {name} differs from {path}; if that is intended, run again with BLESS=1");
 }
 
 #[test]
@@ -86,7 +83,7 @@ fn chart_lines_over_integers_are_drawn_to_scale() {
 }
 
 #[test]
-fn points_without_a_row_leave_gaps_in_a_chart() {
+fn experiment_points_without_a_row_leave_gaps_in_a_chart() {
     let mut chart = drawn("sizes").remove(0);
     chart.series[0].values[1] = None;
     let svg = chart.to_svg();
@@ -107,25 +104,28 @@ fn chart_draws_negative_and_extreme_values() {
 }
 
 #[test]
-fn chart_draws_a_stated_value_above_its_part_of_a_stack() {
+fn papers_value_is_drawn_above_its_part_of_a_bar_stack() {
     let chart = &drawn("queue")[0];
     let stated: Vec<_> = chart.stated.iter().map(|it| (it.at, it.value, it.is_calibrated)).collect();
     assert_eq!(stated, [(0, 17.0, true), (6, 957.0, false)]);
     let below: f64 = chart.series[..2].iter().map(|series| series.values[0].unwrap()).sum();
-    assert!((chart.stated[0].height - below - 17.0).abs() < 1e-9, "over guests and hypervisor");
-    assert!((chart.stated[1].height - 957.0).abs() < 1e-9, "a line's is where it is");
+    assert!(
+        (chart.stated[0].height - below - 17.0).abs() < 1e-9,
+        "the stated value is above guests and hypervisor"
+    );
+    assert!((chart.stated[1].height - 957.0).abs() < 1e-9, "the stated value of a line is at its own height");
     let svg = chart.to_svg();
     assert!(svg.contains("class=\"stated full\"") && svg.contains("class=\"stated\""));
     assert!(svg.contains("stated, calibrated on") && svg.contains("stated, predicted"));
 }
 
-/// Checks that, with several seeds, each value has an error bar of its interval. The scale includes the interval, which
-/// is cut at zero.
+/// Checks that, with several seeds, each value has an error bar of its interval. The scale includes the interval, whose
+/// lower end is at least zero.
 #[test]
 fn chart_draws_a_confidence_interval_around_its_value() {
     for (figure, which) in [(0, "a line"), (1, "a bar")] {
         let mut chart = drawn("sizes").remove(figure);
-        assert!(!chart.to_svg().contains("class=\"spread\""), "{which}: one seed has none");
+        assert!(!chart.to_svg().contains("class=\"spread\""), "{which}: one seed has no interval");
         let half = chart.series[0].values[1].unwrap() * 3.0;
         chart.series[0].spreads[1] = Some(half);
         let svg = chart.to_svg();

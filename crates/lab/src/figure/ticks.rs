@@ -1,17 +1,17 @@
-//! Computes round tick values of a linear scale.
+//! Computes round tick values of a chart's linear scale.
 
 /// Ticks of a figure's scale, from the first to the last.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ScaleTicks {
     pub(super) step: f64,
-    /// Index of the first tick, in steps from zero.
+    /// Index of the scale's first tick, in tick distances from zero.
     first: i64,
-    /// Index of the last tick, in steps from zero.
+    /// Index of the scale's last tick, in tick distances from zero.
     last: i64,
 }
 
 impl ScaleTicks {
-    /// Creates a scale of about `wanted` intervals that includes all values and zero.
+    /// Creates a scale of about `wanted` tick intervals that includes all values and zero.
     pub(super) fn cover(values: impl Iterator<Item = f64> + Clone, wanted: usize) -> Self {
         let low = values.clone().fold(0.0, f64::min);
         let high = values.fold(0.0, f64::max);
@@ -21,7 +21,7 @@ impl ScaleTicks {
         Self { step, first: (low / step).floor() as i64, last: (high / step).ceil() as i64 }
     }
 
-    /// Creates a scale with as many intervals as `other`, so that their grid lines coincide.
+    /// Creates a scale with as many tick intervals as `other`, so that their grid lines coincide.
     pub(super) fn cover_in(values: impl Iterator<Item = f64> + Clone, other: &Self) -> Self {
         if other.first != 0 || values.clone().any(|value| value < 0.0) {
             return Self::cover(values, other.intervals());
@@ -41,12 +41,12 @@ impl ScaleTicks {
         (self.first..=self.last).map(move |at| at as f64 * step)
     }
 
-    /// Returns the relative height of a value, from 0 at the first tick to 1 at the last.
+    /// Returns the relative height of a value on the scale, from 0 at the first tick to 1 at the last.
     pub(super) fn place(&self, value: f64) -> f64 {
         (value / self.step - self.first as f64) / (self.last - self.first) as f64
     }
 
-    /// Returns a tick's label, with as many decimals as the step has.
+    /// Returns a tick's label, with as many decimals as the distance between ticks has.
     pub(super) fn label(&self, value: f64) -> String {
         let decimals = (0..9).find(|&decimals| is_whole(self.step * power(decimals))).unwrap_or(9);
         grouped(&format!("{value:.decimals$}"))

@@ -21,13 +21,13 @@ use crate::calibrate::sensitivity::RunConstants;
 use crate::catalogue::ModelConstant;
 use crate::runner::plan::SettingAssignment;
 
-/// Measured value by name: nanoseconds, nanoseconds per 1,000 bytes, or events per second.
+/// Measured value of this host by name: nanoseconds, nanoseconds per 1,000 bytes, or events per second.
 pub type HostMeasurement<'a> = (&'a str, f64);
 
-/// Name of the cost table that supplies the constants not measured here.
+/// Name of the cost table that supplies the constants not measured on this host.
 const BASE: &str = "modern";
 
-/// Creates the cost table of this machine.
+/// Creates the cost table of this machine from measurements.
 #[must_use]
 pub fn table(readings: &[HostMeasurement]) -> CostTable {
     let mut table = CostTable::modern();
@@ -35,7 +35,7 @@ pub fn table(readings: &[HostMeasurement]) -> CostTable {
     table
 }
 
-/// Returns the settings for runs with this table: the base table and every measured constant.
+/// Returns the settings for experiments with this cost table: the base table and every measured constant.
 #[must_use]
 pub fn settings(table: &CostTable) -> Vec<SettingAssignment> {
     let measured = table.iter().filter(|row| row.kind == EvidenceKind::Measured);
@@ -43,7 +43,7 @@ pub fn settings(table: &CostTable) -> Vec<SettingAssignment> {
     std::iter::once(SettingAssignment::from(("table", BASE))).chain(constants).collect()
 }
 
-/// Returns the constants for display, marking those measured on this machine.
+/// Returns the cost constants for display, marking those measured on this machine.
 #[must_use]
 pub fn parameters(table: &CostTable) -> Vec<ModelConstant> {
     let of = |row: &hypervisor::cost::CostRow| {

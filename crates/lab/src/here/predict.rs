@@ -22,7 +22,7 @@ const ONE_THREAD: &[PointRef] =
 const THREADS: &[PointRef] =
     &[PointRef { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "8")] }];
 
-/// Throughput and processor use of each set-up, as targets to compute.
+/// Throughput and processor use of each compared set-up, as targets to compute.
 static COMPARED: [[CalibrationTarget; 2]; 3] = [
     [reported("SR-IOV", SR_IOV, THROUGHPUT), reported("SR-IOV", SR_IOV, CPU)],
     [
@@ -32,7 +32,7 @@ static COMPARED: [[CalibrationTarget; 2]; 3] = [
     [reported("PV, 8 backend threads", THREADS, THROUGHPUT), reported("PV, 8 backend threads", THREADS, CPU)],
 ];
 
-/// Predicted performance of a set-up on this host.
+/// Predicted performance of a set-up (SR-IOV or split driver) on this host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HostPrediction {
     /// Description of the set-up, of ten guests on ten ports.
@@ -51,7 +51,7 @@ pub struct HostPrediction {
     pub cpu_hangs_on: Vec<ConstantEffect>,
 }
 
-/// Runs the set-ups whose experiments exist. `tell` is called with progress messages.
+/// Predicts the set-ups whose experiments exist. `tell` is called with progress messages.
 ///
 /// # Errors
 /// [`LabError`] if a point cannot be run.

@@ -1,11 +1,11 @@
-//! Rules that compute constants from measurements. Constants that cannot be measured from user space, such as
-//! those of a guest's network stack, have none.
+//! Rules that compute cost constants from measurements of this host. Constants that cannot be measured from user space,
+//! such as those of a guest's network stack, have no rule.
 
 use hypervisor::cost::{CostConstant, CostTable};
 
 use super::HostMeasurement;
 
-/// Rule that computes a cost constant: a reading minus others, in cycles of the measured clock.
+/// Rule that computes a cost constant: a measurement minus others, in cycles of the measured clock.
 struct ConstantRule {
     cost: CostConstant,
     is: &'static str,
@@ -75,7 +75,7 @@ const RULES: &[ConstantRule] = &[
     ),
 ];
 
-/// Sets cost constants of a table from measurements of this host. Constants without a reading, or with a result of
+/// Sets cost constants of a table from measurements of this host. Constants without a measurement, or with a result of
 /// zero or less, stay unchanged.
 pub(super) fn apply(table: &mut CostTable, readings: &[HostMeasurement]) {
     let reading = |name: &str| readings.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
@@ -91,7 +91,7 @@ pub(super) fn apply(table: &mut CostTable, readings: &[HostMeasurement]) {
     }
 }
 
-/// Sets a constant, unless the value is below half a cycle and so cannot be right.
+/// Sets a cost constant to a measured value, unless the value is below half a cycle and so cannot be right.
 fn measure(table: &mut CostTable, cost: CostConstant, value: f64, source: &'static str) {
     if value >= 0.5 {
         let _ = table.measure(cost, value.round() as u64, source);

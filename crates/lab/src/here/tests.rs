@@ -1,4 +1,4 @@
-//! Tests of the conversion from readings to constants and settings.
+//! Tests of the conversion from host measurements to cost constants and settings.
 
 use std::num::NonZeroUsize;
 
@@ -22,7 +22,7 @@ const READINGS: &[(&str, f64)] = &[
 fn host_measurements_become_cycles_of_the_measured_clock() {
     let table = table(READINGS);
     assert_eq!(table[CostConstant::ClockHertz], 2_000_000_000);
-    assert_eq!(table[CostConstant::ContextSwitch], 2_000, "1,250 ns less 150 and 100");
+    assert_eq!(table[CostConstant::ContextSwitch], 2_000, "1,250 ns minus 150 and 100 at 2 GHz");
     assert_eq!(
         (table[CostConstant::CopyWarm], table[CostConstant::ExitMsixMmio], table[CostConstant::TxSyscall]),
         (40, 1_600, 300)
@@ -32,7 +32,11 @@ fn host_measurements_become_cycles_of_the_measured_clock() {
     assert!(row.source.contains("on one processor"));
     let modern = CostTable::modern();
     for cost in [CostConstant::DeviceModel, CostConstant::RxUdp, CostConstant::HypercallHvm] {
-        assert_eq!(table.row(cost), modern.row(cost), "one of its readings is missing");
+        assert_eq!(
+            table.row(cost),
+            modern.row(cost),
+            "a constant without all its measurements keeps the base value"
+        );
     }
 }
 
@@ -55,7 +59,7 @@ fn settings_of_this_host_contain_its_measured_constants() {
     assert_eq!(measured.count(), texts.len() - 1);
 }
 
-/// Checks that a machine that is twice as fast, and differs in nothing else, is half as busy.
+/// Checks that a host that is twice as fast, and differs in nothing else, is half as busy.
 #[test]
 fn twice_the_clock_frequency_halves_processor_use() {
     let busy = |hertz| {

@@ -1,5 +1,5 @@
-//! Conservation checks: equations over counters of a system that must hold at any time. A run that violates
-//! one has no valid results. Cycles are checked by the processors' own accounts.
+//! Conservation checks: equations over counters of a modelled system that must hold at any time. A run that
+//! violates an equation has no valid results. Cycles are checked by the processors' own accounts.
 
 use thiserror::Error;
 
@@ -15,7 +15,7 @@ pub struct CountMismatch {
     pub found: u64,
 }
 
-/// Conservation equations of a run, with the first equation that was violated.
+/// Conservation equations of a simulation, with the first equation that was violated.
 #[derive(Debug, Default)]
 pub struct ConservationChecks {
     open: Option<CountMismatch>,

@@ -1,5 +1,5 @@
-//! The chipset between functions, guests and the machine: memory, the IOMMU before it, interrupt remapping,
-//! and event channels. Table walks are not charged.
+//! The chipset between PCI functions, guests and the machine: memory, the IOMMU before it, interrupt remapping, and
+//! event channels. Table walks are not charged.
 //!
 //! Xen 3.4 has one interrupt table for all processors: 191 vectors. Sixty VFs take 180 of them, which leaves
 //! too few for the PFs of ten ports, the service domain's disk and its console. Therefore every processor has
@@ -20,8 +20,8 @@ use pcie::{Iova, Rid};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Sets and ways of the IOTLB. Its real size is not published. No result depends on it or on the page size
-/// (2 MiB here, 4 KiB in Xen 3.4), since neither hits nor walks are charged.
+/// Sets and ways of the IOTLB. Its real size is not published. No result depends on it or on the page size (2 MiB here,
+/// 4 KiB in Xen 3.4), since neither hits nor walks are charged.
 const IOTLB: (usize, usize) = (64, 4);
 
 /// PCI function that is assigned to a domain.
@@ -33,7 +33,7 @@ pub(crate) struct AssignedFunction {
     pub(crate) region: DomainMemoryRegion,
 }
 
-/// Error: a DMA request of a function was blocked.
+/// Error: the IOMMU blocked a DMA request of a PCI function.
 pub(crate) struct DmaBlocked;
 
 /// Memory, IOMMU and interrupts of the machine.
@@ -46,14 +46,14 @@ pub(crate) struct Chipset {
     pub(crate) remapper: InterruptRemapper,
     /// Event channels of all domains.
     pub(crate) channels: EventChannels,
-    /// First domain that received each physical vector.
+    /// First domain that received each physical interrupt vector.
     first_owners: BTreeMap<PhysicalVector, DomainId>,
     /// First invariant that the chipset found violated.
     pub(crate) broken: Option<InvariantViolation>,
 }
 
 impl Chipset {
-    /// Creates a chipset with memory for `guests` guests and for `ports` ports of the service domain, and with no
+    /// Creates a chipset with memory for `guests` guests and for `ports` ports of the service domain, and with no PCI
     /// function assigned.
     pub(crate) fn new(guests: usize, ports: u8, cpus: u16) -> Self {
         Self {
@@ -67,9 +67,9 @@ impl Chipset {
         }
     }
 
-    /// Assigns a function to a domain. The function reaches `part` of the domain's memory and the parts of
-    /// the domain's other functions, at the domain's addresses. Messages of its first `vectors` vectors are
-    /// remapped to physical vectors of the domain. Returns these messages.
+    /// Assigns a PCI function to a domain. The function reaches `part` of the domain's memory and the parts of the
+    /// domain's other functions, at the domain's addresses. Messages of its first `vectors` vectors are remapped to
+    /// physical vectors of the domain. Returns these messages.
     pub(crate) fn assign(
         &mut self,
         assigned: AssignedFunction,
@@ -86,13 +86,12 @@ impl Chipset {
             .map_err(|error| error.to_string())?;
         let mut program = |entry| {
             let owner = VectorOwner { domain, rid, entry };
-            self.remapper.program(owner, vectors::message(entry)).map_err(|refused| refused.to_string())
+            self.remapper.program(owner, vectors::msix_message(entry)).map_err(|refused| refused.to_string())
         };
         (0..vectors).map(&mut program).collect()
     }
 
-    /// Delivers a PCI function's interrupt message. Returns the interrupt with its owner; a blocked message is
-    /// counted.
+    /// Delivers a PCI function's interrupt message. Returns the interrupt with its owner; a blocked message is counted.
     pub(crate) fn deliver_message(
         &mut self,
         rid: Rid,

@@ -19,8 +19,9 @@ const TEXT: u64 = 0xffff_ffff_8000_0000;
 const APIC: u64 = 0xffff_ffff_ff5f_c000;
 /// Physical address of the APIC page.
 const APIC_PAGE: u64 = 0xfee0_0000;
-/// Physical addresses of the instructions and of the first page table.
+/// Physical address of the guest's instructions.
 const CODE_AT: u64 = 0x1000;
+/// Physical address of the guest's first page table.
 const TABLES_AT: u64 = 0x2000;
 
 /// Guest instruction that writes an APIC register.
@@ -32,13 +33,13 @@ pub(crate) struct ApicStore {
     pub(crate) register: u16,
 }
 
-/// Instruction `movl $0, APIC + 0xb0`, the EOI write of ack_APIC_irq().
+/// Guest instruction `movl $0, APIC + 0xb0`, the EOI write of ack_APIC_irq().
 pub(crate) const END: ApicStore = ApicStore {
     at: 0,
     bytes: &[0xc7, 0x04, 0x25, 0xb0, 0xc0, 0x5f, 0xff, 0, 0, 0, 0],
     register: registers::EOI,
 };
-/// Instruction `movl %eax, APIC + 0x380`, the write of the timer's initial count.
+/// Guest instruction `movl %eax, APIC + 0x380`, the write of the timer's initial count.
 pub(crate) const START_TIMER: ApicStore =
     ApicStore { at: 0x40, bytes: &[0x89, 0x04, 0x25, 0x80, 0xc3, 0x5f, 0xff], register: registers::TMICT };
 
@@ -50,7 +51,7 @@ pub(crate) struct GuestApicCode {
 }
 
 impl GuestApicCode {
-    /// Writes code and page tables into a guest's memory. Returns `None` if there is no room.
+    /// Writes the instructions and page tables into a guest's memory. Returns `None` if there is no room.
     pub(crate) fn load(memory: &mut HostMemory, region: DomainMemoryRegion) -> Option<Self> {
         let mut view = GuestMemoryView { memory, region };
         let mut tables = PageTableBuilder::new(TABLES_AT);
@@ -60,7 +61,7 @@ impl GuestApicCode {
         mapped.then(|| Self { cpu: VcpuRegisters { cr3: tables.cr3(), ..VcpuRegisters::default() }, region })
     }
 
-    /// Handles an exit of the guest at an APIC write, with the given policy for EOI writes.
+    /// Handles a VM exit of the guest at an APIC write, with the given policy for EOI writes.
     pub(crate) fn exit(
         &mut self,
         store: ApicStore,
@@ -82,7 +83,7 @@ impl GuestApicCode {
     }
 }
 
-/// Exit qualification of an APIC access by a linear write.
+/// Exit qualification of an APIC access: a write by linear address.
 const LINEAR_WRITE: u64 = 1 << 12;
 
 /// Memory of a guest, addressed by guest-physical addresses.
@@ -143,8 +144,8 @@ mod tests {
         assert_eq!(lapic.read(VirtualInstant::ZERO, TMICT), 6_250);
     }
 
-    /// Checks that a policy that trusts the exit does not notice overwritten code, and that one that fetches the
-    /// instruction does.
+    /// Checks that a policy that trusts the VM exit does not notice overwritten code, and that a policy that fetches
+    /// the instruction does.
     #[test]
     fn eoi_policy_detects_overwritten_code_only_if_it_fetches() {
         let (mut memory, mut code, mut lapic) = guest();

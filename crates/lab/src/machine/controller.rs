@@ -20,14 +20,16 @@ use sim::{VirtualDuration, VirtualInstant};
 /// Number of the timer's virtual interrupt (VIRQ) of an event-channel domain.
 const VIRQ_TIMER: u8 = 0;
 
-/// Clock of the APIC timer: a bus of 100 MHz (Xen's virtual one; a real Nehalem has 133), divided by 16 as in
-/// Linux.
+/// Clock period of the APIC timer before division: a bus of 100 MHz (Xen's virtual one; a real Nehalem has
+/// 133).
 const BUS_TICK: VirtualDuration = VirtualDuration::from_nanos(10);
+/// Value of the APIC timer's divide-configuration register: divide by 16, as in Linux.
 const DIVIDE_BY_16: u32 = 3;
+/// Time of one count of the APIC timer.
 const COUNT: VirtualDuration = BUS_TICK.times(16);
-/// Value of the spurious-interrupt register that enables the APIC, and the periodic bit of the timer's LVT
-/// entry.
+/// Value of the spurious-interrupt register that enables the APIC.
 const ENABLE: u32 = 0x1ff;
+/// Bit of the timer's LVT entry: the timer is periodic.
 const PERIODIC: u32 = 1 << 17;
 
 /// Local APIC, virtual or physical, with the guest code that writes to it.
@@ -63,9 +65,9 @@ pub(crate) enum InterruptController {
 /// Path of a guest's write to its APIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ApicWritePath {
-    /// The write does not exit: a bare machine, or APIC virtualization.
+    /// The APIC write does not exit: a bare machine, or APIC virtualization.
     Direct,
-    /// The write is one to a model-specific register.
+    /// The APIC write exits as a write to a model-specific register.
     Msr,
     /// The write exits as an APIC access, which this policy handles.
     Exit(EoiPolicy),
@@ -119,7 +121,7 @@ impl InterruptController {
         Self::Apic(Box::new(Apic { lapic, code, platform }))
     }
 
-    /// Starts the periodic tick, whose first period begins at `phase`.
+    /// Starts the guest's periodic timer tick, whose first period begins at `phase`.
     pub(crate) fn start_periodic(&mut self, phase: VirtualInstant, period: VirtualDuration) {
         match self {
             Self::Apic(apic) => {
@@ -141,8 +143,8 @@ impl InterruptController {
         }
     }
 
-    /// Records that the back end sent an event. Event channels need nothing more; an APIC gets the platform
-    /// device's interrupt.
+    /// Records that the back end sent an event to the guest. Event channels need nothing more; an APIC gets
+    /// the platform device's interrupt.
     pub(crate) fn event(&mut self) {
         if let Self::Apic(apic) = self {
             apic.lapic.accept(DEVICE_VECTOR);
@@ -209,7 +211,8 @@ impl InterruptController {
         }
     }
 
-    /// Takes the next interrupt for the guest's kernel. Returns whether taking it began an upcall.
+    /// Takes the next interrupt for the guest's kernel. Returns the interrupt's source, and `true` if taking
+    /// it began an event upcall.
     pub(crate) fn take(&mut self, channels: &mut EventChannels) -> Option<(InterruptSource, bool)> {
         match self {
             Self::Apic(apic) => {
@@ -237,7 +240,8 @@ impl InterruptController {
         }
     }
 
-    /// Ends the interrupt the kernel took last, which must be the one of highest priority in service.
+    /// Ends the interrupt that the kernel took last, which must be the in-service interrupt of highest
+    /// priority.
     pub(crate) fn end(
         &mut self,
         path: ApicWritePath,
@@ -278,7 +282,7 @@ impl Apic {
     }
 }
 
-/// Returns the number of timer counts until `span` is over.
+/// Returns the number of APIC timer counts until `span` is over.
 fn counts(span: VirtualDuration) -> u32 {
     u32::try_from(span.picos().div_ceil(COUNT.picos())).unwrap_or(u32::MAX)
 }

@@ -1,6 +1,6 @@
-//! The engine of every system: processors, an event queue, a cost table and a trace. A system is an
-//! [`Actor`]: it defines its events, handles them, and executes the steps of its virtual CPUs. Actors can be
-//! composed, with the inner ones' events wrapped in the outer one's.
+//! The simulation engine of every modelled system: processors, an event queue, a cost table and a trace. A
+//! system is an [`Actor`]: it defines its events, handles them, and executes the steps of its virtual CPUs.
+//! Actors can be composed, with the inner ones' events wrapped in the outer one's.
 
 use super::books::{ConservationChecks, CountMismatch};
 use hypervisor::account::{CycleCategory, CycleConservationError, CycleUsage};
@@ -13,7 +13,7 @@ use sim::{EventKey, EventQueue, EventTrace, TraceLabel, VirtualDuration, Virtual
 use std::fmt::Debug;
 use thiserror::Error;
 
-/// System, or part of a system, that acts in simulated time.
+/// Modelled system, or part of one, that acts in simulated time.
 pub trait Actor: Sized {
     /// Event that the simulated actor handles.
     type Event: Copy + Debug;
@@ -45,20 +45,20 @@ pub struct SimulationCore<E> {
     pub(crate) table: CostTable,
     pub(crate) processors: HostMachine,
     queue: EventQueue<QueuedEvent<E>>,
-    /// Time of the scheduler's next call, and the key of its event.
+    /// Time at which the processors' scheduler runs next, and the key of its event.
     due: Option<VirtualInstant>,
     time: Option<EventKey>,
     pub(crate) trace: EventTrace,
 }
 
-/// System that runs in virtual time.
+/// Modelled system that runs in virtual time.
 #[derive(Debug)]
 pub struct Simulation<A: Actor> {
     pub(crate) core: SimulationCore<A::Event>,
     pub(crate) system: A,
 }
 
-/// Defect of the model: the run's results are invalid.
+/// Defect of the model, found by a conservation check: the run's results are invalid.
 #[derive(Debug, Error)]
 pub enum ModelDefect {
     /// Processor cycles were not conserved.
@@ -73,7 +73,7 @@ const WORLD: TraceLabel = TraceLabel::new("world");
 const STEP: TraceLabel = TraceLabel::new("step");
 
 impl<E: Copy> SimulationCore<E> {
-    /// Creates idle processors without events.
+    /// Creates a simulation with idle processors and no events.
     pub(crate) fn new(table: CostTable, processors: HostMachine) -> Self {
         Self { table, processors, queue: EventQueue::new(), due: None, time: None, trace: EventTrace::new() }
     }
@@ -88,7 +88,7 @@ impl<E: Copy> SimulationCore<E> {
         self.queue.schedule(at, QueuedEvent::Own(event))
     }
 
-    /// Replaces the event `old` by `event` at time `at`, or by none if `at` is `None`.
+    /// Replaces the actor's event `old` by `event` at time `at`, or by no event if `at` is `None`.
     pub(crate) fn replace(
         &mut self,
         old: Option<EventKey>,
@@ -104,7 +104,7 @@ impl<E: Copy> SimulationCore<E> {
         self.expect(visit);
     }
 
-    /// Finishes an executed step, and schedules the next visit of its thread.
+    /// Finishes an executed step of a virtual CPU, and schedules the next visit of its thread.
     pub(crate) fn finish(&mut self, step: VcpuStep, then: VcpuStepOutcome) {
         self.trace.note(step.began(), WORLD, STEP, &[step.vcpu().index() as u64, step.charges().total()]);
         let visit = self.processors.finish(step, then);
@@ -112,7 +112,7 @@ impl<E: Copy> SimulationCore<E> {
     }
 
     /// Charges the hypervisor for notifying a virtual CPU of an event, including `sending` cycles. A running
-    /// hardware-virtualized guest is made to exit; another is woken if it sleeps.
+    /// hardware-virtualized guest is made to exit; any other domain is woken if it sleeps.
     pub(crate) fn tell(&mut self, vcpu: VcpuId, kind: DomainKind, sending: u64, now: VirtualInstant) {
         let (thread, domain) = (self.processors.home(vcpu), self.processors.domain_of(vcpu));
         match kind {
@@ -134,7 +134,7 @@ impl<E: Copy> SimulationCore<E> {
         }
     }
 
-    /// Schedules the scheduler's next wake-up.
+    /// Schedules the event at which the processors' scheduler runs next.
     #[inline]
     fn schedule_wake_up(&mut self) {
         let due = self.processors.due();
@@ -161,7 +161,7 @@ impl<E: Copy> SimulationCore<E> {
 }
 
 impl<A: Actor> Simulation<A> {
-    /// Runs the system: handles all events before `end`.
+    /// Runs the modelled system: handles all events before `end`.
     pub fn run(&mut self, end: VirtualInstant) {
         let Self { core, system } = self;
         core.schedule_wake_up();

@@ -1,5 +1,5 @@
-//! Invariants of interrupt virtualization, checked while a machine runs. A run that violates one has no valid
-//! results. `measure` checks counts at the end.
+//! Invariants of interrupt virtualization, checked while a machine runs. A run that violates an invariant has
+//! no valid results. `measure` checks counts at the end.
 
 use hypervisor::remap::PhysicalVector;
 use thiserror::Error;
@@ -7,16 +7,16 @@ use thiserror::Error;
 /// Invariant that a run violated: a defect of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum InvariantViolation {
-    /// A physical vector was delivered to two domains.
+    /// A physical interrupt vector was delivered to two domains.
     #[error("two domains share physical interrupt vector {0:?}")]
     SharedVector(PhysicalVector),
-    /// A masked vector was delivered, its interrupt was lost, or an unmasked one was held back.
+    /// A masked interrupt vector was delivered, its interrupt was lost, or an unmasked vector was held back.
     #[error("interrupt vector {0} of a VF did not follow its mask bit")]
     Mask(u16),
     /// An end of interrupt did not end exactly the in-service interrupt of highest priority.
     #[error("an end of interrupt did not end the interrupt of highest priority alone")]
     EndOfInterrupt,
-    /// The instruction of an exit did not write the expected APIC register.
+    /// The instruction at a VM exit did not write the expected APIC register.
     #[error("exit for APIC register {0:#x}, but the exiting instruction does not write the register")]
     Instruction(u16),
 }

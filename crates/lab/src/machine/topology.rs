@@ -1,15 +1,15 @@
-//! Topology of a server as data: sockets, cores and threads, placement of virtual CPUs, the wires of its
-//! ports, and the burst sizes of clients. Costs are in the cost table.
+//! Topology of a server as data: sockets, cores and threads, placement of virtual CPUs, the wires of its ports, and the
+//! burst sizes of clients. Costs are in the cost table.
 
 use hypervisor::cpu::HardwareThreadId;
 use sim::VirtualDuration;
 
-/// Topology of a server and its connections.
+/// Topology of a server: its processors, the placement of virtual CPUs, and its wires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Topology {
     /// Number of sockets, or of other units with their own last-level cache.
     pub sockets: u16,
-    /// Number of cores per socket.
+    /// Number of cores per processor socket.
     pub cores_per_socket: u16,
     /// Number of threads per core.
     pub threads_per_core: u16,
@@ -21,7 +21,7 @@ pub struct Topology {
     pub guest_home: ThreadAssignment,
     /// Period of the service domain's timer tick.
     pub service_tick: VirtualDuration,
-    /// Number of guests per port, at most.
+    /// Maximum number of guests per port.
     pub guests_per_port: u8,
     /// Wire of each port, with its clients.
     pub wire: WireProperties,
@@ -30,7 +30,7 @@ pub struct Topology {
 /// Hardware threads that virtual CPUs are assigned to in turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadAssignment {
-    /// Threads with this index, one of each core.
+    /// Threads with this index, one thread of each core.
     Sibling(u16),
     /// All threads of consecutive cores without siblings.
     Cores {
@@ -41,16 +41,16 @@ pub enum ThreadAssignment {
     },
 }
 
-/// Wire of a port, with the burst sizes of its clients.
+/// Properties of a port's wire, with the burst sizes of its clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WireProperties {
     /// Speed of the wire in bits per second.
     pub bits_per_second: u64,
-    /// Segments of a stream that a client's stack gives to its card at a time, at most.
+    /// Maximum number of a stream's segments that a client's stack gives to its card at a time.
     pub segments: u32,
-    /// Datagrams that a client's socket holds.
+    /// Number of datagrams that a client's socket holds.
     pub socket: u32,
-    /// Datagrams that the transmit ring of the clients' card holds.
+    /// Number of datagrams that the transmit ring of the clients' card holds.
     pub ring: u32,
     /// Time from a frame at a client to its next segment or request: card, interrupt and stack.
     pub turnaround: VirtualDuration,
@@ -68,8 +68,8 @@ impl WireProperties {
         turnaround: VirtualDuration::from_micros(30),
     };
 
-    /// Returns the mean number of datagrams a client sends in its turn. A client with a full socket sleeps
-    /// until half of it is free (Linux `sock_writeable`); the shared ring has an equal part for each client.
+    /// Returns the mean number of datagrams that a client sends in its turn. A client with a full socket sleeps until
+    /// half of it is free (Linux `sock_writeable`); the shared ring has an equal part for each client.
     #[must_use]
     pub const fn burst(&self, clients: u32) -> u32 {
         let clients = if clients == 0 { 1 } else { clients };
@@ -173,7 +173,7 @@ mod tests {
     /// Checks the burst for several numbers of clients: the datagrams in flight are those of the ring, so with more
     /// clients each has fewer.
     #[test]
-    fn frame_burst_is_half_a_socket_or_a_share_of_the_ring() {
+    fn client_burst_is_half_its_socket_or_its_share_of_the_ring() {
         let bursts: Vec<_> = (1..=7).map(|clients| WireProperties::GIGABIT.burst(clients)).collect();
         assert_eq!(bursts, [32, 32, 28, 21, 17, 14, 12]);
     }

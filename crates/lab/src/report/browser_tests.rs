@@ -12,8 +12,9 @@ use super::tests::{records, report};
 
 const WIDTH: u32 = 1200;
 const HEIGHT: u32 = 3000;
-/// First four colours of figures, in light and dark mode.
+/// First four colours of figures in light mode.
 const LIGHT: [u32; 4] = [0x2f_6d_b3, 0xe0_8a_2e, 0x3a_94_67, 0x7d_5f_b0];
+/// First four colours of figures in dark mode.
 const DARK: [u32; 4] = [0x6a_a5_e8, 0xf0_a9_5c, 0x63_bd_8f, 0xab_8f_dd];
 
 #[test]
@@ -34,8 +35,8 @@ fn browser_shows_figures_in_light_and_dark_mode() {
         shoot(&browser, &page, &picture, scheme);
         let seen = colours_of(&picture);
         for (colour, other) in colours.iter().zip(others) {
-            assert!(seen.contains(colour), "{colour:06x} is not to be seen");
-            assert!(!seen.contains(&other), "{other:06x} is to be seen");
+            assert!(seen.contains(colour), "colour {colour:06x} is missing in the screenshot");
+            assert!(!seen.contains(&other), "colour {other:06x} of the other mode is in the screenshot");
         }
         if let Some(kept) = env::var_os("LAB_SCREENSHOTS") {
             let kept = PathBuf::from(kept);
@@ -50,7 +51,7 @@ fn browser() -> Option<PathBuf> {
     env::split_paths(&path).map(|folder| folder.join("chromium")).find(|program| program.is_file())
 }
 
-/// Takes a screenshot. `scheme` is Blink's: 0 dark, 1 light.
+/// Takes a screenshot of a page in a browser. `scheme` is Blink's: 0 dark, 1 light.
 fn shoot(browser: &Path, page: &Path, picture: &Path, scheme: u8) {
     let profile = tempfile::tempdir().unwrap();
     let mut command = Command::new(browser);
@@ -68,7 +69,7 @@ fn shoot(browser: &Path, page: &Path, picture: &Path, scheme: u8) {
         if Instant::now() > deadline {
             child.kill().unwrap();
             child.wait().unwrap();
-            panic!("the browser did not come back");
+            panic!("the browser did not exit within 120 s");
         }
         thread::sleep(Duration::from_millis(50));
     }

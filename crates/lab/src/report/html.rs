@@ -1,5 +1,5 @@
-//! Renders the page: figures, tables, parameters, residuals, and commands to reproduce the rows. It has no
-//! scripts and loads nothing.
+//! Renders the report's page: figures, tables, parameters, residuals, and commands to reproduce the rows. It
+//! has no scripts and loads nothing.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -10,7 +10,8 @@ use crate::row::ResultRow;
 use crate::value::ParameterValue;
 
 const STYLE: &str = include_str!("style.css");
-/// Content security policy: the browser loads and runs nothing, whatever a row's names contain.
+/// Content security policy of the report's page: the browser loads and runs nothing, whatever a row's names
+/// contain.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
 pub(super) fn page(report: &ExperimentReport) -> String {

@@ -1,4 +1,4 @@
-//! The report: one self-contained HTML file, with CSV and JSON beside it.
+//! The report of experiments: one self-contained HTML file, with CSV and JSON beside it.
 //!
 //! | module | contents |
 //! |---|---|
@@ -48,7 +48,7 @@ pub struct ExperimentReport {
     sensitivity: Sensitivity,
 }
 
-/// Section of the report: an experiment with one choice of settings.
+/// Section of the report: an experiment with one set of changed settings.
 #[derive(Clone, Debug)]
 struct ReportSection {
     experiment: &'static Experiment,
@@ -66,7 +66,7 @@ pub enum ReportError {
     #[error("no rows to report: run `softiov lab run all --out DIR` first")]
     Empty,
     /// No row has the selected seed.
-    #[error("no rows with seed {0}")]
+    #[error("no rows with seed {0}: run `softiov lab run all --seed {0} --out DIR` first")]
     NoSuchSeed(u64),
     /// The rows are of different versions, which cannot share a figure.
     #[error(
@@ -74,7 +74,7 @@ pub enum ReportError {
          the old rows"
     )]
     Versions(String),
-    /// A row's experiment is unknown.
+    /// Some rows are of an experiment that this version does not have.
     #[error(
         "experiment `{0}` of some rows is unknown to this version: remove the rows, or use the version that \
          made them"
@@ -83,12 +83,12 @@ pub enum ReportError {
     /// The page would be overwritten by the CSV or JSON file.
     #[error("{}: the page's name must not end in .csv or .json, which are written beside it; use .html", .0.display())]
     Ending(PathBuf),
-    /// A file cannot be written.
+    /// A file of the report cannot be written.
     #[error("cannot write {}: {error}", .path.display())]
     Write {
-        /// Path of the file.
+        /// Path of the report's file that was not written.
         path: PathBuf,
-        /// Cause of the failure.
+        /// Error that the system returned for the report's file.
         error: io::Error,
     },
 }
@@ -159,7 +159,7 @@ impl ExperimentReport {
         plain::json(self)
     }
 
-    /// Returns half of the 95 % interval of a row's metric, if there are several seeds.
+    /// Returns half of the 95 % confidence interval of a row's metric, if there are several seeds.
     fn half(&self, row: &ResultRow, metric: &str) -> Option<f64> {
         self.interval(row)?.get(metric).copied().filter(|half| *half > 0.0)
     }
@@ -178,8 +178,8 @@ impl ExperimentReport {
         if section.changed.is_empty() { &self.stated } else { &[] }
     }
 
-    /// Returns the commands that reproduce all rows: one per choice of settings, and one per point that is
-    /// not in its experiment's sweep.
+    /// Returns the commands that reproduce all rows: one command per set of changed settings, and one per
+    /// point that is not in its experiment's sweep.
     fn commands(&self) -> Vec<String> {
         let mut choices: Vec<(&Params, Vec<&str>)> = Vec::new();
         for section in self.sections.iter().filter(|section| section.sweeps()) {
@@ -236,7 +236,7 @@ impl ReportSection {
         self.missing < plan::points(self.experiment).len()
     }
 
-    /// Returns a command for each row whose point is not in the experiment's sweep.
+    /// Returns a command for each row of the section whose point is not in the experiment's sweep.
     fn beyond(&self, seeds: SeedRange) -> Vec<String> {
         let points = plan::points(self.experiment);
         let beyond = self.rows.iter().filter(|row| !points.contains(&axes(self.experiment, &row.params)));
@@ -273,7 +273,7 @@ fn listed<T: ToString>(values: &[T]) -> String {
     values.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Groups the rows of an experiment by changed settings, unchanged ones first.
+/// Groups the rows of an experiment by changed settings, rows without changed settings first.
 fn sections(experiment: &'static Experiment, records: &[RowRecord]) -> Vec<ReportSection> {
     let points = plan::points(experiment);
     let mut sections: Vec<ReportSection> = Vec::new();

@@ -1,4 +1,5 @@
-//! Renders the page's tables about the model: calibration residuals, sensitivity of predictions, parameters.
+//! Renders the report's tables about the model: calibration residuals, sensitivity of predictions,
+//! parameters.
 
 use maud::{Markup, html};
 
@@ -6,9 +7,9 @@ use super::ExperimentReport;
 use super::html::number;
 use crate::catalogue::{ModelConstant, Residual};
 
-/// Relative residual above which a row is marked.
+/// Relative calibration residual above which a table row is marked.
 const FAR: f64 = 0.10;
-/// Constants shown per prediction; the JSON has all.
+/// Number of cost constants shown per prediction; the JSON has all.
 const SHOWN: usize = 5;
 
 pub(super) fn residuals(residuals: &[Residual]) -> Markup {

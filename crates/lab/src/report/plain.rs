@@ -60,7 +60,7 @@ struct ReportData<'a> {
     seeds: usize,
     experiments: Vec<ExperimentInfo<'a>>,
     rows: Vec<&'a ResultRow>,
-    /// Half of each metric's 95 % interval, per row; empty with one seed.
+    /// Half of each metric's 95 % confidence interval, per row; empty with one seed.
     intervals: Vec<&'a Metrics>,
     parameters: &'a [ModelConstant],
     residuals: &'a [Residual],

@@ -1,5 +1,5 @@
-//! Merges rows of several seeds: the mean of each metric, with its interval. Seeds may have different points;
-//! a row is merged over the seeds that have it.
+//! Merges result rows of several seeds: the mean of each metric, with its confidence interval. Seeds may have
+//! different points; a row is merged over the seeds that have it.
 
 use crate::named::{Metrics, Params};
 use crate::row::{ResultRow, rounded};
@@ -9,7 +9,7 @@ use crate::runner::store::RowRecord;
 const T: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
 const NORMAL: f64 = 1.960;
 
-/// Half of each metric's 95 % interval, for a row of several seeds.
+/// Half of each metric's 95 % confidence interval, for a row of several seeds.
 #[derive(Clone, Debug)]
 pub(super) struct ConfidenceIntervals {
     experiment: String,
@@ -18,14 +18,14 @@ pub(super) struct ConfidenceIntervals {
 }
 
 impl ConfidenceIntervals {
-    /// Returns `true` if the intervals belong to that row.
+    /// Returns `true` if the confidence intervals belong to that row.
     pub(super) fn is_of(&self, row: &ResultRow) -> bool {
         self.experiment == row.experiment && self.params == row.params
     }
 }
 
-/// Merges the records of each point over all seeds. Returns one record per point with its intervals, in the
-/// order of the first seed.
+/// Merges the records of each point over all seeds. Returns one record per point with its confidence
+/// intervals, in the order of the first seed.
 pub(super) fn merge(records: Vec<RowRecord>) -> (Vec<RowRecord>, Vec<ConfidenceIntervals>) {
     let mut points: Vec<Vec<RowRecord>> = Vec::new();
     for record in records {
@@ -58,7 +58,7 @@ fn one(mut all: Vec<RowRecord>) -> (RowRecord, ConfidenceIntervals) {
     (record, spread)
 }
 
-/// Returns the mean of the values and half of its 95 % interval, which is 0 for a single value.
+/// Returns the mean of the values and half of its 95 % confidence interval, which is 0 for a single value.
 fn interval(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;

@@ -107,7 +107,7 @@ fn report_has_a_section_for_each_set_of_changed_settings() {
 }
 
 #[test]
-fn points_without_a_row_are_counted_in_the_report() {
+fn experiment_points_without_a_row_are_counted_in_the_report() {
     let mut some = records(1, &[]);
     some.truncate(13);
     assert!(report(some).to_html().contains("that have not been run: 1."));
@@ -136,7 +136,10 @@ fn json_of_a_report_contains_the_rows() {
 #[test]
 fn report_of_inconsistent_rows_is_rejected() {
     assert!(matches!(refusal(Vec::new(), None), ReportError::Empty));
-    assert_eq!(refusal(records(1, &[]), Some(3)).to_string(), "no rows with seed 3");
+    assert_eq!(
+        refusal(records(1, &[]), Some(3)).to_string(),
+        "no rows with seed 3: run `softiov lab run all --seed 3 --out DIR` first"
+    );
     let mut versions = records(1, &[]);
     versions[3].version = "0.0.9+0".to_owned();
     assert!(refusal(versions, None).to_string().contains("versions of the model: 0.0.9+0, "));
@@ -175,7 +178,7 @@ fn report_shows_means_and_intervals_of_several_seeds() {
     assert!((found - mean).abs() < 0.01, "{found} {mean}");
     assert!(several.half(row, "throughput_mbps").is_some_and(|half| half < 0.5));
     let page = several.to_html();
-    assert!(page.contains(" \u{b1}\u{a0}0."), "an interval");
+    assert!(page.contains(" \u{b1}\u{a0}0."), "the page shows a confidence interval");
     assert!(page.contains("softiov lab run queue --seed 1 --seeds 3<"));
     assert!(!report(records(1, &[])).to_html().contains("\u{b1}"));
 }

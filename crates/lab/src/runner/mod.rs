@@ -1,4 +1,4 @@
-//! Runs points on several threads and returns rows in the order of the points.
+//! Runs experiment points on several threads and returns rows in the order of the points.
 //!
 //! | module | contents |
 //! |---|---|
@@ -34,9 +34,9 @@ use store::{RowRecord, RowStore, RowStoreError};
 pub struct ExperimentOptions {
     /// Seed from which every point's seed is derived.
     pub seed: u64,
-    /// Number of threads that run points; the rows do not depend on it.
+    /// Number of threads that run experiment points; the rows do not depend on it.
     pub jobs: NonZeroUsize,
-    /// Part of the points to run, if not all.
+    /// Part of the experiment points to run, if not all.
     pub shard: Option<Shard>,
     /// Assignments to axes and settings.
     pub set: Vec<SettingAssignment>,
@@ -61,15 +61,15 @@ pub struct RunResult {
 
 /// Observer of an experiment run's rows and failures.
 pub trait RunObserver {
-    /// Reports the number of points before the run.
+    /// Reports the number of points of the run before it starts.
     fn planned(&mut self, points: usize) {
         let _ = points;
     }
-    /// Reports that a point is done, in no particular order.
+    /// Reports that a point is complete. The order of points is arbitrary.
     fn done(&mut self, point: &ExperimentPoint) {
         let _ = point;
     }
-    /// Reports each row, in the order of the points.
+    /// Reports each result row, in the order of the points.
     ///
     /// # Errors
     /// If rows are no longer wanted; the run then stops.
@@ -95,7 +95,7 @@ pub struct FailedPoint {
 /// Error of an experiment run.
 #[derive(Debug, Error)]
 pub enum LabError {
-    /// The run could not be planned.
+    /// The experiment run could not be planned.
     #[error(transparent)]
     Plan(#[from] RunPlanError),
     /// Result rows cannot be stored.
@@ -112,7 +112,7 @@ pub enum LabError {
         run: Box<RunResult>,
     },
     /// Result rows cannot be written to the output.
-    #[error("cannot write rows: {0}")]
+    #[error("cannot write the result rows to the output: {0}")]
     Output(io::Error),
 }
 
@@ -169,7 +169,8 @@ pub fn run(
     })
 }
 
-/// Result of a point: its record, with the outcome if the point was run and not taken from the folder.
+/// Result of an experiment point: its record, with the outcome if the point was run and not taken from the
+/// folder.
 type PointResult = Result<(RowRecord, Option<PointOutcome>), PointError>;
 
 #[derive(Debug)]
@@ -209,7 +210,7 @@ fn find(planned: &PlannedPoint, store: Option<&RowStore>, options: &ExperimentOp
     Ok((record, Some(outcome)))
 }
 
-/// Runs a point and checks the outcome against the experiment's declaration.
+/// Runs an experiment point and checks the outcome against the experiment's declaration.
 fn run_one(planned: &PlannedPoint, unaffected: bool) -> Result<PointOutcome, PointRunError> {
     let mut outcome = (planned.experiment.run)(&planned.point, &planned.context)?;
     let unread = |name: &&str| !planned.context.settings.was_read(name);

@@ -1,4 +1,4 @@
-//! Selects the points to run: experiments, settings, shard, and every point's seed.
+//! Selects the experiment points to run: experiments, settings, shard, and every point's seed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ use crate::hash;
 use crate::named::{NamedValues, Params};
 use crate::value::ParameterValue;
 
-/// Experiments that a run is to include.
+/// Experiments that a run includes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExperimentSelection {
     /// All experiments of the catalogue.
@@ -54,7 +54,7 @@ impl FromStr for SettingAssignment {
 }
 
 /// Part of a run's points, counted from 1. Points are dealt out in turn, so that each part has cheap and expensive
-/// ones.
+/// points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     part: usize,
@@ -105,17 +105,17 @@ pub enum RunPlanError {
     /// The value is invalid for its axis or setting.
     #[error("invalid value `{value}` of {key}: expected {expected}")]
     BadValue {
-        /// Name of the axis or setting.
+        /// Name of the axis or setting with the invalid value.
         key: String,
-        /// Parameter value as the user wrote it.
+        /// Value of the axis or setting, as the user wrote it.
         value: String,
-        /// Permitted values of the parameter.
+        /// Permitted values of the axis or setting.
         expected: String,
     },
     /// The assignments exclude every point of an experiment.
     #[error("{experiment} has no point with these settings; `softiov lab list --json` lists its points")]
     NoPoint {
-        /// Name of the experiment.
+        /// Name of the experiment without a point.
         experiment: &'static str,
     },
 }
@@ -131,7 +131,7 @@ pub(crate) struct PlannedPoint {
 /// Returns all points of an experiment without assignments, in order.
 #[must_use]
 pub fn points(experiment: &'static Experiment) -> Vec<Params> {
-    combinations(experiment, &[]).into_iter().map(|values| name_values(experiment, values)).collect()
+    axis_combinations(experiment, &[]).into_iter().map(|values| name_values(experiment, values)).collect()
 }
 
 /// Returns the points that the selection and the options include, with seeds and settings, in order.
@@ -146,7 +146,7 @@ pub(super) fn plan(
     let mut planned = Vec::new();
     for experiment in experiments {
         let held = hold(experiment, &options.set)?;
-        let values = combinations(experiment, &held);
+        let values = axis_combinations(experiment, &held);
         if values.is_empty() {
             return Err(RunPlanError::NoPoint { experiment: experiment.name });
         }
@@ -182,7 +182,7 @@ fn select(
     Ok(all.filter(|experiment| names.iter().any(|name| name == experiment.name)).collect())
 }
 
-/// Checks that every key is an axis of a selected experiment or a setting.
+/// Checks that every assigned key is an axis of a selected experiment or a setting.
 fn check_keys(
     catalogue: &Catalogue,
     experiments: &[&'static Experiment],
@@ -201,7 +201,7 @@ fn check_keys(
     }
 }
 
-/// Returns a hint with the most similar names, or with some existing ones if none is similar.
+/// Returns a hint for an unknown key: the most similar names, or some existing names if none is similar.
 fn hint(key: &str, known: &[&str]) -> String {
     const SHOWN: usize = 5;
     let likeness = |name: &str| {
@@ -284,8 +284,8 @@ fn parse(
     Err(bad(format!("one of {}", names.join(", "))))
 }
 
-/// Returns the value combinations that are points, in order.
-fn combinations(
+/// Returns the combinations of axis values that are points of an experiment, in order.
+fn axis_combinations(
     experiment: &Experiment,
     held: &[(&'static str, ParameterValue)],
 ) -> Vec<Vec<ParameterValue>> {
@@ -313,8 +313,8 @@ fn name_values(experiment: &Experiment, values: Vec<ParameterValue>) -> Params {
     experiment.axes.iter().map(|axis| axis.name.to_owned()).zip(values).collect()
 }
 
-/// Splits the settings that axes vary from the changed ones: such a setting has its value on the axis and is not listed
-/// as changed. Returns all settings and the changed ones.
+/// Splits the settings that axes vary from the changed ones: a varied setting has its value on the axis and is not
+/// listed as changed. Returns all settings and the changed ones.
 fn vary(axes: &Params, settings: &Params, changed: &Params) -> (Params, Params) {
     let at =
         |(name, value): (&str, &ParameterValue)| (name.to_owned(), axes.get(name).unwrap_or(value).clone());

@@ -48,10 +48,10 @@ impl RowRecord {
     }
 }
 
-/// Error of using a folder of rows.
+/// Error of using a folder of stored rows.
 #[derive(Debug, Error)]
 pub enum RowStoreError {
-    /// A file or the folder cannot be read or written.
+    /// A file of result rows, or their folder, cannot be read or written.
     #[error("cannot read or write {}: {error}", .path.display())]
     Io {
         /// Path of the file or folder.
@@ -59,17 +59,17 @@ pub enum RowStoreError {
         /// Error that the system returned for the file or folder.
         error: io::Error,
     },
-    /// A file of the folder does not contain a row.
+    /// A file of the folder does not contain a result row.
     #[error("{} is not a row of the lab ({error}); run again with the same --out to replace it, or remove it", .path.display())]
     NotARow {
-        /// Path of the file.
+        /// Path of the file that does not contain a row.
         path: PathBuf,
         /// Error of parsing the file as a row.
         error: serde_json::Error,
     },
 }
 
-/// Folder in which rows are stored.
+/// Folder in which result rows are stored.
 #[derive(Debug)]
 pub(super) struct RowStore {
     folder: PathBuf,
@@ -93,7 +93,7 @@ impl RowStore {
         (inputs == (VERSION, seed, experiment) && record.row.params == params).then_some(record)
     }
 
-    /// Stores a row atomically, as another process may be reading.
+    /// Stores a result row atomically, as another process may be reading.
     pub(super) fn keep(&self, record: &RowRecord) -> Result<(), RowStoreError> {
         let path = self.path(record.seed, &record.row.experiment, &record.row.params.to_string());
         let mut text = serde_json::to_vec(record).map_err(|error| not_a_row(&path, error))?;
@@ -103,7 +103,8 @@ impl RowStore {
         fs::rename(&partial, &path).map_err(at(&path))
     }
 
-    /// Returns the path of a row's file. The path excludes the version, so a new version's row replaces an old one's.
+    /// Returns the path of a row's file. The path excludes the version, so a new version's row replaces an old
+    /// version's.
     fn path(&self, seed: u64, experiment: &str, params: &str) -> PathBuf {
         let key = hash::stable(format!("{seed} {experiment} {params}").as_bytes());
         self.folder.join(format!("{experiment}-{key:016x}.json"))

@@ -1,4 +1,4 @@
-//! Tests of the runner: reproducible and complete rows, and failures that name their points.
+//! Tests of the runner of experiments: reproducible and complete rows, and failures that name their points.
 
 use std::num::NonZeroUsize;
 use std::{fs, io};
@@ -47,7 +47,7 @@ fn params(run: &RunResult) -> Vec<String> {
 fn result_rows_are_equal_for_any_number_of_jobs() {
     let one = go(&ExperimentSelection::All, &options(1)).unwrap();
     let four = go(&ExperimentSelection::All, &options(4)).unwrap();
-    assert_eq!(one.records, four.records, "rows and traces");
+    assert_eq!(one.records, four.records, "rows and traces depend on the number of jobs");
     let other = go(&ExperimentSelection::All, &ExperimentOptions { seed: 2, ..options(1) }).unwrap();
     assert!(one.records.iter().zip(&other.records).all(|(one, other)| one.trace != other.trace));
 }
@@ -88,13 +88,17 @@ fn experiment_axis_may_vary_a_setting() {
         both.records.iter().map(|record| record.row.metrics.get(name).copied().unwrap()).collect::<Vec<_>>()
     };
     assert_eq!(found("cpu_xen_pct"), [39.0, 11.6071]);
-    assert_eq!(found("cpu_guest_pct")[0], found("cpu_guest_pct")[1], "the same random numbers");
+    assert_eq!(
+        found("cpu_guest_pct")[0],
+        found("cpu_guest_pct")[1],
+        "equal axes use the same random numbers"
+    );
     let one = run(&catalogue, &ExperimentSelection::All, &set(&["cost.eoi_full=2500"]), &mut ()).unwrap();
     assert_eq!(lines(&one), lines(&both)[1..]);
 }
 
 #[test]
-fn shards_of_a_run_together_contain_every_point() {
+fn shards_of_an_experiment_run_together_have_every_point() {
     let whole = lines(&go(&ExperimentSelection::All, &options(2)).unwrap());
     let mut parts = Vec::new();
     for part in ["1/3", "2/3", "3/3"] {
@@ -128,7 +132,11 @@ fn experiment_axis_can_be_fixed_beyond_its_sweep() {
 fn changed_setting_is_in_the_result_row_and_keeps_the_seed() {
     let changed = go(&names(&["queue"]), &set(&["vms=1", "accel=true", "contention=1.5", "cpu=nehalem"]));
     let changed = changed.unwrap();
-    assert_eq!(params(&changed), ["vms=1 accel=true contention=1.5"], "cpu is at its default");
+    assert_eq!(
+        params(&changed),
+        ["vms=1 accel=true contention=1.5"],
+        "a setting at its default is not in the row"
+    );
     let plain = go(&names(&["queue"]), &set(&["vms=1", "accel=true"])).unwrap();
     let metric = |run: &RunResult, name| *run.records[0].row.metrics.get(name).unwrap();
     assert_eq!(metric(&changed, "throughput_mbps"), metric(&plain, "throughput_mbps"));
@@ -146,11 +154,11 @@ fn changed_setting_without_effect_is_reported_once() {
         assert!(text.contains("settings without effect on this point: cpu; remove them"), "{text}");
         assert!(text.ends_with("(and 13 more of its points)") && text.lines().count() == 2, "{text}");
         let LabError::Failed { run, .. } = error else { panic!("{error}") };
-        assert!(run.records.is_empty(), "such rows are not kept either");
+        assert!(run.records.is_empty(), "rows without an effect are not in the result");
     }
     let all = go(&names(&["queue"]), &ExperimentOptions { unaffected: true, ..changed }).unwrap();
     assert_eq!(all.records.len(), 14);
-    assert!(go(&names(&["queue"]), &set(&["cpu=nehalem"])).is_ok(), "that is the default");
+    assert!(go(&names(&["queue"]), &set(&["cpu=nehalem"])).is_ok(), "a setting at its default is accepted");
 }
 
 #[test]
@@ -192,7 +200,10 @@ fn failed_experiment_point_is_named_and_others_are_run() {
     let text = error.to_string();
     let start = "7 of 7 points failed: \n  queue vms=1 accel=true cost.eoi_full=-1: invariant of the model violated: the sum";
     assert!(text.starts_with(start), "{text}");
-    assert!(text.ends_with("is not the time that passed (and 6 more of its points)"), "one line: {text}");
+    assert!(
+        text.ends_with("is not the time that passed (and 6 more of its points)"),
+        "expected one line for the experiment: {text}"
+    );
     let LabError::Failed { failures, points: 7, .. } = error else { panic!("{error}") };
     assert_eq!(failures.len(), 7);
     let refused = go(&names(&["queue"]), &set(&["vms=61"])).unwrap_err().to_string();
@@ -227,14 +238,14 @@ fn damaged_or_outdated_stored_rows_are_replaced() {
     fs::write(&files[0], serde_json::to_string(&old).unwrap()).unwrap();
     fs::write(&files[1], &text[..40]).unwrap();
     let (rows, broken) = store::read(folder.path()).unwrap();
-    assert_eq!((rows.len(), broken.len()), (3, 1), "one torn file does not hold back the others");
+    assert_eq!((rows.len(), broken.len()), (3, 1), "a torn file prevents reading the other rows");
     assert!(broken[0].to_string().contains("is not a row of the lab"), "{}", broken[0]);
     assert_eq!(go(&names(&["sizes"]), &options).unwrap().reused, 2);
     assert_eq!(fs::read_to_string(&files[0]).unwrap(), text);
     assert_eq!(go(&names(&["sizes"]), &options).unwrap().reused, 4);
 }
 
-/// Observer that accepts two rows and then fails.
+/// Observer of a run that accepts two rows and then fails.
 struct FailingObserver(Vec<String>);
 
 impl RunObserver for FailingObserver {

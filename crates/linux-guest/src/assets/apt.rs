@@ -109,7 +109,7 @@ impl AptRoot {
         Ok(output::dependencies(&printed).map(str::to_owned).collect())
     }
 
-    /// Returns the package files that a download command will leave, including files of earlier downloads.
+    /// Returns the package files that a download command of apt will leave, including files of earlier downloads.
     fn planned(&self, command: &mut Command) -> Result<Vec<PathBuf>> {
         // Apt does not print files that were downloaded before, so it gets an empty folder here.
         let nowhere = format!("Dir::Cache::archives={}", self.folder.join("nowhere").display());
@@ -120,7 +120,7 @@ impl AptRoot {
         Ok(names.into_iter().map(|name| self.downloads().join(name)).collect())
     }
 
-    /// Runs a command to its end and passes each line of its output to `on_line`.
+    /// Runs a command of apt to its end and passes each line of the command's output to `on_line`.
     fn watch(&self, command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<()> {
         let program = self.folder.clone();
         command.stdout(Stdio::piped()).stderr(Stdio::piped());

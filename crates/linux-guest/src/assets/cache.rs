@@ -22,7 +22,8 @@ impl AssetCache {
         Ok(Self { folder: folder.to_path_buf(), lock: None })
     }
 
-    /// Returns true if this process has to build a part; waits while another process may be building the part.
+    /// Returns true if this process has to build a part of the cache; waits while another process may be building the
+    /// part.
     pub(super) fn needs_build(&mut self, part: &Path, progress: &mut ProgressReporter) -> Result<bool> {
         if part.exists() {
             return Ok(false);
@@ -81,7 +82,7 @@ fn remove(folder: &Path) -> Result<()> {
     }
 }
 
-/// Returns the FNV-1a hash of 64 bits, which distinguishes recipes; it does not have to withstand an attacker.
+/// Returns the 64-bit FNV-1a hash of a text, which distinguishes recipes; it does not have to withstand an attacker.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fnv1a_hash_matches_its_published_vectors() {
+    fn fnv1a_hash_matches_its_published_test_vectors() {
         assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
         assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);

@@ -20,22 +20,22 @@ impl<W: Write> CpioWriter<W> {
         Self { out, entries: 0 }
     }
 
-    /// Adds a folder to the archive, mode 755. Names are relative to the root, without a leading slash.
+    /// Adds a folder to the cpio archive, mode 755. Names are relative to the root, without a leading slash.
     pub(super) fn directory(&mut self, name: &str) -> io::Result<()> {
         self.entry(name, DIRECTORY, &[])
     }
 
-    /// Adds a file to the archive, mode 755: executable data files do no harm in the guest.
+    /// Adds a file to the cpio archive, mode 755: executable data files do no harm in the guest.
     pub(super) fn file(&mut self, name: &str, contents: &[u8]) -> io::Result<()> {
         self.entry(name, EXECUTABLE, contents)
     }
 
-    /// Adds a symbolic link to the archive.
+    /// Adds a symbolic link to the cpio archive.
     pub(super) fn symlink(&mut self, name: &str, target: &str) -> io::Result<()> {
         self.entry(name, SYMLINK, target.as_bytes())
     }
 
-    /// Writes the archive's trailer and returns the output.
+    /// Writes the cpio archive's trailer and returns the output.
     pub(super) fn finish(mut self) -> io::Result<W> {
         self.entries = 0;
         self.entry("TRAILER!!!", 0, &[])?;

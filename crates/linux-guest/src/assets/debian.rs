@@ -31,8 +31,8 @@ impl DebianRoot {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`BootFiles::prepare`](super::BootFiles::prepare), and an error without mmdebstrap or without
-    /// root.
+    /// Returns the errors of [`BootFiles::prepare`](super::BootFiles::prepare), and an error without mmdebstrap or
+    /// without root.
     pub fn prepare() -> Result<Self> {
         let mut builder = AssetBuilder::open()?;
         let part = builder.cache.part("debian", &format!("1 trixie {PACKAGES:?} {LEFT_OUT:?}"));

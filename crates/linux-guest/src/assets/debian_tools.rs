@@ -8,7 +8,7 @@ use super::error::{AssetError, Result};
 use super::sources::DebianRelease;
 use super::{AssetBuilder, apt, libraries};
 
-/// Debian package of a tool, and the path of the tool's program in it.
+/// Tool that is a Debian package's program: the package's name, and the path of the program in it.
 struct DebianTool {
     package: &'static str,
     program: &'static str,

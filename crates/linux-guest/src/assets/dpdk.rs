@@ -11,7 +11,7 @@ use super::error::{PathContext, Result};
 use super::sources::DebianRelease;
 use super::{AssetBuilder, apt, libraries};
 
-/// Version of DPDK, by the Debian release that has it.
+/// Version of DPDK, named by the Debian release that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DpdkSeries {
     /// DPDK 22.11, of Debian 12 (bookworm).
@@ -41,7 +41,7 @@ impl DpdkSeries {
         format!("usr/lib/x86_64-linux-gnu/dpdk/pmds-{}.0", self.abi())
     }
 
-    /// Returns the packages of the libraries that testpmd is linked to, and of the drivers.
+    /// Returns the Debian packages of the libraries that testpmd is linked to, and of the drivers.
     fn packages(self) -> Vec<String> {
         let library = |name: &&str| format!("librte-{name}{}", self.abi());
         LIBRARIES.iter().map(library).chain(["libbsd0".to_owned()]).collect()

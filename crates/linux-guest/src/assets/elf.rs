@@ -3,7 +3,7 @@
 
 /// Magic number of an ELF file with 64 bits, little-endian.
 const MAGIC: &[u8] = b"\x7fELF\x02\x01";
-/// Types of ELF program headers: loaded segment, and path of the dynamic linker.
+/// Type of an ELF program header: segment that is loaded. The type of a dynamic linker's path follows.
 const PT_LOAD: u32 = 1;
 const PT_INTERP: u32 = 3;
 
@@ -25,7 +25,7 @@ pub(super) fn section<'a>(file: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
     })
 }
 
-/// Returns the part of a program's file that is loaded to run the program. The part for debuggers, which is larger, is
+/// Returns the segments of a program's file that are loaded to run the program. The rest, for debuggers, is larger and
 /// omitted.
 pub(super) fn loaded(file: &[u8]) -> Option<Vec<u8>> {
     let ends = segments(file, PT_LOAD)?.map(|(start, size)| start.checked_add(size));
@@ -77,7 +77,7 @@ fn take<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 pub(super) mod tests {
     use super::*;
 
-    /// Builds an ELF file with these contents as its section `.modinfo`, and with the table of section names.
+    /// Builds an ELF file with `contents` as its section `.modinfo`, and with the table of section names.
     pub(in crate::assets) fn with_modinfo(contents: &[u8]) -> Vec<u8> {
         let names = b"\0.modinfo\0.shstrtab\0";
         let headers = 0x40 + names.len() + contents.len();
@@ -109,7 +109,8 @@ pub(super) mod tests {
         assert_eq!(section(&file, ".text"), None);
     }
 
-    /// Builds an ELF program of one loaded segment, which requests a linker, with symbols behind the segment.
+    /// Builds the file of an ELF program with one loaded segment, which requests a linker, with symbols behind the
+    /// segment.
     fn program() -> Vec<u8> {
         let linker = b"/lib/ld.so\0";
         let mut file = vec![0; 0x40];

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 /// Reason why [`BootFiles::prepare`](super::BootFiles::prepare) failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AssetError {
-    /// The host has no apt to fetch packages with.
+    /// The host has no apt, which fetches the packages.
     #[error(
         "this system has no `{0}`, so the Linux guest cannot be prepared from Debian packages. Either run this on \
          Debian 12 or later (or install apt, dpkg and debian-archive-keyring), or install QEMU 10.1 or later and \
@@ -18,7 +18,7 @@ pub enum AssetError {
     /// The host is not x86-64.
     #[error("Linux guests need an x86-64 host, but this host is {0}")]
     Architecture(&'static str),
-    /// Environment variables contradict each other.
+    /// Environment variables contradict each other, or name no cache folder.
     #[error("{0}")]
     Environment(&'static str),
     /// The QEMU that the environment names cannot be used.
@@ -34,7 +34,7 @@ pub enum AssetError {
         "the Debian archive cannot be verified: {0}. Install or update the package debian-archive-keyring"
     )]
     Keyring(String),
-    /// A program that prepares the guests' files failed.
+    /// A program that prepares the guest's files failed.
     #[error("{program} failed: {detail}")]
     Program {
         /// Name of the failed program and the first of its arguments.
@@ -42,7 +42,7 @@ pub enum AssetError {
         /// End of the failed program's standard error.
         detail: String,
     },
-    /// A file could not be read or written.
+    /// A file of the guest could not be read or written.
     #[error("cannot read or write {path}: {source}")]
     File {
         /// Path of the file or folder that failed.

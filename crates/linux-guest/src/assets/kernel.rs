@@ -11,8 +11,8 @@ use super::{AssetBuilder, KernelSeries, modules};
 const META_PACKAGE: &str = "linux-image-amd64";
 /// Prefix of the name of a kernel's package, before the release.
 const IMAGE_PACKAGE: &str = "linux-image-";
-/// Names of a guest's kernel modules: the drivers under test, the one that they are compared with, those for a driver
-/// outside the kernel, VLANs, and the control channel.
+/// Names of the kernel modules that a guest may load. These are the drivers under test, the one that they are compared
+/// with, those for a driver outside the kernel, VLANs, and the control channel.
 const MODULES: [&str; 10] = [
     "igb",
     "igbvf",
@@ -44,7 +44,7 @@ impl CachedKernel {
     }
 }
 
-/// Returns the kernel from the cache, or fetches and unpacks it if it is missing.
+/// Returns the guest's kernel from the cache, or fetches and unpacks it if it is missing.
 pub(super) fn prepare(
     builder: &mut AssetBuilder,
     series: KernelSeries,

@@ -59,7 +59,7 @@ fn linked(root: &Path) -> Command {
     command
 }
 
-/// Parses a dynamic linker's list: lines of `name => path (address)`, except that of the linker itself.
+/// Parses the list that a dynamic linker prints: lines of `name => path (address)`, except that of the linker itself.
 fn parse(list: &str) -> Vec<(String, PathBuf)> {
     let library = |line: &str| {
         let (name, rest) = line.trim().split_once(" => ")?;

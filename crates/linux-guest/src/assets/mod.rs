@@ -89,7 +89,7 @@ impl KernelSeries {
         }
     }
 
-    /// Returns the Debian suite to prefer to the release's own for this kernel.
+    /// Returns the Debian suite that apt prefers to the release's own for the packages of this kernel.
     fn suite(self) -> Option<&'static str> {
         match self {
             Self::Bookworm61 | Self::Trixie612 => None,
@@ -104,7 +104,7 @@ pub struct BootFiles {
     qemu: Qemu,
     kernel: PathBuf,
     initramfs: PathBuf,
-    /// Temporary file of `initramfs`, if the initramfs is not in the cache. Dropping the last copy removes the file.
+    /// Temporary file that holds `initramfs` if that is not in the cache. Dropping the last copy removes the file.
     own: Option<Arc<TempPath>>,
 }
 
@@ -191,7 +191,8 @@ impl BootFiles {
     }
 }
 
-/// Shared tools of the recipes that build the parts: the cache, the Debian mirror, and the report of progress.
+/// Shared tools of the recipes that build the parts of the cache: the cache, the Debian mirror, and the report of
+/// progress.
 struct AssetBuilder {
     cache: AssetCache,
     mirror: DebianMirror,
@@ -221,7 +222,7 @@ impl AssetBuilder {
         Ok(root)
     }
 
-    /// Returns true if this process has to build a part of the cache; waits while another process builds.
+    /// Returns true if this process has to build a part of the cache; waits while another process builds the part.
     fn needs_build(&mut self, part: &Path) -> Result<bool> {
         self.cache.needs_build(part, &mut self.progress)
     }

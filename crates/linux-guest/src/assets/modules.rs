@@ -10,7 +10,7 @@ use super::elf;
 use super::error::{AssetError, PathContext, Result};
 use super::tools::GuestTools;
 
-/// Module of the kernel package, decompressed.
+/// Kernel module from Debian's kernel package, decompressed.
 #[derive(Debug)]
 struct KernelModule {
     /// Path of the module relative to `/lib/modules/RELEASE`, ending in `.ko`.
@@ -63,7 +63,8 @@ fn index(folder: &Path, files: &mut BTreeMap<String, PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the name of a module: `kernel/net/8021q/8021q.ko.xz` is `8021q`; the kernel writes `-` as `_`.
+/// Returns the name of a kernel module from the path of its file: `kernel/net/8021q/8021q.ko.xz` is `8021q`; the kernel
+/// writes `-` as `_`.
 fn module_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.split(".ko").next().unwrap_or_default().replace('-', "_")
@@ -118,8 +119,8 @@ fn write(modules: &BTreeMap<String, KernelModule>, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns a module's line `path: dependency ...` for `modules.dep`. The dependencies are in the reverse of the order
-/// in which modprobe loads them.
+/// Returns a kernel module's line `path: dependency ...` for `modules.dep`. The dependencies are in the reverse of the
+/// order in which modprobe loads them.
 fn dep_line(name: &str, modules: &BTreeMap<String, KernelModule>) -> String {
     let mut order = Vec::new();
     load_order(name, modules, &mut BTreeSet::new(), &mut order);
@@ -128,7 +129,7 @@ fn dep_line(name: &str, modules: &BTreeMap<String, KernelModule>) -> String {
     format!("{module}: {}\n", paths.collect::<Vec<_>>().join(" "))
 }
 
-/// Appends a module's path to `order`, after the paths of all its dependencies.
+/// Appends a kernel module's path to `order`, after the paths of all its dependencies.
 fn load_order<'a>(
     name: &'a str,
     modules: &'a BTreeMap<String, KernelModule>,
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn compressed_and_dashed_module_files_have_the_kernels_name() {
+    fn module_name_drops_the_file_suffix_and_has_no_dashes() {
         assert_eq!(module_name(Path::new("kernel/drivers/char/virtio-console.ko.xz")), "virtio_console");
     }
 

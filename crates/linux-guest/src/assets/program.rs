@@ -63,7 +63,7 @@ mod tests {
 
         let path = prepare(base.path(), &this).unwrap();
         let bytes = fs::read(&path).unwrap();
-        assert!(bytes.starts_with(b"base070701"), "it stands behind what was there");
+        assert!(bytes.starts_with(b"base070701"), "the archive follows the given initramfs");
         let has = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
         assert!(has(&format!("opt/{name}/program\0")));
         assert!(has(&format!("opt/{name}/libc.so.6\0")));

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::io::{IsTerminal, Write, stderr};
 
-/// Report of the preparation's progress: one line per step; a terminal redraws the running step's line.
+/// Reporter of the progress in preparing the guest's files: one line per step; a terminal redraws the running
+/// step's line.
 #[derive(Debug)]
 pub(super) struct ProgressReporter {
     terminal: bool,
@@ -15,7 +16,7 @@ impl ProgressReporter {
         Self { terminal: stderr().is_terminal(), drawn: false }
     }
 
-    /// Reports the start of a step of the preparation.
+    /// Reports the start of a step in the preparation of the guest's files.
     pub(super) fn step(&mut self, text: &str) {
         self.finish();
         tell(format_args!("softiov: {text}\n"));
@@ -31,7 +32,7 @@ impl ProgressReporter {
         }
     }
 
-    /// Ends the line of the running step, which a terminal redraws.
+    /// Ends the line of the running step on a terminal.
     pub(super) fn finish(&mut self) {
         if self.drawn {
             tell(format_args!("\n"));
@@ -40,7 +41,7 @@ impl ProgressReporter {
     }
 }
 
-/// Writes a text to standard error, which may be closed: then the text is lost.
+/// Writes a text to standard error. If standard error is closed, the text is lost.
 fn tell(text: fmt::Arguments<'_>) {
     let _ = stderr().write_fmt(text);
 }

@@ -1,4 +1,5 @@
-//! Prometheus on the host, which scrapes the metrics of a host, and its tool, which checks metrics and alert rules.
+//! Prepares Prometheus on the host, which scrapes the metrics of a SoftIOV host, and its tool, which checks metrics and
+//! alert rules.
 
 use std::path::PathBuf;
 
@@ -9,7 +10,7 @@ use super::{AssetBuilder, apt};
 const PACKAGE: &str = "prometheus";
 const FOLDER: &str = "usr/bin";
 
-/// Programs of Prometheus.
+/// Paths of the programs of Prometheus in the cache.
 #[derive(Debug)]
 pub struct Prometheus {
     /// Path of the Prometheus server, `prometheus`.

@@ -1,4 +1,4 @@
-//! Choice of the guest's CPU: the host's (KVM) if that works, else an emulated one (TCG).
+//! Chooses the guest's CPU: the host's (KVM) if that works, else an emulated one (TCG).
 
 use std::env;
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use crate::assets::BootFiles;
 /// Timeout of the trial boot that tests KVM. A working KVM needs one to three seconds.
 const TRIAL: Duration = Duration::from_secs(20);
 
-/// Way in which QEMU executes the guest's CPU.
+/// Method by which QEMU executes the guest's CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accelerator {
     /// Execution by the host's CPU, through /dev/kvm.
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn virtualization_is_a_cpu_flag_and_not_a_part_of_one() {
+    fn virtualization_flag_of_the_cpu_is_matched_as_a_whole_word() {
         assert!(has_virtualization("processor: 0\nflags\t\t: fpu vmx sse\n"));
         assert!(has_virtualization("flags\t\t: fpu svm\n"));
         assert!(!has_virtualization("flags\t\t: fpu svm_lock hypervisor\nvmx flags\t: vnmi\nbugs: vmx\n"));

@@ -22,16 +22,16 @@ pub struct GuestCommandOutput {
 }
 
 impl GuestCommandOutput {
-    /// Returns true if the command's exit status was zero.
+    /// Returns true if the guest command's exit status was zero.
     pub fn success(&self) -> bool {
         self.status == 0
     }
 }
 
-/// Reason why the host received no result of a guest command.
+/// Reason why the host received no result of a command in the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommandError {
-    /// The virtual machine ended before the result.
+    /// The virtual machine ended before the result of the command.
     Closed,
     /// The guest has booted again since the command was sent.
     Rebooted,

@@ -26,19 +26,19 @@ pub enum GuestError {
         /// End of the guest's console and of QEMU's errors.
         tail: String,
     },
-    /// The guest did not finish in time.
+    /// The guest did not finish an action in time.
     #[error("guest {name}: {what} took longer than {waited:?}; the end of its console:\n{tail}")]
     Late {
         /// Name of the guest.
         name: String,
         /// Description of the guest's action that took too long.
         what: String,
-        /// Time that the caller waited.
+        /// Time that the caller waited for the guest.
         waited: Duration,
         /// End of the guest's console.
         tail: String,
     },
-    /// The guest booted again while a command ran.
+    /// The guest booted again while the host's command ran.
     #[error("guest {name} rebooted during {what}; the end of its console:\n{tail}")]
     Rebooted {
         /// Name of the guest.
@@ -48,7 +48,7 @@ pub enum GuestError {
         /// End of the guest's console.
         tail: String,
     },
-    /// A command failed whose success the caller required.
+    /// A command in the guest failed whose success the caller required.
     #[error("guest {name}: {what} ended with status {}: {}{}", output.status, output.stdout, output.stderr)]
     Status {
         /// Name of the guest.

@@ -8,7 +8,7 @@ const LONGEST_LINE: usize = 32 << 20;
 /// Message that the guest sends over the control channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum GuestMessage {
-    /// The guest has booted and takes commands.
+    /// The guest has booted and accepts commands.
     Ready { boot_id: String, release: String },
     /// A command of the host has ended.
     Done { id: u64, status: i32, stdout: Vec<u8>, stderr: Vec<u8> },
@@ -34,7 +34,7 @@ impl GuestRequest<'_> {
     }
 }
 
-/// Reader that cuts the control channel's bytes into messages.
+/// Reader that divides the bytes from the control channel into the guest's messages.
 #[derive(Debug, Default)]
 pub(super) struct GuestMessageReader {
     line: Vec<u8>,
@@ -42,7 +42,7 @@ pub(super) struct GuestMessageReader {
 }
 
 impl GuestMessageReader {
-    /// Takes received bytes, and calls `on_frame` with each message that is now complete.
+    /// Takes bytes received from the guest, and calls `on_frame` with each message that is now complete.
     pub(super) fn feed(&mut self, mut bytes: &[u8], mut on_frame: impl FnMut(GuestMessage)) {
         while let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {
             self.append(&bytes[..end]);

@@ -49,20 +49,20 @@ impl GuestBuilder {
         self
     }
 
-    /// Sets whether a VF's server can map the guest's memory; the default is `true`, since a card requires it.
+    /// Permits a VF's server to map the guest's memory, or not; the default is `true`, since a card requires it.
     pub fn shared_memory(mut self, shared: bool) -> Self {
         self.machine.shared_memory = shared;
         self
     }
 
-    /// Sets whether drivers are loaded for the devices found before the guest is ready; the default is `true`.
+    /// Loads drivers for the devices that the guest finds at its start, or not; the default is `true`.
     pub fn coldplug(mut self, coldplug: bool) -> Self {
         self.machine.coldplug = coldplug;
         self
     }
 
-    /// Sets whether the machine has an IOMMU, which VFIO in the guest needs to give devices to programs; the
-    /// default is `false`.
+    /// Gives the machine an IOMMU, or none; the default is `false`. VFIO in the guest needs an IOMMU to give devices to
+    /// programs.
     pub fn iommu(mut self, iommu: bool) -> Self {
         self.machine.iommu = iommu;
         self
@@ -75,7 +75,7 @@ impl GuestBuilder {
         self
     }
 
-    /// Chooses KVM or TCG instead of [`Accelerator::choose`].
+    /// Selects KVM or TCG instead of the result of [`Accelerator::choose`].
     pub fn accel(mut self, accel: Accelerator) -> Self {
         self.accel = Some(accel);
         self
@@ -87,7 +87,7 @@ impl GuestBuilder {
         self
     }
 
-    /// Starts QEMU with the guest. [`wait_ready`](LinuxGuest::wait_ready) waits until it has booted.
+    /// Starts QEMU with the guest. [`wait_ready`](LinuxGuest::wait_ready) waits until the guest has booted.
     ///
     /// # Errors
     ///
@@ -158,8 +158,8 @@ impl LinuxGuest {
         self.channel.release()
     }
 
-    /// Waits until the guest takes commands, with the drivers of its devices loaded; after
-    /// [`reboot`](Self::reboot), until it does so again.
+    /// Waits until the guest accepts commands, with the drivers of its devices loaded; after [`reboot`](Self::reboot),
+    /// until it does so again.
     ///
     /// # Errors
     ///
@@ -279,7 +279,8 @@ impl LinuxGuest {
     }
 }
 
-/// Script that runs in the guest. Dropping it lets the script run and discards its output.
+/// Script that runs in the guest in the background. Dropping the handle lets the script run and discards the script's
+/// output.
 #[derive(Debug)]
 pub struct BackgroundScript {
     job: PendingCommand,

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 /// Unit of TIMINCA's period in nanoseconds.
 const UNIT: u64 = 16;
 
-/// IEEE 1588 clock of the card (SYSTIM), and its high half as it was when software read the low half.
+/// IEEE 1588 clock of the card (SYSTIM), with the high half that the clock had when software last read the low half.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename = "Clock")]
 pub(crate) struct SystimClock {
-    /// Value of SYSTIM at the time `since`.
+    /// Count of the clock (SYSTIM) at the time `since`.
     base: u64,
     since: Time,
     increment: u32,
@@ -51,7 +51,7 @@ impl SystimClock {
         self.set(self.at(now) & 0xffff_ffff | u64::from(value) << 32, now);
     }
 
-    /// Applies a write of the clock's increment (TIMINCA): the clock runs at this rate from now on.
+    /// Applies a write of the clock's increment (TIMINCA), which sets the clock's rate from now on.
     pub(crate) fn set_increment(&mut self, value: u32, now: Time) {
         self.set(self.at(now), now);
         self.increment = value;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Value of an erased word, which reads beyond the last word return.
 const ERASED: u16 = 0xffff;
 
-/// The NVM, by its words.
+/// Contents of the NVM, word by word.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "NvmRows", from = "NvmRows")]
 pub(crate) struct Nvm {

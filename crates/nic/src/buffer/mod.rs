@@ -23,7 +23,7 @@ use i82576::register::RXPBS;
 const BYTES: usize = 64 << 10;
 /// Unit of a frame's room in the packet buffer, in bytes. The unit bounds the number of frames.
 const BLOCK: usize = 64;
-/// Maximum number of frames in the buffer.
+/// Maximum number of frames in the receive packet buffer.
 const FRAMES: usize = BYTES / BLOCK;
 /// Mask of the size field in RXPBS, in KB.
 const SIZE: u32 = 0x7f;
@@ -33,7 +33,7 @@ const SIZE: u32 = 0x7f;
 pub(crate) struct WaitingFrame {
     /// Receive queue that the frame waits for.
     pub(crate) queue: QueueIndex,
-    /// Number of bytes in the frame as it will be delivered.
+    /// Length in bytes of the frame as it will be delivered.
     length: usize,
     /// Number of bytes of the frame check sequence at the frame's end.
     pub(crate) trailer: usize,

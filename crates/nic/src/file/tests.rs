@@ -8,7 +8,7 @@ use i82576::table::{self, PfRegister, RegisterAccess};
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
 
-/// Map of offsets to registers, which is the same for every register file.
+/// Map of register offsets to registers, which is the same for every register file.
 static MAP: LazyLock<RegisterMap> = LazyLock::new(RegisterMap::new);
 
 const ALL: u32 = u32::MAX;
@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn window_onto_part_of_a_register_reaches_no_other_bits(
+    fn vf_window_onto_bits_of_a_register_reaches_no_other_bits(
         before in any::<u32>(), written in any::<u32>(), shift in 0u32..23,
     ) {
         let (mask, mut file) = (0b111, filled(before));

@@ -88,7 +88,7 @@ impl Nic {
     }
 }
 
-/// Returns the vector whose EITR is at an offset.
+/// Returns the vector whose throttle register EITR is at an offset.
 pub(crate) fn throttle_of(offset: u32) -> Option<VectorIndex> {
     let first = 0x1680;
     let index = offset.checked_sub(first)? / 4;

@@ -1,4 +1,5 @@
-//! The link. The port's link follows the wire and the PHY; the administrator may show a VF another state.
+//! Link state of the port and of each VF. The port's link follows the wire and the PHY; the administrator may show a VF
+//! another state.
 
 use crate::card::Nic;
 use i82576::VfIndex;

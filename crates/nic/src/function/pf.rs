@@ -74,7 +74,7 @@ impl Nic {
     }
 }
 
-/// Returns the register bits that an access to a PF offset reaches. A VF's interrupt register resolves to the bits that
+/// Returns the register bits that an access at a PF offset reaches. A VF's interrupt register resolves to the bits that
 /// the VF uses.
 pub(super) fn own_place(map: &RegisterMap, offset: u32) -> Option<ResolvedVfRegister> {
     match per_vf(offset) {

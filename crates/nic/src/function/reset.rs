@@ -1,5 +1,5 @@
-//! The resets: the state that each clears and keeps, and the functions that are notified. No frame is in flight during a
-//! reset, because the card moves frames only in a poll.
+//! Resets of the card's functions: the state that each reset clears and keeps, and the functions that are notified. No
+//! frame is in flight during a reset, because the card moves frames only in a poll.
 
 use crate::board::clock::SystimClock;
 use crate::board::timer::TcpTimer;

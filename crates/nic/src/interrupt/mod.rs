@@ -27,7 +27,7 @@ pub enum CauseDirection {
     Tx,
 }
 
-/// Interrupt vectors with a pending message.
+/// State of the card's interrupts: vectors with a pending message, and the PF's single interrupt.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Interrupts {
     /// Vectors whose EICR bits were set, or unmasked, since their last message.
@@ -43,7 +43,7 @@ impl Interrupts {
         self.unsent & !ALL_VECTORS == 0
     }
 
-    /// Raises vectors: sets their cause bits in EICR, and marks their messages as pending.
+    /// Raises interrupt vectors: sets their cause bits in EICR, and marks their messages as pending.
     pub fn raise(&mut self, file: &mut RegisterFile, bits: u32) {
         let bits = bits & ALL_VECTORS;
         file.update(r::EICR, 0, bits);
@@ -161,7 +161,8 @@ impl Interrupts {
         }
     }
 
-    /// Marks the messages of vectors that were just unmasked (`bits` of EIMS) as pending, if their causes are set.
+    /// Marks the messages of vectors that were just unmasked (`bits` of EIMS) as pending if the vectors' causes are
+    /// set.
     pub fn unmasked(&mut self, file: &RegisterFile, bits: u32) {
         self.unsent |= file.get(r::EICR) & bits & ALL_VECTORS;
     }

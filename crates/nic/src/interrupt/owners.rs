@@ -32,7 +32,7 @@ impl ResourceOwners {
         }
     }
 
-    /// Returns the bits of the PF's vectors.
+    /// Returns the PF's interrupt vectors, a bit each.
     #[must_use]
     pub fn pf_vectors(&self) -> u32 {
         ALL_VECTORS >> (3 * u32::from(self.vfs.min(8)))

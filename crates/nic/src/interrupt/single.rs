@@ -26,7 +26,7 @@ pub enum InterruptMode {
     Silent,
 }
 
-/// State of the PF's single interrupt.
+/// State of the PF's single interrupt, which it uses without several MSI-X vectors.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename = "Single")]
 pub(super) struct SingleInterrupt {

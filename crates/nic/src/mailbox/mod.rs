@@ -52,7 +52,7 @@ pub fn pf_writes(file: &mut RegisterFile, interrupts: &mut Interrupts, vf: VfInd
     }
 }
 
-/// Reads P2VMAILBOX for the PF: the lock bits of both sides.
+/// Reads P2VMAILBOX for the PF: the bits by which PF and VF lock the mailbox.
 #[must_use]
 pub fn pf_reads(file: &RegisterFile, vf: VfIndex) -> u32 {
     file.get(r::v2p_mailbox(vf)) & (p2v::VFU | p2v::PFU)
@@ -76,8 +76,8 @@ pub fn pf_reset_done(file: &mut RegisterFile) {
     }
 }
 
-/// Locks the mailbox memory for the side of bit `own` if the side of bit `other` does not hold it. A write that does
-/// not request the lock releases it.
+/// Locks the mailbox memory for the owner of lock bit `own` if the owner of bit `other` does not hold it. A write that
+/// does not request the lock releases it.
 fn take_or_drop(file: &mut RegisterFile, vf: VfIndex, wants: bool, own: u32, other: u32) {
     let at = r::v2p_mailbox(vf);
     if !wants {

@@ -13,9 +13,9 @@ use rings::{RunProperties, RxFormat, TxFormat};
 
 /// Transmit descriptor format of the 82576, as crate `rings` uses it: advanced data descriptors.
 #[derive(Debug)]
-pub(crate) struct DataTxFormat;
+pub(crate) struct TxDescriptorFormat;
 
-impl TxFormat for DataTxFormat {
+impl TxFormat for TxDescriptorFormat {
     /// Lengths of a plain frame in bytes. The longest costs no more than one frame of the budget.
     const LENGTHS: RangeInclusive<u32> = HEADER as u32..=4095;
 
@@ -57,17 +57,18 @@ const fn words_of(found: PlainFrameKind) -> [u64; 2] {
     [(kind as u64) << 4, (DD | status::EOP | network | transport) as u64]
 }
 
-/// Receive descriptor format of a run of plain frames: the bits that all of the run's descriptors share.
+/// Receive descriptor format of a run of plain frames (consecutive ones for one queue): the bits that all of the run's
+/// descriptors share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlainRxFormat {
-    /// Mask of the second word without the checksum results that RXCSUM does not select.
+    /// Mask of a descriptor's second word without the checksum results that RXCSUM does not select.
     asked: u64,
-    /// Bits in the second word of all descriptors of the run: VLAN tag, and PIF.
+    /// Bits in the second word of all descriptors of a run of frames: VLAN tag, and PIF.
     common: u64,
 }
 
 impl PlainRxFormat {
-    /// Creates the receive format of a run under a value of RXCSUM.
+    /// Creates the receive format for a run of frames under a value of RXCSUM.
     #[inline]
     pub(crate) fn new(rxcsum: u32, terms: RunProperties) -> Self {
         let unasked = |bit: u32, bits: u32| if rxcsum & bit != 0 { 0 } else { bits };

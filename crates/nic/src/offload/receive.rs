@@ -66,7 +66,7 @@ pub struct FragmentFields {
     pub identification: u16,
     /// Sum of the packet's payload, if the packet is a fragment of a UDP datagram and RXCSUM.IPPCSE is set.
     pub sum: u16,
-    /// Status bits of the packet, as in `rx::status`.
+    /// Status bits for the descriptor of the packet, as in `rx::status`.
     pub status: u32,
 }
 

@@ -1,6 +1,6 @@
-//! Segmentation offload: the context and the data descriptor describe how a packet is cut, and registers which TCP
-//! flags survive (datasheet 7.2.4). A guest chooses the header length (up to 893 bytes) and the segment size (down to 1
-//! byte), so the segments may have some 900 times the bytes of the packet.
+//! Segmentation offload: the context and the data descriptor describe how a packet is segmented, and registers which
+//! TCP flags survive (datasheet 7.2.4). A guest chooses the header length (up to 893 bytes) and the segment size (down
+//! to 1 byte), so the segments may have some 900 times the bytes of the packet.
 //!
 //! The crate `offload` cuts the packet.
 

@@ -23,7 +23,7 @@ pub struct HeaderSplit {
 }
 
 impl HeaderSplit {
-    /// Returns the split offsets of a frame with these headers.
+    /// Returns the offsets at which a frame with the given headers may be split.
     #[must_use]
     pub fn of(headers: &FrameHeaders) -> Self {
         let kind = match (headers.l3, headers.l4) {

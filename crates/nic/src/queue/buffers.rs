@@ -38,7 +38,7 @@ pub(super) struct BufferSettings {
 /// Division of a frame between header and packet buffers, and the header fields of its first descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct FrameLayout {
-    /// Number of bytes in the header buffer.
+    /// Number of the frame's bytes in the header buffer.
     pub(super) header: usize,
     /// Header length that the descriptor reports (HDRLEN).
     pub(super) header_length: u16,

@@ -10,6 +10,6 @@ pub struct QueueIo<'a, B> {
     pub file: &'a mut RegisterFile,
     /// Function that owns the ring and its buffers.
     pub function: Function,
-    /// Bus for memory requests.
+    /// Bus for the queue's memory requests.
     pub bus: &'a mut B,
 }

@@ -20,11 +20,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename = "Description")]
 pub struct RxDescriptorFields {
-    /// RSS type and hash of the frame.
+    /// RSS type and hash of the received frame.
     pub rss: (u8, u32),
     /// Headers found in the frame (PKTTYPE).
     pub packet_type: u16,
-    /// Status and error bits of the frame.
+    /// Status and error bits of the received frame.
     pub status: u32,
     /// VLAN tag that was stripped from the frame.
     pub vlan_tag: u16,
@@ -72,7 +72,7 @@ pub enum ReceiveError {
     Fault,
 }
 
-/// State of a receive queue beside its registers.
+/// State of a receive queue that is not in the queue's registers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "saved::SavedReceive", try_from = "saved::SavedReceive")]
 pub struct ReceiveQueue {
@@ -86,12 +86,12 @@ pub struct ReceiveQueue {
 }
 
 impl ReceiveQueue {
-    /// Returns the queue's number.
+    /// Returns the number of the receive queue.
     pub(crate) fn queue(&self) -> QueueIndex {
         self.queue
     }
 
-    /// Creates a queue without descriptors.
+    /// Creates a receive queue without descriptors.
     #[must_use]
     pub fn new(queue: QueueIndex) -> Self {
         Self { queue, posted: PostedDescriptors::at(0), halted: false, ring: None }
@@ -271,7 +271,7 @@ fn write<B: Bus>(io: &mut QueueIo<'_, B>, iova: Iova, bytes: &[u8]) -> bool {
 }
 
 impl RxDescriptorFields {
-    /// Sets these fields in the last descriptor of a frame.
+    /// Sets the fields of a frame in the frame's last descriptor.
     fn tell(&self, back: &mut AdvancedRxWriteBack) {
         (back.rss_type, back.hash) = self.rss;
         back.packet_type = self.packet_type;
@@ -281,7 +281,7 @@ impl RxDescriptorFields {
 }
 
 impl FrameLayout {
-    /// Sets the header fields in the first descriptor of a frame.
+    /// Sets the header fields of a frame in the frame's first descriptor.
     fn tell(&self, back: &mut AdvancedRxWriteBack) {
         (back.header_length, back.split) = (self.header_length, self.split);
         back.status |= if self.overflow { status::HBO } else { 0 };

@@ -50,15 +50,15 @@ impl Default for PacketDescriptors {
 enum PacketScan {
     /// A packet: its number of descriptors, and the index of the one with its first buffer.
     Complete(usize, usize),
-    /// The queue has this number of contexts, and no buffer behind them.
+    /// The queue has only contexts before the tail, this number of them, and no buffer behind them.
     Contexts(usize),
     /// The packet's last descriptor (EOP) is not before the tail yet.
     Incomplete,
-    /// The next descriptors, of this number, make no valid packet, for this reason.
+    /// The next descriptors make no valid packet: their number, and the reason.
     Invalid(usize, PacketDropReason),
 }
 
-/// State of a transmit queue beside its registers.
+/// State of a transmit queue that is not in the queue's registers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "saved::SavedTransmit", try_from = "saved::SavedTransmit")]
 pub struct TransmitQueue {
@@ -85,12 +85,12 @@ pub struct TransmitQueue {
 }
 
 impl TransmitQueue {
-    /// Returns the queue's number.
+    /// Returns the number of the transmit queue.
     pub(crate) fn queue(&self) -> QueueIndex {
         self.queue
     }
 
-    /// Creates a queue without descriptors.
+    /// Creates a transmit queue without descriptors.
     #[must_use]
     pub fn new(queue: QueueIndex) -> Self {
         Self {
@@ -137,7 +137,7 @@ impl TransmitQueue {
         !self.held.is_empty() && self.ring.is_some()
     }
 
-    /// Resets the queue, contexts included.
+    /// Resets the transmit queue, its offload contexts included.
     pub fn reset(&mut self, file: &RegisterFile) {
         self.contexts = [AdvancedContextDescriptor::default(); 2];
         self.restart(file);

@@ -1,6 +1,6 @@
-//! Write-back of a transmit queue's descriptors. The card collects finished descriptors in a batch, and writes them back
-//! in one bus request (two where the ring wraps), at the end of a visit to the queue at the latest. WTHRESH would permit
-//! to wait longer, so TXDCTL.SWFLSH finds nothing to flush.
+//! Write-back of a transmit queue's descriptors. The card collects finished descriptors in a batch, and writes them
+//! back in one bus request (two where the ring wraps), at the end of a visit to the queue at the latest. WTHRESH would
+//! permit to wait longer, so TXDCTL.SWFLSH finds nothing to flush.
 //!
 //! Receive descriptors are written back in `receive` (`rings`); only their saved form is such a batch.
 
@@ -85,7 +85,7 @@ pub(in crate::queue) fn burst<T: Copy>(
 }
 
 impl WriteBackBatch {
-    /// Creates an empty batch at a ring index.
+    /// Creates an empty batch of descriptors at a ring index.
     #[must_use]
     pub fn at(index: u32) -> Self {
         Self::of(index, false, false)

@@ -11,7 +11,7 @@ use plane::bytes::be16;
 /// Offset of the first ether type in a frame, in bytes.
 const FIRST: usize = 12;
 
-/// The eight ether type filters, decoded.
+/// Decoded registers of the eight ether type filters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct EtherTypeFilters {
     registers: [u32; 8],
@@ -38,7 +38,7 @@ impl EtherTypeFilters {
         (filter & etqf::QUEUE_ENABLE != 0).then(|| QueueIndex::of_field(filter >> etqf::QUEUE_SHIFT))
     }
 
-    /// Returns true if the last matching filter interrupts at once.
+    /// Returns true if the last matching ether type filter interrupts at once.
     pub(super) fn immediate(&self, hits: u8) -> bool {
         Self::last(hits).is_some_and(|last| self.registers[last] & etqf::IMMEDIATE != 0)
     }

@@ -35,13 +35,13 @@ pub(crate) struct ReceiveFilters {
     any: bool,
     types: EtherTypeFilters,
     tuples: FiveTupleFilters,
-    /// Queue of TCP segments with SYN.
+    /// Receive queue of TCP segments with the SYN flag.
     syn: Option<QueueIndex>,
     /// True if the SYN filter comes before the five-tuple filters (RFCTL.SYNQFP).
     syn_first: bool,
     /// Kind of packets whose arrival is stamped, if a filter has found the precision time protocol.
     timed: Option<TimestampFilter>,
-    /// Lowest VLAN priority whose frames interrupt at once.
+    /// Lowest VLAN priority whose frames interrupt at once (IMIRVP).
     urgent: Option<u8>,
     /// Queue of frames that neither a filter nor RSS assigns (MRQC.DEF_Q).
     pub(crate) default: QueueIndex,
@@ -70,7 +70,7 @@ pub(crate) struct FilterVerdict {
 }
 
 impl ReceiveFilters {
-    /// Decodes the filter registers.
+    /// Decodes the registers of the receive filters.
     pub(crate) fn load(file: &RegisterFile) -> Self {
         let (types, tuples) = (EtherTypeFilters::load(file), FiveTupleFilters::load(file));
         let (syn, priority) = (file.get(r::SYNQF), file.get(r::IMIRVP));
@@ -88,12 +88,12 @@ impl ReceiveFilters {
         }
     }
 
-    /// Returns true if a filter is enabled.
+    /// Returns true if any receive filter is enabled.
     pub(crate) fn looks(&self) -> bool {
         self.any
     }
 
-    /// Returns the filters that match a frame without its `tag`. The headers were parsed from the same bytes.
+    /// Returns the receive filters that match a frame without its `tag`. The headers were parsed from the same bytes.
     #[inline]
     pub(crate) fn look(&self, frame: &[u8], headers: &FrameHeaders, tag: Option<u16>) -> FilterMatches {
         if self.any { self.look_closely(frame, headers, tag) } else { FilterMatches::default() }

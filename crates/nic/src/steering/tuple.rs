@@ -104,7 +104,7 @@ impl FiveTupleFilters {
         hits & self.those(|filter| filter.fits(pool, length))
     }
 
-    /// Returns the queue that the matching filters choose.
+    /// Returns the queue that the matching five-tuple filters choose.
     pub(super) fn queue(&self, hits: u8) -> Option<QueueIndex> {
         let choices = self.hit(hits).filter(|filter| filter.control & ftqf::QUEUE_ENABLE != 0);
         // Of equal priorities the first filter decides, and `max_by_key` returns the last: hence the reversal.
@@ -112,7 +112,7 @@ impl FiveTupleFilters {
         Some(QueueIndex::of_field(best.control >> ftqf::QUEUE_SHIFT))
     }
 
-    /// Returns true if a matching filter interrupts at once.
+    /// Returns true if one of the matching five-tuple filters interrupts at once.
     pub(super) fn immediate(&self, hits: u8) -> bool {
         self.hit(hits).any(|filter| filter.port & imir::IMMEDIATE != 0)
     }
@@ -131,7 +131,7 @@ impl FiveTupleFilters {
     }
 }
 
-/// Returns `N` bytes of the frame from `at` on, or `None` beyond its end.
+/// Returns `N` bytes of the frame from `at` on, or `None` if the frame ends before.
 fn part<const N: usize>(frame: &[u8], at: usize) -> Option<[u8; N]> {
     frame.get(at..)?.first_chunk().copied()
 }

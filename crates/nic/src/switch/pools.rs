@@ -6,28 +6,28 @@ use plane::{PortIndex, TransmitQueueId};
 
 /// The card's plane: one port for each pool.
 pub(crate) type PoolPlane = plane::Plane<MAX_VFS>;
-/// Tables of the card's switch.
+/// Switch tables of the card, with one port for each pool.
 pub(crate) type PoolTables = plane::switch::SwitchTables<MAX_VFS>;
 
-/// Returns the plane's port of a pool.
+/// Returns the plane's port that stands for a pool.
 #[inline]
 pub(crate) const fn port(pool: PoolIndex) -> PortIndex {
     PortIndex::of_field(pool.index() as u32)
 }
 
-/// Returns the plane's identifier of a transmit queue.
+/// Returns the plane's identifier of one of the card's transmit queues.
 #[inline]
 pub(crate) const fn sender(queue: QueueIndex) -> TransmitQueueId {
     TransmitQueueId { port: port(queue.pool()), queue: queue.in_pool() }
 }
 
-/// Returns the transmit queue of an identifier of the plane.
+/// Returns the card's transmit queue that a plane's identifier names.
 #[inline]
 pub(crate) const fn queue(sender: TransmitQueueId) -> QueueIndex {
     pool(sender.port).queue(sender.queue)
 }
 
-/// Returns the pool of a port of the plane.
+/// Returns the pool that a port of the plane stands for.
 #[inline]
 pub(crate) const fn pool(port: PortIndex) -> PoolIndex {
     PoolIndex::of_field(port.get() as u32)

@@ -60,7 +60,7 @@ pub(crate) fn is_limited(file: &RegisterFile) -> bool {
     file.get(r::BSCTRH) | file.get(r::MSCTRH) != 0
 }
 
-/// Returns the length of a basic interval, nanoseconds (SCBI).
+/// Returns the length of storm control's basic interval (SCBI), nanoseconds.
 fn interval(file: &RegisterFile) -> u64 {
     u64::from(file.get(r::SCBI).max(1)) * sccrl::BASIC_TICK_NS
 }

@@ -92,7 +92,7 @@ fn phy_answers_at_address_1_only() {
 }
 
 #[test]
-fn finished_phy_access_interrupts_if_mdic_ie_is_set() {
+fn finished_phy_access_interrupts_if_mdic_requests_it() {
     let mut bench = CardFixture::bare();
     bench.pf().read(r::ICR);
     phy_at(&mut bench, 1, phy::STATUS);
@@ -133,7 +133,7 @@ fn phy_loopback_returns_frames_and_keeps_them_off_the_wire() {
 }
 
 #[test]
-fn phy_reset_sets_status_phyra_until_software_clears_it() {
+fn phy_reset_is_shown_in_status_until_software_clears_it() {
     let mut bench = CardFixture::bare();
     assert_eq!(bench.pf().read(r::STATUS) & status::PHYRA, status::PHYRA, "power-on resets the PHY");
     bench.pf().write(r::STATUS, 0);

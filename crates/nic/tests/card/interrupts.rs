@@ -1,5 +1,5 @@
-//! Causes, masks and messages of vectors: the causes of an MSI-X message, the function in whose name it is sent, and its
-//! effect on registers. `throttling` tests EITR.
+//! Tests causes, masks and messages of interrupt vectors: the causes of an MSI-X message, the function in whose name it
+//! is sent, and its effect on registers. `throttling` tests EITR.
 
 use crate::common::{CardFixture, index, mac, plain};
 use i82576::bits::{gpie, icr};
@@ -294,7 +294,8 @@ fn ivar_misc_entry_invalid_or_beyond_vectors_is_ignored() {
     }
 }
 
-/// Linux igb's handler: the message clears and masks the vector, the handler reads ICR, and EIMS unmasks the vector.
+/// Tests Linux igb's interrupt handler: the message clears and masks the vector, the handler reads ICR, and EIMS
+/// unmasks the vector.
 #[test]
 fn handler_that_reads_icr_then_unmasks_loses_no_cause() {
     let mut bench = CardFixture::new(3);
@@ -314,7 +315,7 @@ fn handler_that_reads_icr_then_unmasks_loses_no_cause() {
     bench.expect_msix(Pf, 0);
 }
 
-/// A cause may be left by firmware, or by a driver that used another kind of interrupt.
+/// Tests an interrupt cause that firmware has left, or a driver that used another kind of interrupt.
 #[test]
 fn cause_set_before_msix_interrupts_when_msix_is_enabled() {
     let mut bench = CardFixture::bare();

@@ -1,5 +1,5 @@
-//! Transmit rates of a card that is polled late, because its thread waits for a processor. The card makes up for its own
-//! lateness within the window of RTTBCNRM, and no guest exceeds its rate by that.
+//! Tests transmit rates of a card that is polled late, because its thread waits for a processor. The card makes up for
+//! its own lateness within the window of RTTBCNRM, and no guest exceeds its rate by that.
 
 use crate::common::{CardFixture, RING};
 use crate::pacing::{SECOND, WIRE, assert_near, bench, fill, large, limit, octets, rate, whole};
@@ -55,7 +55,7 @@ fn late_polls_within_the_window_keep_the_rate_to_2_percent() {
 }
 
 #[test]
-fn rate_does_not_make_up_for_polls_later_than_its_window() {
+fn credit_for_a_late_poll_is_at_most_the_rates_window() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(200));
     let packet = large(&mut bench, 0, WIRE, 60_000);
@@ -65,7 +65,7 @@ fn rate_does_not_make_up_for_polls_later_than_its_window() {
 }
 
 #[test]
-fn rate_makes_up_for_late_polls_within_rttbcnrms_window() {
+fn late_poll_sends_delayed_frames_up_to_the_rates_window() {
     for (kilobytes, frames) in [(0, 1), (1, 2), (2, 3), (20, 21)] {
         let mut bench = bench();
         limit(&mut bench, 0, rate(100));
@@ -79,7 +79,7 @@ fn rate_makes_up_for_late_polls_within_rttbcnrms_window() {
 }
 
 #[test]
-fn idle_vf_saves_up_no_transmit_rate() {
+fn idle_vf_accumulates_no_transmit_credit() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
     for _ in 0..2 {
@@ -89,14 +89,14 @@ fn idle_vf_saves_up_no_transmit_rate() {
         assert_eq!(poll(&mut bench), 1);
         // Every other poll comes at its deadline, so the card is never late.
         for _ in 1..8 {
-            bench.now = bench.poll().deadline.expect("a frame is delayed");
+            bench.now = bench.poll().deadline.expect("a poll with a delayed frame has a deadline");
             assert_eq!(poll(&mut bench), 1);
         }
     }
 }
 
 #[test]
-fn refilled_ring_makes_up_for_an_earlier_late_poll() {
+fn refilled_ring_gets_credit_for_an_earlier_late_poll() {
     // 1,024 octets at 100 Mb/s take 81.92 us. The poll comes when ten more frames are due, and finds five.
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
@@ -113,7 +113,7 @@ fn refilled_ring_makes_up_for_an_earlier_late_poll() {
 }
 
 #[test]
-fn pool_blocked_by_vfte_makes_up_for_no_late_poll() {
+fn pool_with_transmission_off_gets_no_late_poll_credit() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
     let frame = whole(&mut bench, 0, WIRE, 1_020);
@@ -127,7 +127,7 @@ fn pool_blocked_by_vfte_makes_up_for_no_late_poll() {
 }
 
 #[test]
-fn new_transmit_rate_does_not_make_up_for_earlier_time() {
+fn new_transmit_rate_gets_no_credit_for_earlier_time() {
     let mut bench = bench();
     bench.wait_us(50_000);
     let frame = whole(&mut bench, 0, WIRE, 1_020);

@@ -1,5 +1,6 @@
-//! Lengths of frames with and without VLAN tags. At most 9,728 bytes leave or arrive, with tags and check sequence, and a
-//! pool's own limits count in the same way. `transmit::rules` tests packets that are too long for any frame.
+//! Tests lengths of frames with and without VLAN tags. At most 9,728 bytes leave or arrive, with tags and check
+//! sequence, and a pool's own limits count in the same way. `transmit::rules` tests packets that are too long for any
+//! frame.
 
 use crate::common::{CardFixture, POOL, data, mac, packet, plain, tagged, tcp};
 use i82576::PoolIndex;
@@ -20,7 +21,7 @@ struct TagOrigins {
     outer: bool,
     /// The frame's bytes have the inner or only tag.
     bytes: bool,
-    /// The descriptor asks for a tag.
+    /// The packet's transmit descriptor asks for a tag.
     descriptor: bool,
     /// VMVIR adds a tag, which replaces other inner tags.
     port: bool,
@@ -57,7 +58,7 @@ impl TagOrigins {
         if self.outer { outer(&frame) } else { frame }
     }
 
-    /// Returns a card whose VF 0 sends with these tags, and whose VF 1 accepts any length.
+    /// Returns a card whose VF 0 sends frames with the given tags, and whose VF 1 accepts any length.
     fn bench(self) -> CardFixture {
         let mut bench = CardFixture::new(3);
         (0..2).for_each(|vf| bench.vf(vf).start());
@@ -186,7 +187,7 @@ const ARRIVING: [TagOrigins; 4] = [
     TagOrigins { outer: true, bytes: true, ..NONE },
 ];
 
-/// Returns a card whose VF 0 receives frames with these tags, with the inner one stripped or not.
+/// Returns a card whose VF 0 receives frames with the given tags, with the inner one stripped or not.
 fn receiver(tags: TagOrigins, strips: bool, options: u32) -> CardFixture {
     let mut bench = CardFixture::new(3);
     bench.vf(0).start();
@@ -266,7 +267,7 @@ fn inserted_vlan_tag_counts_in_size_and_not_in_padding() {
 }
 
 #[test]
-fn long_packets_to_a_pool_need_the_ports_lpe_too() {
+fn long_packets_to_a_pool_need_the_ports_long_packet_enable() {
     let mut bench = receiver(NONE, false, POOL);
     bench.pf().clear(r::RCTL, rctl::LPE);
     for (length, fits) in around(1514) {

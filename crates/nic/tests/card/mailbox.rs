@@ -1,4 +1,4 @@
-//! The mailbox: the lock of the shared memory, the doorbells of both sides, and the reset notices.
+//! Tests the mailbox: the lock of the shared memory, the doorbells of PF and VF, and the reset notices.
 
 use crate::common::{CardFixture, index};
 use i82576::bits::{ctrl, ctrl_ext, icr, mbvficr, p2v, v2p};
@@ -78,7 +78,7 @@ fn mailbox_memory_is_shared_and_survives_resets() {
 }
 
 #[test]
-fn vf_request_and_acknowledgement_set_mbvficr() {
+fn vf_request_and_acknowledgement_set_mailbox_event_bits() {
     let mut bench = bench();
     bench.vf(2).write(V2PMAILBOX, v2p::REQ);
     assert_eq!(bench.pf().read(r::MBVFICR), 4 << mbvficr::VFREQ_SHIFT);
@@ -136,7 +136,7 @@ fn pf_mailbox_message_interrupts_the_vfs_mailbox_vector() {
 }
 
 #[test]
-fn vfs_read_rsti_from_power_on_until_pfrstd() {
+fn vfs_read_pf_in_reset_from_power_on_until_pfrstd() {
     let mut bench = CardFixture::bare();
     bench.enable_vfs(3);
     for vf in 0..3 {
@@ -152,7 +152,7 @@ fn vfs_read_rsti_from_power_on_until_pfrstd() {
 }
 
 #[test]
-fn repeated_pfrstd_write_sets_no_new_mailbox_rstd() {
+fn repeated_reset_done_write_notifies_no_vf_again() {
     let mut bench = bench();
     bench.pf().set(r::CTRL_EXT, ctrl_ext::DRV_LOAD);
     assert_ne!(bench.pf().read(r::CTRL_EXT) & ctrl_ext::PFRSTD, 0);
@@ -160,7 +160,7 @@ fn repeated_pfrstd_write_sets_no_new_mailbox_rstd() {
 }
 
 #[test]
-fn vf_reset_sets_mailbox_rstd_and_the_pfs_vflre_bit() {
+fn vf_reset_sets_reset_done_for_the_vf_and_a_pf_event() {
     let mut bench = bench();
     bench.vf(1).write(V2PMAILBOX, v2p::VFU | v2p::REQ | v2p::ACK);
     bench.vf(1).write(CTRL, ctrl::RST);

@@ -36,7 +36,7 @@ fn offsets() -> (Vec<u32>, Vec<u32>) {
     )
 }
 
-/// Returns offsets and values of the registers at these [`offsets`], the port's and then VF 1's.
+/// Returns offsets and values of the registers at the given [`offsets`], the port's and then VF 1's.
 fn registers(bench: &mut CardFixture, (port, vf): &(Vec<u32>, Vec<u32>)) -> Vec<(u32, u32)> {
     let mut seen: Vec<(u32, u32)> = port.iter().map(|at| (*at, bench.pf().read(*at))).collect();
     seen.extend(vf.iter().map(|at| (*at, bench.vf(1).read(*at))));
@@ -82,7 +82,7 @@ fn traffic(bench: &mut CardFixture, round: usize) {
 }
 
 #[test]
-fn thousand_vf_resets_leave_no_trace() {
+fn thousand_vf_resets_leave_the_registers_of_one_reset() {
     let ways: [fn(&mut CardFixture); 3] = [
         |bench| bench.vf(1).write(vf::CTRL, ctrl::RST),
         |bench| bench.pf().write(r::vf_block(index(1)), ctrl::RST),
@@ -115,7 +115,7 @@ fn thousand_vf_resets_leave_no_trace() {
 }
 
 #[test]
-fn thousand_pf_function_level_resets_leave_no_trace() {
+fn thousand_pf_resets_leave_the_registers_of_one_reset() {
     let mut bench = CardFixture::new(3);
     let (offsets, mut first) = (offsets(), None);
     for round in 0..ROUNDS {

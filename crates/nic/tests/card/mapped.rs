@@ -1,5 +1,5 @@
-//! A VF whose pages with rings and interrupts are mapped as the guest's memory. Every rule that a driver relies on holds,
-//! though no access to these pages traps. The host decides when the card looks at the pages.
+//! Tests a VF whose pages with rings and interrupts are mapped as the guest's memory. Every rule that a driver relies
+//! on holds, though no access to these pages traps. The host decides when the card looks at the pages.
 
 use crate::common::{CardFixture, mac, plain};
 use i82576::bits::dctl;
@@ -91,7 +91,7 @@ fn enabled_mapped_queue_reads_enabled_and_runs() {
     bench.vf(1).expect_frame();
 }
 
-/// The card must not combine the enabled queue and its new head with its old tail.
+/// Tests that the card does not combine an enabled queue and its new head with the old tail in the mapped pages.
 #[test]
 fn queue_set_up_during_a_poll_sends_no_stale_descriptor() {
     let at = |offset| vf::TX_BLOCK + offset;
@@ -109,7 +109,7 @@ fn queue_set_up_during_a_poll_sends_no_stale_descriptor() {
                 bench.poll();
             }
             bench.poll_while(loads, while_looking);
-            bench.show();
+            bench.publish_registers();
             bench.poll();
             assert!(bench.vf(1).received().is_empty(), "after {loads} loads, {before:?}");
         }
@@ -141,7 +141,7 @@ fn reset_publishes_reset_values_in_mapped_pages_at_once() {
 }
 
 #[test]
-fn repeated_store_to_mapped_vteims_unmasks_again() {
+fn repeated_store_to_a_mapped_mask_register_unmasks_again() {
     let mut bench = masking();
     for _ in 0..3 {
         bench.vf(1).send(&plain(mac(0), mac(1), 60));
@@ -158,7 +158,7 @@ fn repeated_store_to_mapped_vteims_unmasks_again() {
 }
 
 #[test]
-fn overwritten_store_to_mapped_vteims_still_unmasks() {
+fn overwritten_store_to_a_mapped_mask_still_unmasks_vectors() {
     let mut bench = masking();
     bench.vf(0).write(vf::VTEICS, 0b011);
     bench.poll();
@@ -187,28 +187,28 @@ fn store_between_read_and_publish_is_read_later() {
     let mut bench = masking();
     for (offset, value) in [(vf::VTEIMS, 2), (vf::VTEICS, 1), (vf::TX_BLOCK + tx::TDH, 9)] {
         bench.vf(0).write(offset, value);
-        assert!(bench.look());
+        assert!(bench.read_doorbells());
         bench.vf(0).write(offset, value);
-        bench.show();
-        assert_eq!(bench.look(), offset != vf::TX_BLOCK + tx::TDH, "{offset:#x}");
-        bench.show();
-        assert!(!bench.look(), "{offset:#x}: the store is found once");
+        bench.publish_registers();
+        assert_eq!(bench.read_doorbells(), offset != vf::TX_BLOCK + tx::TDH, "{offset:#x}");
+        bench.publish_registers();
+        assert!(!bench.read_doorbells(), "{offset:#x}: the store is found once");
     }
 }
 
 #[test]
-fn successor_applies_mapped_stores_and_new_card_discards() {
+fn mapped_stores_are_applied_by_a_successor_not_a_new_card() {
     let mut bench = bench();
     bench.poll();
     bench.vf(0).put([0; 16]);
     bench.vf(0).ring();
     bench.nic = nic::Nic::restore(bench.nic.save()).unwrap();
     bench.adopt_pages();
-    assert!(bench.look(), "the tail");
+    assert!(bench.read_doorbells(), "the tail");
     let mut fresh = CardFixture::new(2);
     core::mem::swap(&mut fresh.nic, &mut bench.nic);
     bench.renew_pages();
-    assert!(!bench.look());
+    assert!(!bench.read_doorbells());
     assert_eq!(bench.vf(0).read(vf::TX_BLOCK + tx::TDT), 0);
     assert_eq!(bench.vf(0).read(vf::RX_BLOCK + rx::RXDCTL), 0x0001_0000);
 }
@@ -217,7 +217,7 @@ fn successor_applies_mapped_stores_and_new_card_discards() {
 fn mapped_pages_of_a_disabled_vf_read_ones() {
     let mut bench = bench();
     bench.config(pcie::Function::Pf, i82576::config::pf::SRIOV + pcie::capability::sriov::CONTROL, 0);
-    bench.show();
+    bench.publish_registers();
     assert_eq!(bench.vf(0).read(vf::TX_BLOCK + tx::TDT), u32::MAX);
     bench.vf(0).write(vf::VTEIMS, 7);
     bench.expect_nothing();
@@ -228,11 +228,11 @@ fn mapped_pages_of_a_disabled_vf_read_ones() {
 #[derive(Debug, Clone)]
 enum PageAction {
     Store(usize, u32),
-    /// Register and its new low half: a store of which only that half is visible yet.
+    /// Register and the new value of its low half: a store of which only that half is visible yet.
     Torn(usize, u16),
     Hear,
-    Look,
-    Show,
+    ReadPages,
+    PublishRegisters,
     Poll,
     Frame,
 }
@@ -243,15 +243,16 @@ fn act() -> impl Strategy<Value = PageAction> {
         8 => (0..COUNT, value).prop_map(|(place, value)| PageAction::Store(place, value)),
         4 => (0..COUNT, any::<u16>()).prop_map(|(place, half)| PageAction::Torn(place, half)),
         1 => proptest::prelude::Just(PageAction::Hear),
-        1 => proptest::prelude::Just(PageAction::Look),
-        1 => proptest::prelude::Just(PageAction::Show),
+        1 => proptest::prelude::Just(PageAction::ReadPages),
+        1 => proptest::prelude::Just(PageAction::PublishRegisters),
         2 => proptest::prelude::Just(PageAction::Poll),
         1 => proptest::prelude::Just(PageAction::Frame),
     ]
 }
 
 proptest! {
-    /// The card does no more than for trapped writes, and the other VF works as before.
+    /// Tests that the card does no more for stores to mapped pages than for trapped writes, and that the other VF works
+    /// as before.
     #[test]
     fn hostile_stores_to_mapped_pages_leave_other_vfs_working(acts in proptest::collection::vec(act(), 1..80)) {
         let mut bench = bench();
@@ -263,8 +264,8 @@ proptest! {
                     bench.vf(0).write(REGISTERS[place], before & 0xffff_0000 | u32::from(half));
                 }
                 PageAction::Hear => drop(bench.vf(0).read(vf::STATUS)),
-                PageAction::Look => drop(bench.look()),
-                PageAction::Show => bench.show(),
+                PageAction::ReadPages => drop(bench.read_doorbells()),
+                PageAction::PublishRegisters => bench.publish_registers(),
                 PageAction::Poll => drop(bench.poll_once()),
                 PageAction::Frame => bench.wire_sends(&plain(mac(0), mac(7), 60)),
             }
@@ -279,8 +280,8 @@ proptest! {
         let received = bench.vf(1).received();
         assert!(received.iter().any(|got| got.bytes == frame));
         // Without further stores the pages equal the registers.
-        bench.look();
-        bench.show();
+        bench.read_doorbells();
+        bench.publish_registers();
         for offset in REGISTERS.into_iter().filter(|offset| !matches!(*offset, vf::VTEICR | vf::FRTIMER)) {
             let register = bench.nic.clone().read(Vf(0), offset, bench.now);
             let throttle = (vf::VTEITR..vf::VTEITR + 12).contains(&offset);

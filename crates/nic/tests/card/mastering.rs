@@ -1,5 +1,5 @@
-//! Bus mastering of each function, and writes to the configuration space of a port in D3hot. `resets` tests the effects of
-//! resets.
+//! Tests bus mastering of each function, and writes to the configuration space of a port in D3hot. `resets` tests the
+//! effects of resets.
 
 use crate::common::{CardFixture, PORT, mac, plain};
 use i82576::config::pf;

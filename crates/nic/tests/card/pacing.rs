@@ -1,6 +1,6 @@
-//! Transmit rates (RTTDQSEL, RTTBCNRC, RTTBCNRM) and the bandwidth between pools. They are exact in virtual time for frames
-//! of any size, a delayed pool delays no other, and no frame is lost. Each test moves the clock from one deadline of the
-//! card to the next. `lateness` tests cards that are polled late.
+//! Tests transmit rates (RTTDQSEL, RTTBCNRC, RTTBCNRM) and the bandwidth between pools. They are exact in virtual time
+//! for frames of any size, a delayed pool delays no other, and no frame is lost. Each test moves the clock from one
+//! deadline of the card to the next. `lateness` tests cards that are polled late.
 
 use crate::common::{CardFixture, RING, data, mac, packet, plain, tcp};
 use core::num::NonZeroU64;
@@ -81,7 +81,7 @@ fn run(bench: &mut CardFixture, senders: &[(u8, Vec<[u8; 16]>)], end: u64) {
         bench.world.bus.log.clear();
         bench.world.wire.outgoing.clear();
         if !poll.more {
-            let deadline = poll.deadline.expect("frames are delayed");
+            let deadline = poll.deadline.expect("a poll with delayed frames has a deadline");
             assert!(deadline > bench.now, "a deadline is in the future");
             if deadline.as_nanos() >= end {
                 return;
@@ -92,7 +92,7 @@ fn run(bench: &mut CardFixture, senders: &[(u8, Vec<[u8; 16]>)], end: u64) {
 }
 
 #[test]
-fn rate_limited_frame_leaves_at_its_exact_nanosecond() {
+fn rate_limited_frame_leaves_at_its_due_nanosecond() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(300));
     let frame = whole(&mut bench, 0, WIRE, 1_000);
@@ -234,7 +234,7 @@ fn second_queue_does_not_double_the_pools_transmit_rate() {
 }
 
 #[test]
-fn transmit_rate_without_rs_ena_has_no_effect() {
+fn transmit_rate_without_its_enable_bit_has_no_effect() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(1) & !RS_ENA);
     let frame = whole(&mut bench, 0, WIRE, 1_514);
@@ -255,7 +255,8 @@ fn clearing_a_transmit_rate_sends_all_delayed_frames() {
     assert_eq!(bench.wire_got().len(), 41);
 }
 
-/// The card reads a packet's descriptors and bytes when it begins, so a later visit pays only for the segments that it sends.
+/// Tests the cost of a packet that waits between segments: the card reads descriptors and bytes when the packet begins,
+/// so a later visit pays only for the segments that it sends.
 #[test]
 fn resumed_packet_costs_a_poll_only_its_segments() {
     let mut bench = bench();
@@ -302,7 +303,7 @@ fn port_reset_clears_every_transmit_rate() {
 }
 
 #[test]
-fn pool_blocked_by_vfte_requests_no_poll() {
+fn pool_with_transmission_off_requests_no_poll() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(1));
     let frame = whole(&mut bench, 0, WIRE, 1_514);
@@ -336,7 +337,7 @@ fn each_copy_of_a_frame_takes_loopback_bandwidth() {
     assert_eq!(bench.poll().deadline, Some(Time::from_micros(700)), "to seven pools");
 }
 
-/// A write of SWFLSH or a threshold keeps the pending packet; only a disabled queue drops it.
+/// Tests that a write of SWFLSH or a threshold to TXDCTL keeps a pending packet; only a disabled queue drops it.
 #[test]
 fn txdctl_write_keeps_the_packet_of_an_enabled_queue() {
     for (control, frames) in [(dctl::ENABLE | dctl::SWFLSH | 1 << dctl::WTHRESH_SHIFT, 14), (0, 1)] {

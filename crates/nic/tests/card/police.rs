@@ -1,5 +1,5 @@
-//! Violations and overload in registers: WVBR, LVMMC and MDFB, storm control with its interrupt, control frames, and frames
-//! without a descriptor.
+//! Tests violations and overload in registers: WVBR, LVMMC and MDFB, storm control with its interrupt, control frames,
+//! and frames without a descriptor.
 
 use crate::common::{CardFixture, PORT, index, mac, packet, plain};
 use i82576::MacAddress;
@@ -83,7 +83,7 @@ fn spoofed_frame_interrupts_the_pf_only_with_spoof_int() {
 }
 
 #[test]
-fn without_mdp_en_a_malformed_packet_blocks_no_queue() {
+fn malformed_packet_blocks_no_queue_unless_protection_is_on() {
     let mut bench = bench();
     nonsense(&mut bench, 0);
     assert_eq!([r::MDFB, r::WVBR, r::LVMMC].map(|at| pf(&mut bench, at)), [0; 3]);
@@ -93,7 +93,7 @@ fn without_mdp_en_a_malformed_packet_blocks_no_queue() {
 }
 
 #[test]
-fn mdp_en_blocks_a_queue_until_mdfb_frees_it() {
+fn malicious_driver_protection_blocks_a_queue_until_freed() {
     let mut bench = bench();
     bench.pf().set(r::DTXCTL, dtxctl::MDP_EN);
     bench.pf().write(r::IMS, icr::DOUTSYNC);
@@ -127,7 +127,7 @@ fn blocked_queue_sends_no_later_descriptor() {
 }
 
 #[test]
-fn dma_fault_under_mdp_en_is_counted_and_blocks_no_queue() {
+fn dma_fault_under_driver_protection_blocks_no_queue() {
     let mut bench = bench();
     bench.pf().set(r::DTXCTL, dtxctl::MDP_EN);
     bench.vf(0).transmit(&[packet(1 << 40, 60).emit()]);
@@ -234,7 +234,7 @@ fn link_control_frames_have_their_own_counter() {
     assert_eq!(pf(&mut bench, r::SSVPC), 0, "link control is not counted as spoofing");
 }
 
-/// Returns a MAC control frame with an operation and quanta.
+/// Returns a MAC control frame with the given operation and pause time (quanta).
 fn control(dst: MacAddress, operation: u8, quanta: u8) -> Vec<u8> {
     let mut frame = plain(dst, mac(9), 46);
     frame[12..18].copy_from_slice(&[0x88, 0x08, 0, operation, 0, quanta]);
@@ -297,7 +297,7 @@ fn missed(bench: &mut CardFixture) -> [u32; 3] {
 }
 
 #[test]
-fn queue_with_drop_en_or_qde_counts_drops_in_rqdpc() {
+fn queue_set_to_drop_frames_counts_its_drops_in_rqdpc() {
     let mut bench = bench();
     assert_eq!(missed(&mut bench), [1, 0, 1], "SRRCTL.DROP_EN");
     bench.vf(1).clear(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);
@@ -306,7 +306,7 @@ fn queue_with_drop_en_or_qde_counts_drops_in_rqdpc() {
 }
 
 #[test]
-fn frame_without_packet_buffer_room_counts_in_mpc() {
+fn frame_without_packet_buffer_room_counts_as_missed() {
     let mut bench = bench();
     bench.pf().write(r::RXPBS, 0);
     bench.vf(1).clear(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);

@@ -1,4 +1,5 @@
-//! A VF makes random actions while its neighbours exchange frames. The same actions always have the same effects.
+//! Tests that a VF which acts at random does not disturb its neighbours' frames, and that the same actions always have
+//! the same effects.
 
 use crate::common::{BASE, CardFixture, MemoryRequest, SIZE, mac, plain};
 use i82576::bits::{dctl, rttbcnrc};
@@ -150,7 +151,7 @@ fn perform(bench: &mut CardFixture, act: &RandomAction) {
     }
 }
 
-/// Restores VF 0's bus mastering and the VFs' traffic enables (VFRE, VFTE), which an action may have cleared.
+/// Restores VF 0's bus mastering and the VFs' traffic enables (VFRE, VFTE), which a random action may have cleared.
 fn forgive(bench: &mut CardFixture) {
     bench.config(Vf(0), offset::COMMAND, u32::from(offset::COMMAND_BUS_MASTER));
     bench.pf().write(r::VFRE, 0xff);
@@ -265,7 +266,7 @@ proptest! {
     }
 
     #[test]
-    fn equal_scripts_of_actions_leave_equal_traces(
+    fn same_random_actions_always_have_the_same_effects(
         acts in proptest::collection::vec(act(), 1..60),
         rate in rate(),
     ) {

@@ -1,5 +1,5 @@
-//! Receive descriptors: the division of a frame between buffers, and the gates of a queue. `receive::offload` tests the
-//! descriptors' contents.
+//! Tests receive descriptors: the division of a frame between buffers, and the enable bits of a queue.
+//! `receive::offload` tests the descriptors' contents.
 
 mod legacy;
 mod offload;
@@ -255,7 +255,8 @@ fn receive_head_and_tail_may_be_written_after_enable() {
     assert_eq!(bench.vf(0).expect_frame().bytes.len(), 61);
 }
 
-/// Software that reads DD must find the frame: the card writes buffers before their descriptors.
+/// Tests the order of writes: the card writes buffers before their descriptors, since software that reads DD must find
+/// the frame.
 #[test]
 fn received_data_is_written_before_descriptor_done() {
     let mut bench = bench();

@@ -1,4 +1,5 @@
-//! The register table on the card: writable bits, clearing reads, aliases. `widths` tests accesses that are no dwords.
+//! Tests the register table on the card: writable bits, clearing reads, aliases. `widths` tests accesses that are no
+//! dwords.
 
 use crate::common::{CardFixture, index, mac, plain, tagged, tcp};
 use i82576::bits::{ctrl, dctl, p2v, v2p};
@@ -216,7 +217,7 @@ fn reserved_offsets_read_zero_and_ignore_writes() {
 }
 
 #[test]
-fn status_register_describes_port_and_vf() {
+fn status_register_shows_a_vf_its_own_link_state() {
     let mut bench = CardFixture::new(3);
     // FD, LU, 1000 Mb/s, LAN_INIT_DONE, PHYRA, three VFs, IOV, GIO_MASTER.
     assert_eq!(bench.pf().read(r::STATUS), 0x000c_c683);
@@ -229,7 +230,7 @@ fn status_register_describes_port_and_vf() {
 }
 
 #[test]
-fn status_gio_master_follows_gio_master_disable() {
+fn status_shows_bus_mastering_off_after_gio_master_disable() {
     let mut bench = CardFixture::bare();
     let (master, disable) = (1 << 19, 1 << 2);
     assert_ne!(bench.pf().read(r::STATUS) & master, 0);
@@ -257,7 +258,7 @@ fn through_pf(vf: VfIndex, offset: u32) -> u32 {
     }
 }
 
-/// A plain VF register is the same bits of the PF's file, for reads and writes.
+/// Tests that a plain VF register has the same bits as its register in the PF's file, for reads and writes.
 #[test]
 fn vf_register_shares_its_bits_with_the_pf_register() {
     let mut bench = CardFixture::new(8);
@@ -349,7 +350,8 @@ fn missing_vf_reads_ones_and_ignores_register_writes() {
     assert_eq!(bench.pf().read(r::rx_block(queue) + r::rx::RDLEN), 0, "the queue is the PF's");
 }
 
-/// With three VFs the vectors of VF 5, 7 to 9, are the PF's.
+/// Tests the PF's window onto a VF that does not exist: with three VFs, vectors 7 to 9, which would be VF 5's, are the
+/// PF's.
 #[test]
 fn window_onto_a_missing_vf_reads_zero_and_ignores_writes() {
     let mut bench = CardFixture::new(3);

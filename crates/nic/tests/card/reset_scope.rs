@@ -1,5 +1,5 @@
-//! The scope of each reset over every register: the registers that it restores and those that it keeps, and RSTI and RSTD
-//! as a VF reads them. `resets` tests rings and traffic.
+//! Tests the scope of each reset over every register: the registers that it restores and those that it keeps, and RSTI
+//! and RSTD as a VF reads them. `resets` tests rings and traffic.
 
 use crate::common::{CardFixture, index};
 use i82576::bits::{ctrl, ctrl_ext, eitr, v2p};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// Names of registers that [`fill`] does not write, since the writes have effects beyond a stored value.
 const NOT_FILLED: &[&str] = &["CTRL", "P2VMAILBOX", "MDIC", "EERD", "EEWR", "TIMADJH"];
-/// Names of registers that change when they are read, which [`look`] therefore leaves out.
+/// Names of registers that change when they are read, which [`read_registers`] therefore leaves out.
 const NOT_LOOKED_AT: &[&str] = &["SWSM", "ICR", "EICR", "VTEICR"];
 
 fn elements() -> impl Iterator<Item = (&'static PfRegister, u32)> {
@@ -33,7 +33,7 @@ fn fill(bench: &mut CardFixture) {
 }
 
 /// Reads every register of the PF. Returns the values by offset.
-fn look(bench: &mut CardFixture) -> BTreeMap<u32, u32> {
+fn read_registers(bench: &mut CardFixture) -> BTreeMap<u32, u32> {
     let rows = elements().filter(|(row, _)| !NOT_LOOKED_AT.contains(&row.name));
     rows.map(|(_, offset)| (offset, bench.pf().read(offset))).collect()
 }
@@ -66,12 +66,12 @@ const OF_VF_1: [ResetTrigger; 3] = [
 fn power_on_resets_restore_every_register() {
     let mut fresh = CardFixture::bare();
     fresh.pf().read(r::ICR);
-    let expected = look(&mut fresh);
+    let expected = read_registers(&mut fresh);
     for reset in OF_EVERYTHING {
         let mut bench = CardFixture::new(3);
         fill(&mut bench);
         reset(&mut bench);
-        assert_eq!(look(&mut bench), expected);
+        assert_eq!(read_registers(&mut bench), expected);
         assert_eq!((bench.pf().read(r::ICR), bench.pf().read(r::EICR)), (0, 0));
     }
 }
@@ -80,12 +80,12 @@ fn power_on_resets_restore_every_register() {
 fn software_reset_keeps_only_sticky_registers() {
     let mut fresh = CardFixture::bare();
     fresh.pf().read(r::ICR);
-    let expected = look(&mut fresh);
+    let expected = read_registers(&mut fresh);
     let mut bench = CardFixture::bare();
     fill(&mut bench);
-    let before = look(&mut bench);
+    let before = read_registers(&mut bench);
     bench.pf().write(r::CTRL, ctrl::RST);
-    let after = look(&mut bench);
+    let after = read_registers(&mut bench);
     for (row, offset) in elements().filter(|(row, _)| !NOT_LOOKED_AT.contains(&row.name)) {
         let kept = if row.sticky { &before } else { &expected };
         assert_eq!(after[&offset], kept[&offset], "{} {offset:#x}", row.name);
@@ -118,10 +118,10 @@ fn vf_reset_changes_only_its_own_bits_in_shared_registers() {
     for reset in OF_VF_1 {
         let mut bench = CardFixture::new(3);
         fill(&mut bench);
-        look(&mut bench);
-        let before = look(&mut bench);
+        read_registers(&mut bench);
+        let before = read_registers(&mut bench);
         reset(&mut bench);
-        for (offset, value) in look(&mut bench) {
+        for (offset, value) in read_registers(&mut bench) {
             assert_eq!((value ^ before[&offset]) & !of_vf_1(offset), 0, "{offset:#x}");
         }
         assert_eq!(bench.vf(0).read(vf::VTEICR), 7, "the neighbour's causes remain");
@@ -130,26 +130,26 @@ fn vf_reset_changes_only_its_own_bits_in_shared_registers() {
 }
 
 /// Returns the values of V2PMAILBOX at VF 1's next two reads.
-fn twice(bench: &mut CardFixture) -> (u32, u32) {
+fn two_reads(bench: &mut CardFixture) -> (u32, u32) {
     (bench.vf(1).read(vf::V2PMAILBOX), bench.vf(1).read(vf::V2PMAILBOX))
 }
 
 /// Returns a card whose VFs 0 to 2 may run after PFRSTD. VF 1 has read its reset notice.
-fn let_go() -> CardFixture {
+fn after_pf_reset_done() -> CardFixture {
     let mut bench = CardFixture::new(3);
-    twice(&mut bench);
+    two_reads(&mut bench);
     bench
 }
 
 #[test]
 fn vf_reset_sets_mailbox_rstd_once_and_at_once() {
     for reset in OF_VF_1 {
-        let mut bench = let_go();
+        let mut bench = after_pf_reset_done();
         reset(&mut bench);
-        assert_eq!(twice(&mut bench), (v2p::RSTD, 0));
+        assert_eq!(two_reads(&mut bench), (v2p::RSTD, 0));
         reset(&mut bench);
         reset(&mut bench);
-        assert_eq!(twice(&mut bench), (v2p::RSTD, 0), "two resets before a read set one RSTD");
+        assert_eq!(two_reads(&mut bench), (v2p::RSTD, 0), "two resets before a read set one RSTD");
         assert_eq!(bench.vf(0).read(vf::V2PMAILBOX) & v2p::RSTI, 0);
     }
 }
@@ -159,37 +159,37 @@ fn port_reset_sets_mailbox_rsti_until_pfrstd() {
     let again: ResetTrigger = |bench| bench.enable_vfs(3);
     let reset: ResetTrigger = |bench| bench.pf().write(r::CTRL, ctrl::RST);
     for (reset, of_port) in OF_EVERYTHING.map(|reset| (reset, true)).into_iter().chain([(reset, false)]) {
-        let mut bench = let_go();
+        let mut bench = after_pf_reset_done();
         bench.pf().write(r::p2v_mailbox(index(1)), 0b11);
         reset(&mut bench);
         if of_port {
             again(&mut bench);
             assert_eq!(
-                twice(&mut bench),
+                two_reads(&mut bench),
                 (v2p::RSTI | v2p::RSTD, v2p::RSTI),
                 "an enabled VF reads RSTD once"
             );
         }
-        assert_eq!(twice(&mut bench), (v2p::RSTI, v2p::RSTI), "the reset clears the PF's notices");
+        assert_eq!(two_reads(&mut bench), (v2p::RSTI, v2p::RSTI), "the reset clears the PF's notices");
         for own in OF_VF_1 {
             own(&mut bench);
             assert_eq!(
-                twice(&mut bench),
+                two_reads(&mut bench),
                 (v2p::RSTI | v2p::RSTD, v2p::RSTI),
                 "a VF's own reset sets RSTD under RSTI"
             );
         }
         bench.pf().set(r::CTRL_EXT, ctrl_ext::PFRSTD);
-        assert_eq!(twice(&mut bench), (v2p::RSTD, 0));
+        assert_eq!(two_reads(&mut bench), (v2p::RSTD, 0));
     }
 }
 
 #[test]
-fn enabled_vfs_start_reset() {
-    let mut bench = let_go();
+fn newly_enabled_vfs_read_mailbox_rstd_once() {
+    let mut bench = after_pf_reset_done();
     bench.config(Pf, pf::SRIOV + sriov::CONTROL, 0);
     bench.enable_vfs(3);
-    assert_eq!(twice(&mut bench), (v2p::RSTD, 0), "PFRSTD sets RSTD");
+    assert_eq!(two_reads(&mut bench), (v2p::RSTD, 0), "PFRSTD sets RSTD");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn every_reset_drops_a_throttled_interrupt_message() {
     let of_port: ResetTrigger = |bench| bench.pf().write(r::CTRL, ctrl::RST);
     let disabled: ResetTrigger = |bench| bench.config(Pf, pf::SRIOV + sriov::CONTROL, 0);
     for reset in OF_VF_1.into_iter().chain(OF_EVERYTHING).chain([of_port, disabled]) {
-        let mut bench = let_go();
+        let mut bench = after_pf_reset_done();
         bench.vf(1).write(vf::VTEITR, 100 << eitr::INTERVAL_SHIFT);
         bench.vf(1).write(vf::VTEIMS, 1);
         bench.vf(1).write(vf::VTEICS, 1);
@@ -221,7 +221,7 @@ fn space(bench: &mut CardFixture, function: Function) -> Vec<u8> {
     bytes
 }
 
-/// Only a function-level reset changes configuration space: bus mastering, MSI-X, MSI and SR-IOV.
+/// Tests that only a function-level reset changes configuration space: bus mastering, MSI-X, MSI and SR-IOV.
 #[test]
 fn software_reset_keeps_configuration_space() {
     let set_up = || {

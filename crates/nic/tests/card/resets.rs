@@ -1,4 +1,4 @@
-//! The resets: the state that each clears and keeps, the functions that are notified, and silence of the function
+//! Tests the resets: the state that each clears and keeps, the functions that are notified, and silence of the function
 //! afterwards. Also SR-IOV: VFs appear and disappear with VF Enable.
 
 use crate::common::{BASE, CardFixture, index, mac, packet, plain};
@@ -24,7 +24,7 @@ fn level_reset(bench: &mut CardFixture, function: Function) {
 }
 
 /// Returns a card whose VFs 0 to 2 have read their reset notices and have running rings. No message is pending.
-fn busy() -> CardFixture {
+fn with_running_vfs() -> CardFixture {
     let mut bench = CardFixture::new(3);
     for vf in 0..3 {
         bench.vf(vf).read(vf::V2PMAILBOX);
@@ -38,7 +38,7 @@ fn busy() -> CardFixture {
 #[test]
 fn vf_reset_clears_rings_vectors_and_traffic_enables() {
     for reset in WAYS {
-        let mut bench = busy();
+        let mut bench = with_running_vfs();
         bench.vf(1).write(vf::VTEITR, 100 << 2);
         bench.vf(1).write(vf::VTEIAM, 7);
         bench.vf(1).write(vf::VTEIMC, 1);
@@ -67,7 +67,7 @@ fn vf_reset_clears_rings_vectors_and_traffic_enables() {
 #[test]
 fn vf_sends_no_frame_or_interrupt_after_its_reset() {
     for reset in WAYS {
-        let mut bench = busy();
+        let mut bench = with_running_vfs();
         let frame = bench.vf(1).place(&plain(mac(0), mac(1), 100));
         bench.vf(1).put(packet(frame, 114).emit());
         bench.vf(1).ring();
@@ -82,7 +82,7 @@ fn vf_sends_no_frame_or_interrupt_after_its_reset() {
 #[test]
 fn vf_reset_disturbs_no_other_vf() {
     for reset in WAYS {
-        let mut bench = busy();
+        let mut bench = with_running_vfs();
         let frame = bench.vf(0).place(&plain(mac(2), mac(0), 100));
         bench.vf(0).put(packet(frame, 114).emit());
         bench.vf(0).ring();
@@ -100,7 +100,7 @@ fn vf_reset_disturbs_no_other_vf() {
 #[test]
 fn vf_reset_raises_an_event_at_the_pf() {
     for reset in WAYS {
-        let mut bench = busy();
+        let mut bench = with_running_vfs();
         bench.pf().write(r::VFLRE, 0xff);
         bench.pf().read(r::ICR);
         reset(&mut bench);
@@ -112,7 +112,7 @@ fn vf_reset_raises_an_event_at_the_pf() {
 
 #[test]
 fn only_a_function_level_reset_clears_bus_mastering() {
-    let mut bench = busy();
+    let mut bench = with_running_vfs();
     WAYS[0](&mut bench);
     assert!(bench.nic.is_bus_master(Vf(1)));
     WAYS[2](&mut bench);
@@ -121,9 +121,9 @@ fn only_a_function_level_reset_clears_bus_mastering() {
 }
 
 #[test]
-fn restarted_vf_waits_for_vfre_and_vfte() {
+fn restarted_vf_moves_no_frame_until_the_pf_enables_it() {
     for reset in WAYS {
-        let mut bench = busy();
+        let mut bench = with_running_vfs();
         reset(&mut bench);
         bench.config(Vf(1), offset::COMMAND, u32::from(offset::COMMAND_BUS_MASTER));
         bench.vf(1).start();
@@ -138,9 +138,9 @@ fn restarted_vf_waits_for_vfre_and_vfte() {
 }
 
 #[test]
-fn reset_discards_packets_and_contexts() {
+fn vf_reset_discards_unsent_packets_and_offload_contexts() {
     for reset in WAYS {
-        let mut bench = busy();
+        let mut bench = with_running_vfs();
         let frame = bench.vf(1).place(&plain(mac(9), mac(1), 60));
         let context = AdvancedContextDescriptor { vlan_tag: 10, ..Default::default() };
         bench.vf(1).transmit(&[context.emit()]);
@@ -160,7 +160,7 @@ fn reset_discards_packets_and_contexts() {
 #[test]
 fn vf_works_again_after_a_reset() {
     for reset in WAYS {
-        let mut bench = busy();
+        let mut bench = with_running_vfs();
         reset(&mut bench);
         bench.config(Vf(1), offset::COMMAND, u32::from(offset::COMMAND_BUS_MASTER));
         bench.pf().write(r::VFRE, 0xff);
@@ -174,8 +174,8 @@ fn vf_works_again_after_a_reset() {
 }
 
 #[test]
-fn pf_reset_keeps_eitr_rxpbs_and_mailbox_memory() {
-    let mut bench = busy();
+fn pf_reset_keeps_throttle_buffer_size_and_mailbox_memory() {
+    let mut bench = with_running_vfs();
     bench.pf().write(r::eitr(i82576::VectorIndex::new(0).unwrap()), 50 << 2);
     bench.vf(0).write(vf::VTEITR, 100 << 2);
     bench.pf().write(0x2404, 0x30);
@@ -204,7 +204,7 @@ fn pf_reset_keeps_eitr_rxpbs_and_mailbox_memory() {
 
 #[test]
 fn vfs_recover_after_a_pf_reset() {
-    let mut bench = busy();
+    let mut bench = with_running_vfs();
     bench.pf().write(r::CTRL, ctrl::RST);
     bench.set_up_port(3);
     for vf in 0..2 {
@@ -217,7 +217,7 @@ fn vfs_recover_after_a_pf_reset() {
 
 #[test]
 fn pf_function_level_reset_equals_power_on_without_vfs() {
-    let mut bench = busy();
+    let mut bench = with_running_vfs();
     bench.pf().write(0x2404, 0x30);
     bench.vf(0).write(vf::VTEITR, 100 << 2);
     level_reset(&mut bench, Function::Pf);
@@ -233,7 +233,7 @@ fn pf_function_level_reset_equals_power_on_without_vfs() {
 
 #[test]
 fn vf_without_bus_mastering_makes_no_memory_request() {
-    let mut bench = busy();
+    let mut bench = with_running_vfs();
     let frame = bench.vf(1).place(&plain(mac(0), mac(1), 60));
     bench.config(Vf(1), offset::COMMAND, 0);
     bench.vf(1).put(packet(frame, 74).emit());
@@ -248,7 +248,7 @@ fn vf_without_bus_mastering_makes_no_memory_request() {
 
 #[test]
 fn pf_in_d3hot_makes_no_request_and_is_reset_on_wake() {
-    let mut bench = busy();
+    let mut bench = with_running_vfs();
     let control = u16::from(pf::POWER) + power::CONTROL;
     bench.config(Function::Pf, control, 3);
     assert_eq!(bench.nic.config_read(Function::Pf, control, 2) & 3, 3);
@@ -314,7 +314,7 @@ fn enabling_vfs_keeps_the_pfs_queues() {
 }
 
 #[test]
-fn vfs_answer_memory_requests_only_with_vf_mse() {
+fn vfs_answer_memory_requests_only_if_vf_memory_is_enabled() {
     let mut bench = CardFixture::new(2);
     let control = pf::SRIOV + sriov::CONTROL;
     bench.vf(0).write(vf::VTEIAM, 5);
@@ -328,7 +328,7 @@ fn vfs_answer_memory_requests_only_with_vf_mse() {
 
 #[test]
 fn port_in_d3hot_answers_configuration_only() {
-    let mut bench = busy();
+    let mut bench = with_running_vfs();
     let control = u16::from(pf::POWER) + power::CONTROL;
     bench.pf().write(r::VET, 0x88a8_8100);
     bench.config(Function::Pf, control, 3);
@@ -344,7 +344,7 @@ fn port_in_d3hot_answers_configuration_only() {
 fn conventional_reset_also_resets_max_payload_size() {
     let payload = u16::from(EXPRESS) + express::DEVICE_CONTROL;
     for conventional in [false, true] {
-        let mut bench = busy();
+        let mut bench = with_running_vfs();
         bench.config(Function::Pf, payload, 0x2830);
         if conventional {
             bench.nic.conventional_reset();
@@ -362,7 +362,7 @@ fn conventional_reset_also_resets_max_payload_size() {
 
 #[test]
 fn port_makes_no_memory_request_with_gio_master_disable() {
-    let mut bench = busy();
+    let mut bench = with_running_vfs();
     bench.pf().write(r::CTRL, ctrl::GIO_MASTER_DISABLE);
     assert_eq!(bench.pf().read(r::STATUS) & i82576::bits::status::GIO_MASTER, 0, "acknowledged");
     let frame = bench.vf(1).place(&plain(mac(0), mac(1), 60));
@@ -377,7 +377,7 @@ fn port_makes_no_memory_request_with_gio_master_disable() {
 }
 
 #[test]
-fn port_reset_restores_gio_master() {
+fn port_reset_restores_bus_mastering() {
     let mut bench = CardFixture::bare();
     bench.pf().write(r::CTRL, ctrl::GIO_MASTER_DISABLE);
     bench.pf().write(r::CTRL, ctrl::RST | ctrl::GIO_MASTER_DISABLE);
@@ -389,7 +389,7 @@ fn missing_vf_cannot_be_reset() {
     let resets: [fn(&mut CardFixture); 2] =
         [|bench| bench.pf().write(r::vf_block(index(5)), ctrl::RST), |bench| bench.nic.reset_function(Vf(5))];
     for reset in resets {
-        let mut bench = busy();
+        let mut bench = with_running_vfs();
         bench.pf().write(r::VFLRE, 0xff);
         let queue = r::tx_block(index(5).queue(1)) + tx::TDLEN;
         bench.pf().write(queue, 0x1000);

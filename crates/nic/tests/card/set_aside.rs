@@ -212,7 +212,7 @@ fn use_board(bench: &mut CardFixture, what: u8, value: u32) -> ActionResult {
     ActionResult::Value(bench.pf().read(r::SYSTIML))
 }
 
-/// Sets up bus mastering and the PF as after a start.
+/// Sets up the port as its PF driver does at its start: bus mastering, VFs, link and registers.
 fn set_up(bench: &mut CardFixture) {
     bench.config(Pf, offset::COMMAND, u32::from(offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER));
     bench.enable_vfs(VFS);

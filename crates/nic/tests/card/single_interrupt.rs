@@ -1,5 +1,5 @@
-//! The PF's single interrupt: the pin, the MSI message, or MSI-X vector 0 without GPIE.MULTIPLE_MSIX. Its causes, the effect
-//! of accesses to ICR, and its throttle (EITR 0).
+//! Tests the PF's single interrupt: the pin, the MSI message, or MSI-X vector 0 without GPIE.MULTIPLE_MSIX. Its causes,
+//! the effect of accesses to ICR, and its throttle (EITR 0).
 
 use crate::common::{CardFixture, PORT, mac, plain};
 use i82576::bits::{eicr, eitr, gpie, icr, rctl, tctl};
@@ -284,7 +284,7 @@ fn reset_lowers_the_interrupt_pin_and_drops_pending_msi() {
     assert_eq!(heard(&mut bench), (vec![], 0, 0));
 }
 
-/// igb's `ethtool -t` interrupt test, for each cause of ICR and in each form.
+/// Runs igb's interrupt test (`ethtool -t`) for each cause of ICR and each kind of single interrupt.
 #[test]
 fn card_passes_igbs_interrupt_test() {
     for enable in [(|_: &mut CardFixture| {}) as InterruptSelector, use_msi, use_one_vector] {
@@ -315,7 +315,8 @@ fn interrupted(bench: &mut CardFixture) -> bool {
     pin.last() == Some(&true) || msi + msix > 0
 }
 
-/// EIAC and GPIE.EIAME apply to messages of vectors. With a single interrupt EICR keeps its causes until it is read.
+/// Tests that EIAC and GPIE.EIAME apply to messages of vectors. With a single interrupt EICR keeps its causes until it
+/// is read.
 #[test]
 fn eiac_and_eiame_apply_only_to_msix_interrupts() {
     for use_one in [use_msi as InterruptSelector, use_one_vector] {

@@ -150,7 +150,7 @@ fn truncated_ptp_message_is_not_time_stamped() {
     assert!(is_stamped(&mut bench, &over_udp(319, &version_1(0)[..33])));
 }
 
-/// Sends a frame that asks for a stamp.
+/// Sends a frame whose descriptor asks for a time stamp.
 fn send_timed(mut port: TestFunction<'_>) {
     let frame = plain(mac(9), PORT, 60);
     let address = port.place(&frame);

@@ -1,5 +1,5 @@
-//! The statistics registers. The port's count frames on the wire and are cleared by reading. A VF's count its own frames
-//! and wrap.
+//! Tests the statistics registers. The port's count frames on the wire and are cleared by reading. A VF's count its own
+//! frames and wrap.
 
 use crate::common::{CardFixture, index, mac, plain};
 use i82576::MacAddress;
@@ -121,7 +121,7 @@ fn used() -> CardFixture {
     bench
 }
 
-/// igbvf keeps the last value and takes a smaller one as a wrap at 2^32.
+/// Tests a reset by the driver: igbvf keeps the last value of a counter, and takes a smaller one as a wrap at 2^32.
 #[test]
 fn reset_by_the_driver_keeps_vf_counters() {
     let ways: [fn(&mut CardFixture); 3] = [
@@ -186,7 +186,7 @@ fn counter_of_two_registers_clears_when_its_high_half_is_read() {
 }
 
 #[test]
-fn vf_counters_of_the_program_match_the_vf_registers() {
+fn owners_counters_of_a_vf_count_its_frames_and_bytes() {
     let mut bench = bench();
     bench.vf(0).send(&plain(mac(1), mac(0), 86));
     bench.vf(0).send(&plain(mac(0), mac(0), 86));
@@ -241,7 +241,7 @@ fn filtered_frame_counts_in_the_total_and_not_as_good() {
 }
 
 #[test]
-fn port_without_rctl_en_or_link_counts_no_frame() {
+fn port_without_reception_or_link_counts_no_frame() {
     let closed: [fn(&mut CardFixture); 2] =
         [|bench| bench.pf().clear(r::RCTL, rctl::EN), |bench| bench.nic.set_link(false)];
     for close in closed {
@@ -265,7 +265,7 @@ fn short_and_long_frames_are_length_errors_and_not_good() {
 }
 
 #[test]
-fn truncated_frame_counts_in_lenerrs_and_passes_with_lef() {
+fn truncated_frame_is_counted_and_dropped_unless_lef_is_set() {
     let mut bench = bench();
     for (length, truncated) in [(86, 0), (87, 1), (1500, 1), (1501, 0), (0, 0)] {
         let mut frame = plain(mac(0), mac(9), 86);
@@ -291,7 +291,7 @@ fn truncated_frame_counts_in_lenerrs_and_passes_with_lef() {
 }
 
 #[test]
-fn queue_with_drop_en_counts_drops_in_rqdpc_and_not_in_mpc() {
+fn queue_set_to_drop_counts_drops_and_no_missed_packets() {
     let mut bench = bench();
     bench.vf(0).write(vf::RX_BLOCK + r::rx::RDT, 0);
     bench.wire_sends(&plain(mac(0), mac(9), 86));
@@ -300,7 +300,7 @@ fn queue_with_drop_en_counts_drops_in_rqdpc_and_not_in_mpc() {
 }
 
 #[test]
-fn frame_without_waiting_room_counts_in_mpc() {
+fn frame_without_room_to_wait_counts_as_a_missed_packet() {
     let mut bench = bench();
     bench.pf().write(r::RXPBS, 0);
     bench.vf(0).write(vf::RX_BLOCK + r::rx::SRRCTL, 2 | srrctl::ONE_BUFFER << srrctl::DESCTYPE_SHIFT);

@@ -1,5 +1,5 @@
-//! Frames between VFs, PF and wire through the whole card: their receivers, and the memory in which they arrive. The
-//! switch's decision has exhaustive tests beside its code (`switch`).
+//! Tests frames between VFs, PF and wire through the whole card: their receivers, and the memory in which they arrive.
+//! The switch's decision has exhaustive tests beside its code (`switch`).
 
 use crate::common::{CardFixture, POOL, PORT, data, mac, packet, plain, tagged};
 use i82576::MacAddress;
@@ -214,7 +214,7 @@ fn forwarded_link_local_frames_pass_except_pause() {
 }
 
 #[test]
-fn full_vf_does_not_affect_other_receivers() {
+fn vf_without_descriptors_does_not_affect_other_receivers() {
     let mut bench = bench();
     let tail = vf::RX_BLOCK + r::rx::RDT;
     bench.vf(1).write(tail, 0);

@@ -1,5 +1,5 @@
-//! A VF that changes its tenant: after a function-level reset it equals an unused VF, whatever the last tenant did. `iovm`
-//! tests the configuration space that a guest sees.
+//! Tests a VF that changes its tenant: after a function-level reset it equals an unused VF, whatever the last tenant
+//! did. `iovm` tests the configuration space that a guest sees.
 
 use crate::common::{BASE, CardFixture, data, mac, plain, tcp};
 use i82576::bits::{ctrl, dctl, rttbcnrc};
@@ -34,7 +34,7 @@ fn change_tenant(bench: &mut CardFixture) {
 }
 
 /// Reads every register of VF 0, in the order of offsets. The reads clear some of them.
-fn look(bench: &mut CardFixture) -> Vec<u32> {
+fn read_registers(bench: &mut CardFixture) -> Vec<u32> {
     (0..VF_BAR0_SIZE as u32).step_by(4).map(|at| bench.vf(0).read(at)).collect()
 }
 
@@ -107,9 +107,9 @@ fn next_tenant_reads_the_same_registers_as_a_first_tenant() {
         bench.msix();
     }
     assert_eq!(look_at_config(&mut used), look_at_config(&mut fresh));
-    let differs: Vec<String> = look(&mut used)
+    let differs: Vec<String> = read_registers(&mut used)
         .into_iter()
-        .zip(look(&mut fresh))
+        .zip(read_registers(&mut fresh))
         .zip((0..).step_by(4))
         .filter(|((used, fresh), _)| used != fresh)
         .map(|((used, fresh), at)| format!("{at:#x}: {used:#x} instead of {fresh:#x}"))
@@ -136,7 +136,7 @@ fn next_tenant_of_a_vf_sees_no_effect_of_the_last_tenant() {
         bench.vf(0).transmit(&[first, rest]);
         bench.wire_sends(&plain(mac(0), WIRE, 300));
         let memory = bench.vf(0).peek(BASE, 0x4_0000);
-        seen.push((bench.wire_got(), bench.msix(), memory, look(bench)));
+        seen.push((bench.wire_got(), bench.msix(), memory, read_registers(bench)));
     }
     assert!(seen[0] == seen[1], "used and unused VF behave the same");
 }

@@ -1,5 +1,5 @@
-//! Interrupt throttling: after a message a vector is silent for its interval. Causes that come meanwhile send one message at
-//! its end.
+//! Tests interrupt throttling: after a message a vector is silent for its interval. Causes that come meanwhile send one
+//! message at its end.
 
 use crate::common::{CardFixture, mac, plain};
 use i82576::Time;
@@ -9,7 +9,7 @@ use pcie::Function::Vf;
 use pcie::config::offset;
 
 const RX: u32 = vf::VTEITR + 4;
-/// Interval of 100 us (EITR).
+/// EITR value for a throttling interval of 100 us.
 const INTERVAL: u32 = 100 << eitr::INTERVAL_SHIFT;
 
 /// Returns a card at 1 ms whose VF 0 has a receive vector with the interval [`INTERVAL`].

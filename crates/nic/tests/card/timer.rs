@@ -1,4 +1,5 @@
-//! The TCP timer: software starts a count of milliseconds, and its end interrupts (I210 datasheet 7.3.7 and TCPTIMER).
+//! Tests the TCP timer: software starts a count of milliseconds, and its end interrupts (I210 datasheet 7.3.7 and
+//! TCPTIMER).
 
 use crate::common::CardFixture;
 use i82576::bits::tcptimer::{COUNT_EN, FINISH, KICK_START, LOOP};
@@ -53,7 +54,7 @@ fn late_poll_of_a_looping_tcp_timer_sends_one_interrupt() {
 }
 
 #[test]
-fn tcp_timer_stops_and_resumes_by_count_en() {
+fn tcp_timer_stops_and_resumes_by_its_enable_bit() {
     let mut bench = bench();
     bench.pf().write(r::TCPTIMER, KICK_START | 5);
     bench.wait_us(20_000);

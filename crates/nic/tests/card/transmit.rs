@@ -1,5 +1,5 @@
-//! Transmit descriptors: packets, write-back, and the gates of a queue. Segmentation and checksums have tests beside their
-//! code (`offload`).
+//! Tests transmit descriptors: packets, write-back, and the enable bits of a queue. Segmentation and checksums have
+//! tests beside their code (`offload`).
 
 mod large;
 mod legacy;
@@ -65,7 +65,7 @@ fn sent_packet_may_use_many_descriptors_and_empty_ones() {
 }
 
 #[test]
-fn packet_without_eop_waits_for_more_descriptors() {
+fn packet_without_its_last_descriptor_waits_for_more() {
     let mut bench = bench();
     let (frame, whole) = placed(&mut bench, 86);
     let first = data(whole.address, 60);
@@ -126,7 +126,7 @@ fn transmit_descriptors_are_read_and_written_in_bursts() {
 }
 
 #[test]
-fn only_sent_descriptors_with_rs_are_written_back() {
+fn only_descriptors_that_request_a_report_are_written_back() {
     let mut bench = bench();
     let (frame, descriptor) = placed(&mut bench, 100);
     let silent = AdvancedDataDescriptor { report_status: false, ..descriptor };
@@ -194,7 +194,7 @@ fn sent_frames_are_padded_to_60_bytes() {
 }
 
 #[test]
-fn doorbell_before_vfte_is_set_takes_effect_with_vfte() {
+fn doorbell_before_transmission_is_enabled_is_not_lost() {
     type Gate = (fn(&mut CardFixture), fn(&mut CardFixture));
     let gates: [Gate; 5] = [
         (|b| b.pf().clear(r::TCTL, tctl::EN), |b| b.pf().set(r::TCTL, tctl::EN)),
@@ -302,7 +302,8 @@ fn poll_sends_its_frame_budget_from_each_queue() {
     assert_eq!(bench.wire_got().len(), 4);
 }
 
-/// igb and FreeBSD treat a head that stands still as a hung card.
+/// Tests a queue without a link: the head must move, since igb and FreeBSD treat a head that stands still as a hung
+/// card.
 #[test]
 fn frames_sent_without_a_link_are_completed_and_lost() {
     let mut bench = bench();

@@ -1,5 +1,5 @@
-//! Packets that leave uncut to an uplink that segments them itself. Frames on the wire and counters are the same as if the
-//! card had cut them.
+//! Tests packets that leave unsegmented to an uplink that segments them itself. Frames on the wire and counters are the
+//! same as if the card had segmented them.
 
 use crate::common::{CardFixture, data, index, mac, packet, tagged, tcp, tcp6};
 use crate::pacing::{limit, rate};
@@ -59,7 +59,7 @@ impl SegmentationCase {
         if self.tags[1] { tagged(7, &packet) } else { packet }
     }
 
-    /// Returns a card that has sent the packet, to a wire that cuts packets or not.
+    /// Returns a card that has sent the packet to a wire that segments packets, or to one that does not.
     fn run(&self, cuts: bool) -> CardFixture {
         let mut bench = CardFixture::new(3);
         (0..3).for_each(|vf| bench.vf(vf).start());
@@ -256,7 +256,7 @@ fn case() -> impl Strategy<Value = SegmentationCase> {
     )
 }
 
-/// Asserts that a packet leaves the same frames and counters, whether the card or the uplink cuts it.
+/// Asserts that a packet leaves the same frames and counters, whether the card or the uplink segments it.
 fn assert_cut_alike(case: &SegmentationCase) {
     let (whole, cut) = (seen(&mut case.run(true)), seen(&mut case.run(false)));
     assert!(whole.0 == cut.0, "frames of {case:?}");
@@ -279,7 +279,7 @@ fn vlan_tag_counts_in_the_longest_segment_to_the_uplink() {
 proptest! {
     #![proptest_config(proptest::test_runner::Config { cases: 200, ..Default::default() })]
     #[test]
-    fn packet_leaves_equal_state_segmented_by_card_or_uplink(case in case()) {
+    fn segmentation_by_card_or_uplink_gives_equal_counters(case in case()) {
         assert_cut_alike(&case);
     }
 }

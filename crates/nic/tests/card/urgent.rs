@@ -1,5 +1,5 @@
-//! Low-latency interrupts: a frame that a filter marks as urgent ends the throttle of its vector (I210 datasheet 7.3.6), and
-//! credits bound the rate of such interrupts. `receive` tests the filters.
+//! Tests low-latency interrupts: a frame that a filter marks as urgent ends the throttle of its vector (I210 datasheet
+//! 7.3.6), and credits bound the rate of such interrupts. `receive` tests the filters.
 
 use crate::common::{CardFixture, PORT, mac, plain, tagged, tcp};
 use i82576::PoolIndex;
@@ -11,7 +11,7 @@ use pcie::Function::Vf;
 
 /// Offset of VTEITR of VF 0's receive vector.
 const RX: u32 = vf::VTEITR + 4;
-/// Interval of 1 ms (EITR).
+/// EITR value for a throttling interval of 1 ms.
 const INTERVAL: u32 = 1000 << eitr::INTERVAL_SHIFT;
 
 /// Returns a card whose VF 0 has a throttled receive vector that has just fired; the ether type of `plain` frames is urgent.
@@ -32,7 +32,7 @@ fn credits(bench: &mut CardFixture) -> u32 {
 }
 
 #[test]
-fn urgent_frame_interrupts_at_once_and_sets_dynint() {
+fn urgent_frame_interrupts_at_once_and_is_marked_so() {
     let mut bench = bench();
     bench.wire_sends(&tcp(mac(0), mac(9), &[1; 50]));
     bench.expect_no_msix();
@@ -67,7 +67,7 @@ fn five_tuple_filter_or_vlan_priority_makes_a_frame_urgent() {
 }
 
 #[test]
-fn eitr_lli_en_takes_a_credit_for_each_urgent_frame() {
+fn urgent_frame_takes_a_credit_if_credits_are_enabled() {
     let mut bench = bench();
     bench.vf(0).write(RX, INTERVAL | eitr::LLI_EN | 2 << eitr::CREDITS_SHIFT | 250 << eitr::COUNTER_SHIFT);
     for left in [1, 0] {

@@ -9,7 +9,7 @@ use i82576::table::RegisterAccess;
 use i82576::window;
 use pcie::Function;
 
-/// An access of any width at any alignment reaches its own bytes, for every plain register.
+/// Tests that an access of any width at any alignment reaches its own bytes, for every plain register.
 #[test]
 fn pf_register_access_of_any_width_reaches_its_bytes() {
     let mut bench = CardFixture::bare();
@@ -41,7 +41,7 @@ fn pf_register_access_of_any_width_reaches_its_bytes() {
     }
 }
 
-/// An access of eight bytes reaches its dwords in address order, at any alignment.
+/// Tests that an access of eight bytes reaches its dwords in address order, at any alignment.
 #[test]
 fn register_access_of_eight_bytes_reaches_both_dwords() {
     let mut bench = CardFixture::bare();
@@ -137,9 +137,10 @@ fn pf_byte_write_beside_vf_vector_bits_keeps_the_bits() {
     }
 }
 
-/// A written zero clears STATUS.PHYRA. A byte that is not written must not clear it.
+/// Tests that a byte write to STATUS clears PHYRA only if its own byte is written: a written zero clears the
+/// bit.
 #[test]
-fn byte_write_beside_status_phyra_keeps_phyra() {
+fn byte_write_beside_the_phy_reset_status_bit_keeps_it() {
     let mut bench = CardFixture::bare();
     for (byte, left) in [(0, status::PHYRA), (2, status::PHYRA), (3, status::PHYRA), (1, 0)] {
         bench.nic.write_bytes(Function::Pf, u64::from(r::STATUS) + byte, &[0], Time::ZERO);
@@ -172,7 +173,7 @@ fn byte_write_to_mbvficr_clears_only_the_bytes_events() {
     assert_eq!(bench.pf().read(r::MBVFICR), 0x0000_0005);
 }
 
-/// A driver may read a wide counter with one access of eight bytes.
+/// Tests that a driver may read a counter of two registers with one access of eight bytes.
 #[test]
 fn eight_byte_read_returns_and_clears_a_two_register_counter() {
     let mut bench = CardFixture::new(1);
@@ -195,7 +196,7 @@ fn word_read_of_a_counter_clears_the_whole_counter() {
     assert_eq!((word, bench.pf().read(r::GPRC)), ([0; 2], 0));
 }
 
-/// An access to a VF's plain register reaches its own bytes, and no other byte changes.
+/// Tests that an access to a VF's plain register reaches its own bytes, and changes no other byte.
 #[test]
 fn vf_access_of_any_width_reaches_its_bytes() {
     let mut bench = CardFixture::new(3);

@@ -93,7 +93,7 @@ fn parser_follows_ipv6_extensions_to_the_transport_header() {
 }
 
 #[test]
-fn a_routing_header_with_hops_left_hides_the_transport() {
+fn ipv6_routing_header_with_hops_left_hides_the_transport() {
     let routing = |left: u8| ipv6_frame(43, &[17, 0, 2, left, 0, 0, 0, 0, 0, 1, 0, 2, 0, 8, 0, 0]);
     assert_eq!(FrameHeaders::parse(&routing(0)).l4, TransportHeader::Udp);
     assert_eq!(FrameHeaders::parse(&routing(1)).l4, TransportHeader::None);
@@ -128,7 +128,7 @@ fn parser_finds_the_ipv6_home_address_option() {
 }
 
 #[test]
-fn a_routing_header_of_type_2_has_the_address_of_its_receiver() {
+fn ipv6_type_2_routing_header_gives_the_receivers_address() {
     let routing = |kind: u8, left: u8| {
         let header = [&[17, 2, kind, left, 0, 0, 0, 0][..], &[7; 16]].concat();
         FrameHeaders::parse(&ipv6_frame(43, &[&header[..], &[0, 1, 0, 2, 0, 8, 0, 0]].concat()))
@@ -171,7 +171,7 @@ fn parser_reports_no_ip_length_beyond_the_frame() {
 }
 
 #[test]
-fn parser_reports_no_contradictory_headers() {
+fn parser_reports_no_header_with_contradictory_fields() {
     let mut short_ihl = tcp4(&[]);
     short_ihl[14] = 0x44;
     assert_eq!(FrameHeaders::parse(&short_ihl).l3, NetworkHeader::None);
@@ -253,13 +253,13 @@ proptest! {
         let expected = match theirs.transport {
             Some(TransportSlice::Tcp(tcp)) => (TransportHeader::Tcp, tcp.payload().len()),
             Some(TransportSlice::Udp(udp)) => (TransportHeader::Udp, udp.payload().len()),
-            other => panic!("{other:?}"),
+            other => panic!("expected TCP or UDP, found {other:?}"),
         };
         assert_eq!((found.l4, frame.len() - found.header_length), expected);
     }
 
     #[test]
-    fn parsing_of_ipv6_extension_chains_ends(next: u8, payload in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn any_ipv6_extension_chain_is_parsed_within_the_frame(next: u8, payload in proptest::collection::vec(any::<u8>(), 0..300)) {
         let frame = ipv6_frame(next, &payload);
         assert!(FrameHeaders::parse(&frame).header_length <= frame.len());
     }

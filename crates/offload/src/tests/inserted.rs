@@ -69,7 +69,7 @@ proptest! {
 }
 
 #[test]
-fn quick_insertion_serves_tcp_and_udp_in_ipv4_without_options() {
+fn fast_checksum_insertion_handles_plain_ipv4_tcp_and_udp() {
     let plain = OffloadRequest {
         mac_length: 14,
         ip_length: 20,

@@ -55,7 +55,7 @@ fn cut(packet: &[u8], request: &OffloadRequest, mss: u16) -> Vec<Vec<u8>> {
 fn tcp_of(segment: &[u8]) -> TcpSlice<'_> {
     match SlicedPacket::from_ethernet(segment).unwrap().transport {
         Some(TransportSlice::Tcp(tcp)) => tcp,
-        other => panic!("{other:?}"),
+        other => panic!("expected a TCP segment, found {other:?}"),
     }
 }
 
@@ -121,7 +121,7 @@ fn segmented_udp_datagrams_get_their_own_length() {
 }
 
 #[test]
-fn segments_keep_checksums_without_a_request() {
+fn segments_copy_checksum_fields_unless_insertion_is_requested() {
     let (packet, request) = tcp_packet(&[7; 2500], false, 0);
     let request = OffloadRequest { ip_checksum: false, l4_checksum: false, ..request };
     let mut segmenter = Segmenter::new(&packet, &request, MSS, TcpFlagMasks::DEFAULT).unwrap();
@@ -165,7 +165,7 @@ fn segmentation_request_that_does_not_fit_its_packet_is_refused() {
 }
 
 #[test]
-fn longest_segment_is_known_before_segmentation() {
+fn longest_segments_length_is_known_before_segmentation() {
     let (packet, request) = tcp_packet(&[7; 20_000], false, 0);
     let longest = |mss| Segmenter::new(&packet, &request, mss, TcpFlagMasks::DEFAULT).unwrap().longest();
     assert_eq!((longest(9_000), longest(u16::MAX)), (9_054, packet.len()));
@@ -207,7 +207,8 @@ proptest! {
         assert_eq!(reassembled, payload);
     }
 
-    /// Checks also that a caller which pauses between two segments can continue with the packet as it then is.
+    /// Compares segments that are made within the packet with copied ones, also for a caller that pauses between two
+    /// segments and continues with the packet as it then is.
     #[test]
     fn segments_made_in_place_equal_copied_segments(
         packet in proptest::collection::vec(any::<u8>(), 54..3000),

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use proptest::prelude::*;
 
-/// Returns the offset of the transport header in a frame, and the offset of the checksum in that header.
+/// Returns the offsets of a frame's transport header in the frame, and of the checksum in that header.
 fn places(six: bool, udp: bool) -> (usize, usize) {
     (if six { 54 } else { 34 }, if udp { 6 } else { 16 })
 }
@@ -71,7 +71,7 @@ fn completing_a_right_l4_checksum_leaves_it_unchanged() {
     // Two bytes of the payload are chosen such that the segment's sum equals the seed.
     let ambiguous =
         (0..=u16::MAX).map(|word| udp4(&word.to_be_bytes())).find(|frame| unfinished(frame).is_some());
-    let whole = ambiguous.expect("one of the values is ambiguous");
+    let whole = ambiguous.expect("a right checksum equals the seed for one of the values");
     let mut frame = whole.clone();
     finish(&mut frame, unfinished(&whole).unwrap());
     assert_eq!(frame, whole);

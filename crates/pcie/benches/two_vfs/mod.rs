@@ -24,13 +24,14 @@ impl TwoVfMemory {
     pub(crate) fn new(three: bool) -> Self {
         let ends = if three { &ENDS[..] } else { &ENDS[2..] };
         Self([0, 1].map(|_| {
-            let shared = SharedMemory::new(LENGTH).expect("shared memory");
-            let fd = || shared.as_fd().try_clone_to_owned().expect("a descriptor");
+            let shared = SharedMemory::new(LENGTH).expect("shared memory for a VF can be created");
+            let fd = || shared.as_fd().try_clone_to_owned().expect("the file descriptor can be cloned");
             let (mut table, mut start) = (DmaTable::new(DmaLimits::default()), 0);
             for end in ends {
                 let pending = table.admit(start, end - start, DmaPermissions::READ_WRITE, Some(start));
-                let pending = pending.expect("a valid region").expect("a region with memory");
-                table.insert(pending.map(fd()).expect("mapped")).expect("disjoint from other regions");
+                let pending = pending.expect("the DMA region is valid").expect("the DMA region has memory");
+                let region = pending.map(fd()).expect("the DMA region can be mapped");
+                table.insert(region).expect("the DMA regions do not overlap");
                 start = *end;
             }
             (table, File::from(fd()))
@@ -39,7 +40,7 @@ impl TwoVfMemory {
 
     /// Writes to the memory of VF `n`'s guest.
     pub(crate) fn store(&self, n: usize, at: Iova, bytes: &[u8]) {
-        self.0[n].1.write_all_at(bytes, at).expect("guest memory");
+        self.0[n].1.write_all_at(bytes, at).expect("the bytes lie within the guest's memory");
     }
 
     fn of(&self, function: Function, iova: Iova) -> Result<&DmaTable, DmaFault> {

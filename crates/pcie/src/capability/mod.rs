@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 /// Capability in the list of a configuration space that begins at offset 34h.
 #[derive(Debug, Clone)]
 pub struct Capability {
-    /// Id of the capability.
+    /// Number by which software finds the capability (capability id).
     pub id: u8,
     /// Registers from offset 2 on, relative to the capability's offset.
     pub body: Vec<ConfigRegister>,
@@ -28,7 +28,7 @@ pub struct Capability {
 /// Extended capability in the list of a configuration space that begins at offset 100h.
 #[derive(Debug, Clone)]
 pub struct ExtendedCapability {
-    /// Id of the extended capability.
+    /// Number by which software finds the extended capability (extended capability id).
     pub id: u16,
     /// Version of the capability's layout.
     pub version: u8,

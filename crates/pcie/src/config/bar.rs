@@ -13,7 +13,7 @@ pub enum BarKind {
     Io,
 }
 
-/// Base address register.
+/// Base address register of a function: address space and size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bar {
     /// Address space of the BAR.

@@ -36,7 +36,7 @@ fn state(space: &ConfigSpace) -> SrIovSettings {
     SrIovRegisters::find(&self::space(), 0x80).unwrap().state(space)
 }
 
-/// With a stride of 1, VFs have consecutive devices and functions, and continue on the next bus.
+/// Tests routing ids with a stride of 1: VFs have consecutive devices and functions, and continue on the next bus.
 #[test]
 fn vfs_beyond_function_7_are_functions_of_the_next_devices() {
     let (close, pf) = (VfRoutingIds { first_offset: 16, stride: 1 }, Rid(0x0008));
@@ -130,7 +130,7 @@ fn fixed(space: &ConfigSpace) -> [u32; 5] {
 }
 
 proptest::proptest! {
-    /// The capability keeps its rules after any writes of any width and alignment.
+    /// Tests that writes of any width and alignment leave the SR-IOV capability within its rules.
     #[test]
     fn sriov_capability_keeps_its_rules_after_any_writes(
         writes in proptest::collection::vec(

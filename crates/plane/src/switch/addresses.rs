@@ -44,7 +44,7 @@ impl ExactFilter {
         *slot = (number(mac), slot.1 | ports);
     }
 
-    /// Returns the ports of an address.
+    /// Returns the ports that receive by a MAC address.
     #[must_use]
     pub fn ports(&self, mac: MacAddress) -> PortSet {
         self.slots[self.slot(mac)].1

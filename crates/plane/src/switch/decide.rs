@@ -8,12 +8,12 @@ use units::MacAddress;
 /// Last byte of the link-local address of pause frames (IEEE 802.3, annex 31B).
 const PAUSE: u8 = 0x01;
 
-/// Origin of a frame.
+/// Origin of a frame: the uplink or a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameOrigin {
     /// The frame came from the uplink.
     Uplink,
-    /// This port sent the frame.
+    /// The given port sent the frame.
     Port(PortIndex),
 }
 
@@ -42,7 +42,7 @@ pub struct FrameMetadata {
     pub origin: FrameOrigin,
 }
 
-/// Reason to drop a frame.
+/// Reason of the switch to drop a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SwitchDropReason {
     /// A guest sent to 01:80:c2:00:00:00 to 0f: pause, spanning tree and LACP are for switches only. A plane that forwards
@@ -62,7 +62,7 @@ pub enum SwitchDropReason {
     TooLong,
 }
 
-/// Receivers of a frame.
+/// Decision of the switch on a frame: its receivers, or the reason to drop it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SwitchDecision {
     /// Ports that get the frame.

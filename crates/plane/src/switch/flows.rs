@@ -53,7 +53,7 @@ impl<const N: usize> FlowCache<N> {
     const NOTHING: (FlowKey, SwitchDecision) = (FlowKey(0, 0), SwitchDecision::NOWHERE);
     const NONE: SenderFlows = [Self::NOTHING; FLOWS];
 
-    /// Creates a table without remembered flows.
+    /// Creates a flow cache that remembers no flow.
     pub(crate) fn new() -> Self {
         Self {
             ports: Box::new([Self::NONE; N]),

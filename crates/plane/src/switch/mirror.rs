@@ -5,7 +5,7 @@ use super::vlans::VlanIdSet;
 use crate::PortSet;
 use alloc::vec::Vec;
 
-/// A mirror rule.
+/// Mirror rule: kinds of frames, and the ports that get copies of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortMirrorRule {
     /// Ports that get the copies of the rule.
@@ -28,7 +28,7 @@ impl PortMirrorRules {
     /// The list without a mirror rule.
     pub const NONE: Self = Self(Vec::new());
 
-    /// Adds a mirror rule.
+    /// Adds a mirror rule to the list.
     pub fn add(&mut self, rule: PortMirrorRule) {
         self.0.push(rule);
     }

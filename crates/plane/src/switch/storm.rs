@@ -16,7 +16,7 @@ const BLOCK: usize = 64;
 pub enum StormKind {
     /// Broadcasts and, with [`StormLimits::counts_unknown`], unicast frames that no filter matches.
     Broadcast,
-    /// Storm control counts multicast frames.
+    /// Multicast frames, which storm control counts together.
     Multicast,
 }
 
@@ -64,7 +64,7 @@ pub struct StormState {
     pub limits: StormLimits,
     /// Current windows of broadcast and of multicast traffic.
     pub windows: [StormWindow; 2],
-    /// Start time of the current window.
+    /// Start time of storm control's current window.
     pub began: Time,
 }
 
@@ -93,7 +93,7 @@ impl StormState {
         self.windows.iter().any(|window| window.over || window.was_over)
     }
 
-    /// Ends the windows that have passed.
+    /// Ends the storm control windows that have passed.
     pub fn advance(&mut self, now: Time) {
         let window = self.limits.window.max(1);
         let since = u64::try_from(now.since(self.began).as_nanos()).unwrap_or(u64::MAX);

@@ -24,7 +24,7 @@ impl MaxFrameLength {
     /// Ethernet's limit on a frame's length where every frame has an outer tag.
     pub const WITH_OUTER: Self = Self { untagged: STANDARD_FRAME + TAG, tagged: STANDARD_FRAME + 2 * TAG };
 
-    /// Returns `true` if a frame of `length` bytes fits, check sequence excluded, tag included.
+    /// Returns `true` if a frame of `length` bytes is within the limit, check sequence excluded, tag included.
     #[inline]
     fn takes(self, length: usize, tagged: bool) -> bool {
         length + FCS <= if tagged { self.tagged } else { self.untagged }
@@ -105,7 +105,7 @@ pub struct SwitchTables<const N: usize> {
     pub check_vlan: PortSet,
     /// True if several ports share the switch, and the checks of senders apply.
     pub shared: bool,
-    /// Ether type of VLAN tags.
+    /// Ether type of (inner) VLAN tags.
     pub inner: u16,
     /// Ether type of outer tags, if they are in use. The tables then apply to inner tags.
     pub outer: Option<u16>,

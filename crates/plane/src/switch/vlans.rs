@@ -8,7 +8,7 @@ use alloc::vec;
 /// Number of VLAN ids (IEEE 802.1Q: 12 bits).
 const IDS: usize = 4096;
 
-/// A set of VLAN ids.
+/// Set of VLAN ids, a bit for each id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VlanIdSet([u32; IDS / 32]);
 

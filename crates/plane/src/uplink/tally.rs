@@ -5,9 +5,9 @@ use units::{FCS, MacAddress};
 /// Number of packets and of their octets, frame check sequence included.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct PacketOctets {
-    /// Number of packets.
+    /// Number of counted packets.
     pub packets: u32,
-    /// Number of octets in these packets, frame check sequence included.
+    /// Number of octets in the counted packets, frame check sequence included.
     pub octets: u32,
 }
 
@@ -22,11 +22,11 @@ impl PacketOctets {
 /// Counts of good packets in one direction.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct GoodPackets {
-    /// All good packets.
+    /// All good packets in this direction.
     pub all: PacketOctets,
-    /// Good multicast packets.
+    /// Number of good multicast packets.
     pub multicast: u32,
-    /// Good broadcast packets.
+    /// Number of good broadcast packets.
     pub broadcast: u32,
     /// Good packets by size: up to 64 octets, 127, 255, 511, 1023, and more.
     pub sizes: [u32; 6],

@@ -1,4 +1,4 @@
-//! A TCP packet that leaves by the uplink unsegmented: the offsets of its parts.
+//! Offsets of the headers and the payload in a TCP packet that leaves by the uplink unsegmented.
 
 /// Offsets of the headers and payload in an unsegmented TCP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

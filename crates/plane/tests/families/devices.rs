@@ -82,7 +82,7 @@ impl FrameSink for SlotDevice {
     }
 }
 
-/// Test device with a long buffer, in which each frame has its port and length before it.
+/// Test device that keeps all frames in one long buffer, in which each frame has its port and length before it.
 #[derive(Default)]
 pub(crate) struct StreamDevice {
     pub(crate) set_up: bool,

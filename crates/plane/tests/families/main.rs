@@ -94,7 +94,7 @@ impl TwoDevicePlane {
         *self.plane.ledger.of(port)
     }
 
-    /// Returns the observations since the last call. Panics unless all of them are of a frame with these bytes.
+    /// Returns the observations since the last call. Panics unless all observed frames have the given bytes.
     fn seen(&mut self, bytes: &[u8]) -> Vec<FrameObservation> {
         let all = self.cable.1.replace(Vec::new()).unwrap_or_default();
         assert!(all.iter().all(|(_, seen)| seen == bytes), "{all:?}");
@@ -140,10 +140,10 @@ fn receivers_device_family_strips_or_keeps_the_port_vlan_tag() {
     let mut world = TwoDevicePlane::new(tables);
     world.send(port(1), &bytes(address(9), 1));
     world.send(port(9), &bytes(address(1), 9));
-    let [(9, tagged)] = world.stream.frames()[..] else { panic!("one frame for port 9") };
+    let [(9, tagged)] = world.stream.frames()[..] else { panic!("expected one frame for port 9") };
     assert_eq!(tagged[12..18], [0x81, 0, 0, 100, 8, 0]);
     let [SlotFrame { port: 1, tag: Some(100), bytes, .. }] = &world.slots.filled[..] else {
-        panic!("one for port 1")
+        panic!("expected one frame with tag 100 for port 1")
     };
     assert_eq!((bytes.len(), &bytes[12..14]), (60, &[8, 0][..]));
 }

@@ -1,4 +1,4 @@
-//! Traits of the toy card for packets that travel one by one.
+//! Implements the traits of the toy card for packets that are sent one by one.
 
 use crate::memory::SLOTS;
 use crate::toy::ToyCard;

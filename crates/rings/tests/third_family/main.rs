@@ -1,5 +1,5 @@
-//! Tests a toy card over the same rings and plane as the real cards. Frames in bursts leave the same as frames sent
-//! alone: with tags, rates, groups, faults, too few buffers, and policies that change between bursts.
+//! Tests a toy card over the same rings and plane as the real cards. Frames in bursts have the same effects as frames
+//! sent alone: with tags, rates, groups, faults, too few buffers, and policies that change between bursts.
 
 mod careful;
 mod memory;
@@ -226,7 +226,7 @@ fn frame_that_padding_makes_too_long_is_dropped() {
 }
 
 #[test]
-fn length_limit_of_one_port_spares_bursts_to_other_ports() {
+fn length_limit_of_one_port_does_not_stop_bursts_to_others() {
     let acts = [
         ToyAction::Police(64),
         ToyAction::Post(1, 0, false),

@@ -1,4 +1,4 @@
-//! Guest memory of the toy's ports, in two windows with nothing between them.
+//! Guest memory of the toy card's ports, in two windows with unmapped addresses between them.
 
 use pcie::burst::HEAD;
 use pcie::{Bus, DmaFault, Function, HintedMemory, Iova};
@@ -17,7 +17,7 @@ pub(crate) const PLAIN: u64 = 1 << 63;
 pub(crate) const REPORT: u64 = 1 << 62;
 pub(crate) const DONE: u64 = 1 << 61;
 
-/// Memory of the toy's ports: rings, and all buffers.
+/// Memory of the toy card's ports: rings, and all buffers.
 pub(crate) struct ToyMemory {
     windows: Vec<[Vec<u8>; 2]>,
     /// Number of frames whose heads were gathered.

@@ -1,5 +1,6 @@
-//! A third family, in as few lines as it takes: a ring of 16-byte descriptors each way. A transmit descriptor is an address, and
-//! a length with bits for "plain", "report" and "done"; a receive descriptor says tag and contents, length and "done".
+//! Toy card of a third device family, in few lines: a ring of 16-byte descriptors in each direction. A transmit
+//! descriptor is an address, and a length with bits for "plain", "report" and "done"; a receive descriptor says tag and
+//! contents, length and "done".
 
 use crate::memory::{DONE, PLAIN, REPORT, RINGS, SLOTS, ToyMemory};
 use core::ops::RangeInclusive;
@@ -37,7 +38,7 @@ impl TxFormat for ToyTxFormat {
     }
 }
 
-/// VLAN tag that the receive descriptors of a run name.
+/// Receive descriptor format of the toy card, with the VLAN tag that all descriptors of a run of frames report.
 #[derive(Clone, Copy)]
 pub(crate) struct ToyRxFormat(Option<u16>);
 

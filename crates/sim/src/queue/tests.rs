@@ -48,7 +48,7 @@ fn moved_event_follows_scheduled_events_of_the_same_time() {
 }
 
 #[test]
-fn replaced_event_keeps_its_position_only_at_the_same_time() {
+fn event_replacement_keeps_the_position_only_at_equal_times() {
     let mut queue = EventQueue::new();
     let key = queue.replace(None, Some(at(10)), "look");
     queue.schedule(at(20), "there");
@@ -72,7 +72,7 @@ fn event_scheduled_in_the_past_is_due_now() {
 }
 
 #[test]
-fn pop_before_of_an_empty_queue_advances_time_to_its_limit() {
+fn popping_an_empty_event_queue_advances_time_to_the_limit() {
     let mut queue = EventQueue::new();
     queue.schedule(at(10), ());
     assert_eq!(queue.pop_before(at(10)), None);
@@ -81,7 +81,7 @@ fn pop_before_of_an_empty_queue_advances_time_to_its_limit() {
 }
 
 #[test]
-fn rescheduling_a_timer_does_not_grow_the_queue() {
+fn rescheduling_a_timer_does_not_grow_the_event_queue() {
     let mut queue = EventQueue::new();
     let timer = queue.schedule(at(1_000_000), "timer");
     for packet in 0..10_000 {

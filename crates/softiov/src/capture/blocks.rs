@@ -23,7 +23,7 @@ impl PcapngBlockBuffer {
         self.0.extend(piece);
     }
 
-    /// Takes the next block from the received bytes; `None` until all of it has arrived.
+    /// Takes the next pcapng block out of the received bytes; `None` until all of the block has arrived.
     ///
     /// # Errors
     /// The bytes are not pcapng.

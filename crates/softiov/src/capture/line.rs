@@ -10,7 +10,7 @@ use std::fmt::Write;
 const COMMENT: OptionCode = OptionCode(1);
 /// pcapng option `epb_flags`: direction of a packet.
 const FLAGS: OptionCode = OptionCode(2);
-/// Option `epb_dropcount`: frames missing before a packet.
+/// pcapng option `epb_dropcount`: frames missing before a packet.
 const MISSING: OptionCode = OptionCode(4);
 /// Ethernet types of VLAN tags (IEEE 802.1Q, 802.1ad).
 const TAGS: [u16; 2] = [0x8100, 0x88a8];

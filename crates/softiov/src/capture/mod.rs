@@ -49,7 +49,7 @@ enum CaptureSink {
     Stdout,
 }
 
-/// Captures until the count is reached, the host ends, or the user interrupts.
+/// Captures frames until the count is reached, the host ends, or the user interrupts.
 pub(crate) fn run(args: &CaptureArgs) -> anyhow::Result<ExitCode> {
     let socket = args.target.load()?.control_socket();
     let ports = client::ports(&socket)?;
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &CaptureArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the name of the port that `names` are of, and the functions to capture; no function stands for the whole
+/// Returns the name of the port that `names` belong to, and the functions to capture; no function stands for the whole
 /// port.
 fn choose(ports: &[PortStatus], names: &[String]) -> anyhow::Result<(String, Vec<String>)> {
     let has = |port: &PortStatus, name: &str| port.name == name || port.vfs.iter().any(|vf| vf.name == name);
@@ -131,7 +131,7 @@ fn sink(file: Option<&PathBuf>) -> anyhow::Result<CaptureSink> {
     }
 }
 
-/// Writes whole blocks until `left` frames are written.
+/// Writes whole pcapng blocks until `left` frames are written.
 fn write_blocks(
     blocks: &mut PcapngBlockBuffer,
     sink: &mut CaptureSink,

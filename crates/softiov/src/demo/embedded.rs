@@ -1,4 +1,4 @@
-//! `softiov demo` without virtual machines: three guests in this process, over real sockets and shared memory.
+//! `softiov demo` without virtual machines: runs three guests in this process, over real sockets and shared memory.
 //!
 //! SIGINT and SIGTERM are checked between steps, which are short. The demo then fails and cleans up as after any
 //! error.
@@ -54,7 +54,7 @@ pub(super) fn run(card: DemoCard<'_>) -> Result<DemoOutcome> {
 
 /// Fails if SIGINT or SIGTERM has arrived.
 fn check_signals(signals: &SignalHandlers) -> Result<()> {
-    ensure!(signals.take() == SignalSet::default(), "interrupted");
+    ensure!(signals.take() == SignalSet::default(), "the demo was interrupted by a signal");
     Ok(())
 }
 
@@ -91,8 +91,8 @@ fn ping(host: &DemoHost, from: &EmbeddedGuest, to: &EmbeddedGuest) -> Result<Pin
     })
 }
 
-/// Sends a TCP flow from one guest to another. Returns its figures, and a description of the fault if bytes are lost or
-/// wrong.
+/// Sends a TCP flow from one guest to another. Returns the flow's figures, and a description of the fault if bytes are
+/// lost or wrong.
 fn send(host: &DemoHost, from: &EmbeddedGuest, to: &EmbeddedGuest) -> Result<(TcpFlow, Option<String>)> {
     let (sent, cost) = host.measure(PORT, || Ok(from.send_tcp(to.ip(), FLOW_BYTES)))?;
     let (bytes, mbps, wrong) = match &sent {

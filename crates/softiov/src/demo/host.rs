@@ -1,4 +1,4 @@
-//! Host of a demo: one port per card, with its sockets in a temporary directory that is removed at the end.
+//! Runs the host of a demo: one port per card, with its sockets in a temporary directory that is removed at the end.
 
 use super::DemoCard;
 use super::report::to_tenths;
@@ -74,7 +74,7 @@ impl TrafficCost {
         Self { accesses: reads + posted_writes + synchronous_writes, interrupts, packets }
     }
 
-    /// Adds the costs of two portions of traffic.
+    /// Adds the costs of another portion of traffic to these.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             accesses: self.accesses + other.accesses,
@@ -91,17 +91,17 @@ impl TrafficCost {
         }
     }
 
-    /// Returns the traffic's register accesses divided by `count`.
+    /// Returns the number of register accesses that the traffic caused, divided by `count`.
     pub(super) fn accesses_per(self, count: f64) -> f64 {
         rate(self.accesses, count)
     }
 
-    /// Returns the traffic's register accesses per 1,000 packets.
+    /// Returns the number of register accesses that the traffic caused per 1,000 packets.
     pub(super) fn per_1000_packets(self) -> f64 {
         rate(self.accesses, self.thousands())
     }
 
-    /// Returns the traffic's interrupts per 1,000 packets.
+    /// Returns the number of interrupts that the traffic caused per 1,000 packets.
     pub(super) fn interrupts_per_1000_packets(self) -> f64 {
         rate(self.interrupts, self.thousands())
     }

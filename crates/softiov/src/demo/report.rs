@@ -63,7 +63,7 @@ pub(super) struct PingResult {
     pub(super) received: u64,
     /// Median round trip, microseconds; null if no ping was answered.
     pub(super) rtt_us_p50: Option<f64>,
-    /// Register accesses that reached the host per ping.
+    /// Number of register accesses per ping that reached the host.
     pub(super) trapped_each: f64,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct TcpFlow {
     /// Bytes that the flow's receiver received.
     pub(super) bytes: u64,
     pub(super) mbps: f64,
-    /// Register accesses that reached the host, per 1,000 packets.
+    /// Number of register accesses per 1,000 packets that reached the host.
     pub(super) trapped_per_1000_packets: f64,
 }
 
@@ -88,7 +88,7 @@ pub(super) struct FamilyPerformance {
     pub(super) driver: String,
     /// Mean throughput of the flows of both directions, Mb/s.
     pub(super) mbps: f64,
-    /// Register accesses that reached the host, per 1,000 packets.
+    /// Number of register accesses per 1,000 packets that reached the host.
     pub(super) trapped_per_1000_packets: f64,
     pub(super) interrupts_per_1000_packets: f64,
 }
@@ -96,11 +96,11 @@ pub(super) struct FamilyPerformance {
 /// VMM work per 1,000 packets, which SR-IOV is meant to avoid.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
 pub(super) struct VmmWorkPerPacket {
-    /// Register reads per 1,000 packets; the guest waits for each.
+    /// Number of register reads per 1,000 packets; the guest waits for each.
     pub(super) reads: f64,
-    /// Register writes per 1,000 packets, posted or not.
+    /// Number of register writes per 1,000 packets, posted or not.
     pub(super) writes: f64,
-    /// Interrupts delivered to the guests per 1,000 packets.
+    /// Number of interrupts delivered to the guests per 1,000 packets.
     pub(super) interrupts: f64,
 }
 
@@ -127,7 +127,7 @@ fn packets(vf: &VfStatus) -> u64 {
     vf.rx.packets + vf.tx.packets
 }
 
-/// Report of a demo, and the data that only its tables and verdict need.
+/// Report of a demo, and the data that only the demo's tables and verdict need.
 #[derive(Debug)]
 pub(super) struct DemoOutcome {
     pub(super) report: DemoReport,
@@ -137,14 +137,15 @@ pub(super) struct DemoOutcome {
 }
 
 impl DemoOutcome {
-    /// Creates an outcome from the VFs' status at the end (`vfs`) and the problems found so far (`wrong`).
+    /// Creates a demo's outcome from the VFs' status at the end (`vfs`) and the problems found so far
+    /// (`wrong`).
     pub(super) fn new(mut report: DemoReport, vfs: Vec<VfStatus>, wrong: Vec<String>) -> Self {
         report.interventions_per_1000_packets = VmmWorkPerPacket::of(&vfs);
         report.vfs = vfs.iter().map(VfCounters::from).collect();
         Self { report, vfs, wrong }
     }
 
-    /// Returns all problems; none if everything that was sent arrived.
+    /// Returns all problems of the demo; none if everything that was sent arrived.
     pub(super) fn problems(&self) -> Vec<String> {
         let unanswered = |ping: &PingResult| {
             let lost = ping.received < ping.sent || ping.sent == 0;

@@ -7,11 +7,11 @@ use std::fmt::Write;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum DoctorVerdict {
-    /// The check found no fault.
+    /// The check of `softiov doctor` found no fault.
     Ok,
-    /// The checked part works, but slower or less safely than it could.
+    /// The checked part works, but slower or less safely than possible.
     Warning,
-    /// The check found that something does not work.
+    /// The check of `softiov doctor` found that something does not work.
     Problem,
 }
 

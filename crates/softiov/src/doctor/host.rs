@@ -1,4 +1,4 @@
-//! Checks of a host: its process, its uplinks, its VFs and their clients.
+//! Checks a running host: its process, its uplinks, its VFs and their clients.
 
 use super::finding::DoctorFinding;
 use crate::output::escape_controls;
@@ -9,7 +9,8 @@ use daemon::control::uplink::UplinkState;
 use std::fs;
 use std::path::Path;
 
-/// Share of a VF's frames dropped for lack of a receive descriptor from which on the VF is reported, percent.
+/// Share of a VF's frames dropped for lack of a receive descriptor, in percent, from which on the VF is
+/// reported.
 const LOST_PERCENT: u64 = 1;
 
 /// State and limits of a host's process; `None` where the kernel does not report one.
@@ -28,7 +29,7 @@ pub(super) struct ProcessLimits {
 }
 
 impl ProcessLimits {
-    /// Reads the state of process `pid`; all `None` if it is not softiov.
+    /// Reads the limits of process `pid`; all are `None` if that process is not softiov.
     pub(super) fn read(pid: i32) -> Self {
         let text = |path: String| fs::read_to_string(path).ok();
         if text(format!("/proc/{pid}/comm")).is_none_or(|name| name.trim() != "softiov") {

@@ -1,4 +1,4 @@
-//! Checks of the machine: kernel, virtualization, taps, and asynchronous I/O.
+//! Checks the machine: kernel, virtualization, taps, and asynchronous I/O.
 
 use super::finding::DoctorFinding;
 use std::fs::{self, OpenOptions};
@@ -7,10 +7,10 @@ use std::path::Path;
 
 /// Oldest supported Linux version: the first with epoll_pwait2.
 const KERNEL: (u32, u32) = (5, 11);
-/// Asynchronous I/O requests that each QEMU with a disk reserves (fs.aio-nr).
+/// Number of asynchronous I/O requests that each QEMU with a disk reserves (fs.aio-nr).
 const AIO_PER_GUEST: u64 = 1024;
 
-/// State of the machine that `softiov doctor` checks.
+/// State of the machine, which `softiov doctor` checks.
 #[derive(Debug)]
 pub(super) struct MachineState {
     pub(super) release: String,

@@ -1,4 +1,4 @@
-//! Check of QEMU: it needs a vfio-user client.
+//! Checks QEMU, which needs a vfio-user client.
 
 use super::finding::DoctorFinding;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(super) struct QemuProgram {
     devices: String,
 }
 
-/// Runs the QEMU of this path, or the one in PATH. Returns `None` if no such program runs.
+/// Runs the QEMU at the path `named`, or the one in PATH. Returns `None` if no such program runs.
 pub(super) fn find(named: Option<&Path>) -> Option<QemuProgram> {
     let path = match named {
         Some(path) => path.to_owned(),

@@ -1,4 +1,4 @@
-//! Check of the functions' sockets: they exist, and VMMs of other users may connect.
+//! Checks the functions' sockets: they exist, and VMMs of other users may connect.
 
 use super::finding::DoctorFinding;
 use daemon::control::status::PortStatus;

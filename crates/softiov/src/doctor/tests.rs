@@ -1,4 +1,5 @@
-//! Host findings: a status that causes each finding, and a status that does not.
+//! Tests the host findings of `softiov doctor`: a status that causes each finding, and a status that does
+//! not.
 
 use super::finding::{DoctorFinding, DoctorVerdict, text};
 use super::host::{ProcessLimits, ports};
@@ -42,14 +43,20 @@ fn only(findings: &[DoctorFinding], verdict: DoctorVerdict, remedy: &str) {
 #[test]
 fn each_doctor_finding_has_its_cause_and_its_remedy() {
     assert_eq!(found(|_| ()), []);
-    let tap = |state| move |port: &mut PortStatus| port.uplink_status.as_mut().expect("a tap").state = state;
+    let tap = |state| {
+        move |port: &mut PortStatus| {
+            port.uplink_status.as_mut().expect("the port must have a tap").state = state
+        }
+    };
     only(&found(tap(UplinkState::Down)), DoctorVerdict::Problem, "ip link set tap0 up");
     only(&found(tap(UplinkState::Gone)), DoctorVerdict::Problem, "ip tuntap add tap0");
-    let long = |port: &mut PortStatus| port.uplink_status.as_mut().expect("a tap").drops.too_long = 1;
+    let long = |port: &mut PortStatus| {
+        port.uplink_status.as_mut().expect("the port must have a tap").drops.too_long = 1
+    };
     only(&found(long), DoctorVerdict::Warning, "mtu");
     let lonely = |kind: &'static str| {
         move |port: &mut PortStatus| {
-            let uplink = port.uplink_status.as_mut().expect("an uplink");
+            let uplink = port.uplink_status.as_mut().expect("the port must have an uplink");
             (uplink.kind, uplink.state) = (kind.into(), UplinkState::Gone);
         }
     };

@@ -1,4 +1,4 @@
-//! The embedded guest as the TCP/IP stack of the checks.
+//! Provides the embedded guest as the TCP/IP stack of the driver checks.
 
 use direct::check::{EchoReplies, GuestStack, GuestStackError};
 use driver::Vf;

@@ -80,8 +80,8 @@ fn as_text(found: &Calibration) -> String {
     format!("{constants}\n{residuals}\n{freedom}")
 }
 
-/// Returns a table of the sensitivity of values: a line for each value and constant, with the changes at -20
-/// % and +20 %.
+/// Returns a table of values' dependence on constants: a line for each value and constant, with the changes
+/// at -20 % and +20 %.
 fn dependences(values: &[ValueSensitivity]) -> String {
     let mut table = TextTable::new(heading(&["value", "unit", "constant", "is", "-20 %", "+20 %"]), 3);
     for ValueSensitivity { what, unit, value, effects } in values {

@@ -30,7 +30,7 @@ struct MachineMeasurement {
     why_not: Option<String>,
 }
 
-/// Assumption of the lab about the processor, and whether it holds on this machine.
+/// Assumption of the lab about the processor, and true if it holds on this machine.
 #[derive(Debug, Serialize)]
 struct ProcessorAssumption {
     what: &'static str,
@@ -153,7 +153,7 @@ fn assumption_text(ProcessorAssumption { what, here, source }: &ProcessorAssumpt
     format!("assumed: {what}; {says} ({source})\n")
 }
 
-/// Returns a line with the constants on which a prediction's throughput and CPU load depend most.
+/// Returns a line with the constants on which the throughput and CPU load of a prediction depend most.
 fn sensitivity(prediction: &HostPrediction) -> String {
     const SHOWN: usize = 4;
     let list = |effects: &[ConstantEffect]| {
@@ -170,7 +170,7 @@ fn sensitivity(prediction: &HostPrediction) -> String {
     )
 }
 
-/// Formats a value with about three digits; repeated measurements agree on fewer.
+/// Formats a measured value with about three digits; repeated measurements agree on fewer.
 fn short(value: f64) -> String {
     let digits = if value.abs() >= 100.0 { 0 } else { 2 };
     format!("{value:.digits$}")
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn model_assumption_shows_if_this_machine_satisfies_it() {
+    fn lab_host_shows_which_assumptions_this_machine_satisfies() {
         let text =
             |here| assumption_text(&ProcessorAssumption { what: "x2APIC", here, source: "/proc/cpuinfo" });
         assert_eq!(text(Some(true)), "assumed: x2APIC; present on this machine (/proc/cpuinfo)\n");

@@ -47,7 +47,7 @@ fn run_seed(catalogue: &Catalogue, args: &LabRunArgs, seed: u64) -> anyhow::Resu
     outcome.map(drop)
 }
 
-/// Reads the settings of a file; lines that begin with # are comments.
+/// Reads the lab's settings from a file; lines that begin with # are comments.
 fn read_settings(file: Option<&Path>) -> anyhow::Result<Vec<SettingAssignment>> {
     let Some(file) = file else { return Ok(Vec::new()) };
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -61,7 +61,7 @@ fn selection(names: &[String]) -> ExperimentSelection {
     if names == ["all"] { ExperimentSelection::All } else { ExperimentSelection::Names(names.to_vec()) }
 }
 
-/// Runs experiments with progress, and prints a summary, on standard error.
+/// Runs experiments, and prints their progress and a summary on standard error.
 pub(super) fn run_with_progress(
     catalogue: &Catalogue,
     selection: &ExperimentSelection,

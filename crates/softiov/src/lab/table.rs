@@ -1,4 +1,4 @@
-//! Tables of text in aligned columns.
+//! Formats tables of text in aligned columns.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Tests of `softiov lab` on a made-up experiment.
+//! Tests `softiov lab` on a made-up experiment.
 
 use std::process::ExitCode;
 use std::time::Duration;

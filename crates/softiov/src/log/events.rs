@@ -1,4 +1,4 @@
-//! Log lines as records for `softiov events`, which `daemon::events` stores.
+//! Stores log lines as records for `softiov events`, in the form of `daemon::events`.
 
 use daemon::events::{self, HostEvent};
 use serde_json::{Map, Value};
@@ -96,7 +96,9 @@ mod tests {
             tracing::info!(tap = %"tap0", up = true, suppressed = 2_u64, "the tap is back");
         });
         let kept = serde_json::to_value(events::after(0).events).expect("JSON");
-        let [first, second] = kept.as_array().expect("an array").as_slice() else { panic!("{kept}") };
+        let [first, second] = kept.as_array().expect("events must be an array").as_slice() else {
+            panic!("{kept}")
+        };
         let without_time = |event: &Value| {
             let mut event = event.clone();
             let time = event["time"].take();

@@ -1,4 +1,4 @@
-//! Text of ports and their settings, as `softiov port` prints it.
+//! Formats ports and their settings as text, as `softiov port` prints them.
 
 use crate::vf::print::{function, port_line, settings};
 use daemon::control::status::{PfAnswerStatus, PortStatus};
@@ -79,7 +79,8 @@ fn uplink(text: &mut String, status: &UplinkStatus) {
     let _ = writeln!(text, "{} frames, {} bytes", tx.packets, tx.bytes);
 }
 
-/// Returns the line about the PF driver: its number of mailbox requests and the latency of its replies.
+/// Returns the line about the PF driver's answers: its number of mailbox requests and the latency of its
+/// replies.
 fn answers(answers: &PfAnswerStatus) -> String {
     let PfAnswerStatus { requests, visits, most_a_visit, p50_ns, p99_ns, max_ns, .. } = *answers;
     if requests == 0 {

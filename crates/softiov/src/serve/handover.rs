@@ -1,4 +1,4 @@
-//! Hand-over between host processes: taking over at the start, and handing over on request.
+//! Hands a host over between processes: takes over at the start, and hands over on request.
 //!
 //! ```text
 //! this process                          the successor
@@ -27,11 +27,11 @@ const READY: &str = "READY=1";
 const GO: &str = "GO=1";
 /// Name of the descriptor by which a successor receives the keeper's socket.
 const KEEPER: &str = "keeper";
-/// Timeouts of a successor's start and of its take-over. Guests wait for the take-over, and QEMU waits five seconds
-/// at most.
+/// Timeout of a successor's start. The timeout of its take-over follows: guests wait for the take-over, and QEMU waits
+/// five seconds at most.
 const START_TIMEOUT: Duration = Duration::from_secs(5);
 const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(2);
-/// Time after which ports paused for a hand-over resume if no message of the successor arrives.
+/// Time after which ports that are paused for a hand-over resume if no message of the successor arrives.
 const PAUSE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Starts the host, with the descriptors that a keeper or a predecessor left for this process, if any.

@@ -45,9 +45,9 @@ pub(crate) struct ServeArgs {
     landlock: Option<bool>,
 }
 
-/// Interval of the check that the host's threads run.
+/// Interval between two checks that the host's threads run.
 const THREAD_CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval of the check that an ending host's threads have ended.
+/// Interval between two checks that an ending host's threads have ended.
 const END_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 /// Timeout for writing the last lines of the log.
 const LOG_TIMEOUT: Duration = Duration::from_secs(1);
@@ -226,7 +226,7 @@ fn end_gracefully(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Creates the log of this process; RUST_LOG selects its lines.
+/// Creates the log of this process; RUST_LOG selects the lines that it has.
 fn collect_log() -> HostLog {
     let log = HostLog::new();
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();

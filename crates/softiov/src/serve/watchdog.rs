@@ -1,6 +1,6 @@
-//! systemd's watchdog (`WatchdogSec=`): notifies systemd as long as the host answers a request. The answer needs the
-//! thread that carries out commands and the thread of every port that was not given up; clients that send too many
-//! requests do not prevent it. If the host hangs, systemd restarts the unit with its guests.
+//! Notifies systemd's watchdog (`WatchdogSec=`) as long as the host answers a request. The answer needs the thread that
+//! carries out commands and the thread of every port that was not given up; clients that send too many requests do not
+//! prevent it. If the host hangs, systemd restarts the unit with its guests.
 
 use anyhow::Context;
 use daemon::RunningHost;
@@ -8,7 +8,7 @@ use std::env;
 use std::time::Duration;
 
 const ALIVE: &str = "WATCHDOG=1";
-/// Notices to systemd's watchdog per timeout, so that one notice may be late and one lost.
+/// Number of notices to systemd's watchdog per timeout, so that one notice may be late and one lost.
 const NOTICES_PER_TIMEOUT: u32 = 4;
 
 /// Starts the watchdog thread, if systemd has set a timeout.
@@ -34,7 +34,7 @@ pub(super) fn start(host: &RunningHost) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns systemd's timeout, or `None` if systemd has set none.
+/// Parses systemd's watchdog timeout, or returns `None` if systemd has set none.
 fn parse_timeout(microseconds: &str) -> Option<Duration> {
     microseconds.parse().ok().filter(|time| *time > 0).map(Duration::from_micros)
 }

@@ -71,7 +71,7 @@ impl Serialize for DevlinkFunction<'_> {
     }
 }
 
-/// `port` object of devlink's JSON: attributes of the shown ports, by handle.
+/// Object `port` of devlink's JSON: attributes of the shown ports, by handle.
 struct PortSection<'a>(&'a [DevlinkPort]);
 
 impl Serialize for PortSection<'_> {

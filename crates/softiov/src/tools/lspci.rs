@@ -31,7 +31,7 @@ pub(crate) struct LspciArgs {
 /// Options of lspci that select other devices, or ask the network.
 const UNSUPPORTED_OPTIONS: [char; 8] = ['A', 'F', 'G', 'H', 'M', 'O', 'Q', 'q'];
 
-/// Runs the system's `lspci`.
+/// Runs the system's `lspci` on the configuration spaces of the host's functions.
 pub(crate) fn run(args: &LspciArgs) -> anyhow::Result<ExitCode> {
     if let Some(word) = args.words.iter().find(|word| is_unsupported(word)) {
         let exit = ToolExit::new(

@@ -1,4 +1,4 @@
-//! Message and exit code of a tool's command that fails or only prints help.
+//! Ends a tool's command that fails or only prints help, with a message and an exit code.
 
 use crate::output;
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ impl ToolExit {
         self
     }
 
-    /// Prints the message to standard error and returns the exit code.
+    /// Prints the tool's message to standard error and returns its exit code.
     pub(super) fn report(self) -> ExitCode {
         output::print_last_error(self.text);
         ExitCode::from(self.code)

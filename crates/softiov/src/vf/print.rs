@@ -1,4 +1,4 @@
-//! Ports and VFs as text, in the manner of `ip link show`.
+//! Formats ports and VFs as text, in the manner of `ip link show`.
 
 use daemon::config::file::CardFamily;
 use daemon::control::status::{
@@ -55,7 +55,7 @@ fn line(vf: &VfStatus) -> String {
     line
 }
 
-/// Returns the end of a VF's line: its quarantine and throttling, or an empty text.
+/// Returns the end of a VF's line in the list: the VF's quarantine and throttling, or an empty text.
 fn restraint(conduct: &VfConductStatus) -> String {
     let cause = conduct.quarantine.as_ref();
     let quarantined = cause.map_or(String::new(), |cause| format!(", quarantined ({cause})"));
@@ -91,7 +91,8 @@ pub(crate) fn show(vf: &VfStatus) -> String {
     text
 }
 
-/// Appends the settings of a VF or port with their values, grouped by origin; defaults come first.
+/// Appends the settings of a VF or port with their values to the text, grouped by origin; defaults come
+/// first.
 pub(crate) fn settings(text: &mut String, leaves: &SettingValues, origins: &BTreeMap<String, SettingOrigin>) {
     for (origin, title) in [
         (SettingOrigin::Default, "by default"),
@@ -134,7 +135,7 @@ fn conduct(text: &mut String, conduct: &VfConductStatus) {
     }
 }
 
-/// Appends a function's socket, client, hint, traffic, drops, pending frames and cost.
+/// Appends a function's socket, client, hint, traffic, drops, pending frames and cost to the text.
 pub(crate) fn function(text: &mut String, function: &FunctionStatus) {
     let FunctionStatus { socket, peer, hint, rx, tx, drops, waiting, interventions: vmm } = function;
     let _ = writeln!(text, "    socket {}", socket.display());

@@ -1,4 +1,4 @@
-//! Permissions: users that may connect to a VF's socket and to the control socket, and privileges of the host's
+//! Tests permissions: users that may connect to a VF's socket and to the control socket, and privileges of the host's
 //! process. Clients are processes of other users; `tests/linux` has virtual machines of other users.
 
 use crate::process::{CommandOutput, SOFTIOV, ServeProcess, finish, softiov};
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::{TempDir, tempdir};
 
-/// User and group ids of the tests: a VMM's, the operators' group, and those of an unrelated user.
+/// User and group id of a VMM in the tests. The operators' group and the ids of an unrelated user follow.
 const VMM: u32 = 65_533;
 const OPERATORS: u32 = 65_532;
 const STRANGER: u32 = 65_531;
 
-/// Creates a folder that all users may search, with the program `softiov` in it. Without root, skips the test and
-/// returns `None`.
+/// Creates a folder that all users may search, with the program `softiov` in the folder. Without root, skips the test
+/// and returns `None`.
 fn open_folder(test: &str) -> Option<TempDir> {
     if !geteuid().is_root() {
         skipped(test, "only root can start processes of other users");
@@ -96,7 +96,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn by_default_only_the_hosts_user_may_connect_to_sockets() {
+fn only_the_hosts_user_may_connect_to_sockets_by_default() {
     let folder = tempdir().unwrap();
     let host = ServeProcess::start(&folder, &[]);
     for (path, expected) in [

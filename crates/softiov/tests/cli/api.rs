@@ -1,5 +1,5 @@
-//! Commands of docs/api.md, run by a shell in their order, and compared with the output on the page.
-//! `crates/daemon/tests/live` tests the requests.
+//! Tests the commands of docs/api.md, run by a shell in their order, and compared with the output on the
+//! page. `crates/daemon/tests/live` tests the requests.
 
 use crate::process::ServeProcess;
 use host::test_support::skipped;
@@ -44,7 +44,7 @@ fn is_within(printed: &Value, told: &Value) -> bool {
 #[test]
 fn api_page_commands_print_the_output_on_the_page() {
     if Command::new("curl").arg("--version").output().is_err() {
-        return skipped("the commands of docs/api.md", "there is no curl; apt-get install curl");
+        return skipped("the commands of docs/api.md", "curl is not installed (Debian package curl)");
     }
     let folder = tempdir().unwrap();
     let serve = ServeProcess::start(&folder, &[]);
@@ -58,13 +58,13 @@ fn api_page_commands_print_the_output_on_the_page() {
             ("json", _) => {
                 // The page shows the last answer.
                 let answers = serde_json::Deserializer::from_str(&printed).into_iter::<Value>();
-                let told = answers.last().expect("an answer").expect("JSON");
+                let told = answers.last().expect("the host must answer").expect("JSON");
                 let wanted = serde_json::from_str(text).expect("JSON on the page");
                 assert!(is_within(&wanted, &told), "{text}: {told:#}");
                 compared += 1;
             }
             ("text", _) => {
-                let (id, rest) = printed.split_once('\n').expect("an event");
+                let (id, rest) = printed.split_once('\n').expect("the page must have an event");
                 assert!(id.starts_with("id: ") && id.ends_with("-1"), "{printed}");
                 assert!(rest.starts_with("event: event\ndata: {\"number\":1,"), "{printed}");
                 compared += 1;

@@ -1,5 +1,5 @@
-//! The AppArmor rule that lets libvirt's machines connect, read by AppArmor's own parser. It is not enforced here,
-//! which needs a kernel with AppArmor.
+//! Tests the AppArmor rule that lets libvirt's machines connect, by AppArmor's own parser. The rule is not enforced
+//! here, which needs a kernel with AppArmor.
 
 use crate::process::finish;
 use host::test_support::skipped;

@@ -1,4 +1,5 @@
-//! `softiov apply` and SIGHUP: the difference that is printed, and files that are applied completely or not at all.
+//! Tests `softiov apply` and SIGHUP: the difference that is printed, and files that are applied completely or not at
+//! all.
 
 use crate::process::{CommandOutput, PATIENCE, ServeProcess, softiov};
 use rustix::process::Signal;
@@ -100,7 +101,7 @@ fn refused_configuration_file_changes_no_setting() {
 }
 
 #[test]
-fn applied_file_keeps_command_settings_that_it_lacks() {
+fn apply_keeps_command_settings_that_the_file_lacks() {
     let (_folder, serve, file) = host("[[port]]\n[[port.vf]]\nindex = 0\nqos = 1\nvlan = 5\n");
     for change in ["--qos 7 --trust on", "--max-mtu 1500 --volatile"] {
         let words = format!("vf set pf0vf0 {change}");

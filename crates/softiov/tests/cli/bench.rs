@@ -1,5 +1,5 @@
-//! The harness of `cargo xtask bench` on the program as it is built for tests: it runs, and its report is complete.
-//! No number is judged. Peers are skipped, whose packages would have to be downloaded.
+//! Tests the harness of `cargo xtask bench` on the program as it is built for tests: it runs, and its report is
+//! complete. No number is judged. Peers are skipped, whose packages would have to be downloaded.
 
 use ::bench::options::BenchmarkOptions;
 use clap::Parser;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 #[test]
 fn bench_with_short_slices_prints_a_complete_report() {
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        host::test_support::skipped("the benchmark's harness", "it takes two processors");
+        host::test_support::skipped("the benchmark's harness", "the benchmark needs two processors");
         return;
     }
     let folder = TempDir::new().unwrap();

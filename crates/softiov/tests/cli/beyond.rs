@@ -1,5 +1,5 @@
-//! Two machines, each with a host, whose uplinks a tunnel joins: the commands of the user guide in their order, in
-//! two network namespaces with a cable between them.
+//! Tests two machines, each with a host, whose uplinks a tunnel joins. The machines are two network namespaces with a
+//! cable between them, and run the commands of the user guide in their order.
 
 use crate::guide::GUIDE;
 use crate::process::{SOFTIOV, ServeProcess, eventually, finish, softiov};
@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::{TempDir, tempdir};
 
-/// Bytes of a flow: at most what the kernel buffers for a slow switch. The guests' TCP sends a whole window at once
-/// and recovers slowly from losses.
+/// Number of bytes in a TCP flow: at most what the kernel buffers for a slow switch. The guests' TCP sends a whole
+/// window at once and recovers slowly from losses.
 const FLOW: u64 = 64 << 10;
 /// The guide's addresses of the two machines.
 const ADDRESSES: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
@@ -103,7 +103,7 @@ impl MachineNamespace {
         ServeProcess::spawn(&self.folder, self.command(SOFTIOV).arg("serve").arg("--config").arg(file))
     }
 
-    /// Returns the number of frames that the port dropped because they were too long.
+    /// Returns the number of frames that the host's port dropped because they were too long.
     fn too_long(&self) -> u64 {
         let said = softiov(&self.sockets(), &["port", "show", &self.port(), "--json"]).out;
         let port: serde_json::Value = serde_json::from_str(&said).unwrap();
@@ -137,8 +137,8 @@ fn blocks(heading: &str, language: &str) -> Vec<&'static str> {
 }
 
 /// Follows a section of the guide that joins both machines by a tunnel. A flow of full frames passes between guests on
-/// VLAN 100, and between untagged guests, and no frame from one pair to the other. Then the interface's MTU becomes too
-/// small for the guests' frames.
+/// VLAN 100, and between untagged guests, and no frame from one pair to the other pair. Then the interface's MTU
+/// becomes too small for the guests' frames.
 fn joined(machines: &[MachineNamespace; 2], heading: &str) {
     let [script] = blocks(heading, "sh")[..] else { panic!("{heading} has another block") };
     let [config] = blocks(heading, "toml")[..] else { panic!("{heading} has another configuration") };
@@ -179,7 +179,7 @@ fn too_short(here: &MachineNamespace, [a, b]: &[EmbeddedGuest; 2]) {
 }
 
 #[test]
-fn a_bridge_of_linux_with_vxlan_joins_two_hosts() {
+fn linux_bridge_with_vxlan_joins_two_hosts() {
     let Some(machines) = two_machines("a bridge with VXLAN") else { return };
     let probe =
         finish(machines[0].command("ip").args("link add probe0 type vxlan id 1 dstport 4789".split(' ')));

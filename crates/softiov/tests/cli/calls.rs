@@ -1,6 +1,6 @@
-//! System calls of a host whose guests have mapped doorbells: none per frame, and few per thousand frames. ptrace
-//! stops the port's thread at every call, so a call that is added to the frame path is found wherever it is made.
-//! Tracing slows the thread only where it makes calls.
+//! Counts the system calls of a host whose guests have mapped doorbells: none per frame, and few per thousand frames.
+//! ptrace stops the port's thread at every call, so a call that is added to the frame path is found wherever it is
+//! made. Tracing slows the thread only where it makes calls.
 //!
 //! No number depends on the clock. Waits in which the thread may sleep are counted apart, since they depend on how
 //! long guests are idle.
@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Least number of forwarded frames over which system calls are counted.
+/// Minimum number of forwarded frames over which system calls are counted.
 const FRAMES: u64 = 100_000;
 /// Duration of one portion of traffic; the frame count is checked after each.
 const SLICE: Duration = Duration::from_millis(5);
@@ -44,7 +44,7 @@ struct SystemCallCounts {
 fn mapped_doorbells_cost_few_system_calls_per_packet() {
     const WHAT: &str = "system calls of the host for 1,000 packets";
     if thread::available_parallelism().map_or(1, usize::from) < 2 {
-        return skipped(WHAT, "it takes two processors");
+        return skipped(WHAT, "the benchmark needs two processors");
     }
     let mut rates = Vec::new();
     for mode in [ContenderKind::Posted, ContenderKind::Mapped] {
@@ -64,8 +64,8 @@ fn mapped_doorbells_cost_few_system_calls_per_packet() {
     assert!(rates[1] < rates[0], "{rates:?} for 1,000 packets, posted and mapped");
 }
 
-/// Runs traffic on a host. Returns the system calls of its port's thread, and the frames that the port forwarded
-/// meanwhile.
+/// Runs traffic on a host with doorbells of the given mode. Returns the system calls of its port's thread, and the
+/// frames that the port forwarded meanwhile.
 fn calls(mode: ContenderKind) -> nix::Result<(SystemCallCounts, u64)> {
     let options = BenchmarkOptions::parse_from(["bench", "--softiov", env!("CARGO_BIN_EXE_softiov")]);
     let processors = ProcessorAssignment::of_process().unwrap();
@@ -139,7 +139,7 @@ fn may_sleep(thread: Pid, timeout: u64) -> nix::Result<bool> {
     Ok(timeout == 0 || word(timeout)? != 0 || word(timeout + 8)? != 0)
 }
 
-/// Returns the id of the thread that runs the port of a host's process.
+/// Returns the id of the thread that runs the port in a host's process.
 fn port_of(process: u32) -> Pid {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap();
     let port = tasks

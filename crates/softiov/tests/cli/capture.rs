@@ -1,4 +1,4 @@
-//! `softiov capture -w`, read by Wireshark's tshark from a file, and from a pipe while the host runs.
+//! Tests `softiov capture -w`, read by Wireshark's tshark from a file, and from a pipe while the host runs.
 //! `crates/daemon/tests/live/capture.rs` tests what is captured.
 
 use crate::process::{SOFTIOV, ServeProcess};
@@ -9,8 +9,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use tempfile::tempdir;
 
-/// Starts `softiov capture` of two VFs' dropped frames, which ends after one frame. Writes pcapng to the file
-/// `to`, or to a pipe.
+/// Starts `softiov capture` for the dropped frames of two VFs, which ends after one frame. Writes pcapng to
+/// the file `to`, or to a pipe.
 fn capture(serve: &ServeProcess, to: &Path) -> Child {
     let mut capture = Command::new(SOFTIOV);
     capture.args(["capture", "pf0vf0", "pf0vf1", "--drops", "-c", "1", "--runtime-dir"]).arg(serve.folder());
@@ -39,10 +39,10 @@ fn begin(of: &mut ChildStdout) -> [u8; 28] {
     begin
 }
 
-/// Captures the two frames of `softiov drive` that are dropped: with a foreign address, and of a foreign
-/// VLAN.
+/// Captures the two frames of `softiov drive` that are dropped: one with a foreign address, and one of a
+/// foreign VLAN.
 #[test]
-fn tshark_reads_sender_direction_and_drop_reason() {
+fn tshark_shows_sender_direction_and_drop_reason() {
     let folder = tempdir().unwrap();
     let tshark = || {
         linux_guest::tshark().map(|mut tshark| {

@@ -1,10 +1,10 @@
-//! Configuration files: an error names file, key and remedy, and a refused file creates nothing.
+//! Tests configuration files: an error names file, key and remedy, and a refused file creates nothing.
 
 use crate::process::{CommandOutput, ServeProcess, files, softiov};
 use rustix::process::Signal;
 use tempfile::{TempDir, tempdir};
 
-/// Starts a host that must refuse the configuration `text`.
+/// Starts a host with the configuration `text`, which it must refuse. Returns the host's output.
 fn refused(folder: &TempDir, text: &str) -> CommandOutput {
     let file = folder.path().join("softiov.toml");
     std::fs::write(&file, text).unwrap();

@@ -1,4 +1,4 @@
-//! Published counters across a hand-over and a crash: none falls.
+//! Tests published counters across a hand-over and a crash: none falls.
 
 use crate::process::{PATIENCE, ServeProcess, softiov};
 use crate::survival::{address, attach};
@@ -62,7 +62,7 @@ fn leaves(value: &Value, path: &str, counted: bool, counts: &mut CounterValues) 
     }
 }
 
-/// Returns every counter that the host publishes, of `/metrics` and of the status.
+/// Returns every counter that the host publishes, in `/metrics` and in the status.
 fn published(serve: &ServeProcess) -> CounterValues {
     let deadline = Instant::now() + PATIENCE;
     loop {

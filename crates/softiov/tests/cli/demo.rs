@@ -1,5 +1,5 @@
-//! `softiov demo` with an output that fails, with an interrupt, and with guests of either family. `cargo xtask test`
-//! checks the rest of its report.
+//! Tests `softiov demo` with an output that fails, with an interrupt, and with guests of either family.
+//! `cargo xtask test` checks the rest of its report.
 
 use crate::process::{SOFTIOV, files, finish};
 use rustix::process::{Pid, Signal, kill_process};

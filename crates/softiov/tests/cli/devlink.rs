@@ -24,7 +24,7 @@ fn transcript(folder: &Path, words: &str) -> String {
 }
 
 #[test]
-fn output_and_errors_of_devlink_command_equal_devlinks() {
+fn softiov_devlink_prints_the_text_of_the_real_devlink() {
     let folder = tempdir().unwrap();
     let serve = ServeProcess::start(&folder, &[]);
     assert_eq!(softiov(serve.folder(), &["port", "set", "pf0", "--vfs", "2"]).status, Some(0));

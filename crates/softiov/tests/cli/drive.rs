@@ -1,4 +1,5 @@
-//! `softiov drive` on VFs of a running host, and on functions that do not exist. Tests in guests cover VFIO.
+//! Tests `softiov drive` on VFs of a running host, and on functions that do not exist. Tests in guests cover
+//! VFIO.
 
 use crate::process::{SOFTIOV, ServeProcess, finish};
 use serde_json::Value;

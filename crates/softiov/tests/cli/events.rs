@@ -1,5 +1,5 @@
-//! `softiov events`: events of guests, in order, and followed across processes. `daemon::events` tests which records
-//! are stored.
+//! Tests `softiov events`: events of guests, in order, and followed across processes. `daemon::events` tests which
+//! records are stored.
 
 use crate::process::{PATIENCE, SOFTIOV, ServeProcess, softiov};
 use crate::survival::attach;
@@ -10,7 +10,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::tempdir;
 
-/// Returns the stored events about `name`.
+/// Returns the host's stored events about `name`.
 fn stored_events(serve: &ServeProcess, name: &str) -> Vec<String> {
     let said = softiov(serve.folder(), &["events", name, "--json"]);
     assert_eq!((said.status, said.err.as_str()), (Some(0), ""));

@@ -1,5 +1,5 @@
-//! A port with all 64 VFs of its card: every tool shows and changes the last VF, and the process is replaced under a
-//! guest on each VF.
+//! Tests a port with all 64 VFs of its card. Every tool shows and changes the last VF, and the process is replaced
+//! under a guest on each VF.
 
 use crate::process::{CommandOutput, ServeProcess, softiov};
 use crate::survival::attach;
@@ -16,7 +16,7 @@ const ALL_VFS: u8 = 64;
 /// Time over which the CPU time of a process with idle guests is measured.
 const WATCHED: Duration = Duration::from_secs(1);
 
-/// Starts a host with one port that has all VFs of its card and waits as by default.
+/// Starts a host with one port that has all VFs of its card and waits for doorbells as by default.
 fn start(folder: &TempDir) -> ServeProcess {
     start_waiting(folder, "sleep")
 }

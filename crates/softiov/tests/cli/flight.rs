@@ -1,5 +1,5 @@
-//! `softiov vf flight`: the recording of a VF as text, as JSON and in a file, and the file that the host writes when
-//! it quarantines a VF. `crates/daemon/tests/live/flight.rs` tests what is recorded.
+//! Tests `softiov vf flight`: the recording of a VF as text, as JSON and in a file. Also tests the file that the host
+//! writes when it quarantines a VF. `crates/daemon/tests/live/flight.rs` tests what is recorded.
 
 use crate::process::{SOFTIOV, ServeProcess, files, softiov};
 use crate::survival::attach;
@@ -70,9 +70,9 @@ fn quarantine_writes_a_flight_recording_named_in_the_log() {
 }
 
 #[test]
-fn full_disk_loses_the_file_but_not_the_flight_recording() {
+fn flight_recording_survives_a_disk_that_is_full() {
     if !Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success()) {
-        return skipped("a recording on a full disk", "no mount namespace can be made here");
+        return skipped("a recording on a full disk", "this process may not create a mount namespace");
     }
     let folder = tempdir().unwrap();
     let disk = folder.path().join("disk");

@@ -1,11 +1,11 @@
-//! Output for other programs: `softiov metrics`, `completions` and `man`.
+//! Tests the output for other programs: `softiov metrics`, `completions` and `man`.
 
 use crate::process::{SOFTIOV, ServeProcess, finish, softiov};
 use std::process::Command;
 use tempfile::tempdir;
 
 #[test]
-fn metrics_have_the_names_that_dashboards_know() {
+fn metrics_keep_their_published_names() {
     let folder = tempdir().unwrap();
     let serve = ServeProcess::start(&folder, &[]);
     let text = softiov(serve.folder(), &["metrics"]).out;

@@ -1,5 +1,5 @@
-//! Pages of the guide and the user guide, followed as users follow them ([`page`]). The test `package` follows pages
-//! that need a virtual machine; those that need an uplink or hardware are not tested.
+//! Tests pages of the guide and the user guide, followed as users follow them ([`page`]). The test `package` follows
+//! pages that need a virtual machine; those that need an uplink or hardware are not tested.
 
 use crate::page::{self, DocumentationReader};
 use crate::process::{SOFTIOV, ServeProcess, softiov};
@@ -16,7 +16,7 @@ pub(crate) fn reader(folder: &TempDir) -> DocumentationReader {
     reader_with(folder, Path::new("/nonexistent"))
 }
 
-/// Returns the same as [`reader`], with more programs from a folder.
+/// Returns a user's shell as [`reader`] does, with more programs from a folder.
 fn reader_with(folder: &TempDir, more: &Path) -> DocumentationReader {
     let [home, run, state] = ["home", "run", "state"].map(|name| folder.path().join(name));
     for folder in [&home, &run] {

@@ -1,4 +1,4 @@
-//! The control interface over TCP: its token, the commands it refuses, and its metrics in Prometheus.
+//! Tests the control interface over TCP: its token, the commands it refuses, and its metrics in Prometheus.
 //! `crates/daemon/tests/live` tests the control socket.
 
 use crate::guide::GUIDE;
@@ -18,16 +18,18 @@ pub(crate) const TOKEN: &str = "a-token-of-the-test-alone";
 const DASHBOARD: &str = include_str!("../../../../docs/monitoring/grafana-dashboard.json");
 const ALERTS: &str = include_str!("../../../../docs/monitoring/prometheus-alerts.yml");
 
-/// Metrics without a sample at first: the first comes with a refusal, or with the first second of an offence.
+/// Names of metrics without a sample at first: the first sample comes with a refusal, or with the first
+/// second of an offence.
 const AT_FIRST: [&str; 2] = ["softiov_vf_mailbox_refused_total", "softiov_vf_offence_seconds_total"];
 
-/// Starts a host with a default port that listens on TCP with a token. Returns the host and its address.
+/// Starts a host with a default port that listens on TCP and demands a token. Returns the host and its
+/// address.
 pub(crate) fn tcp(folder: &TempDir) -> (ServeProcess, SocketAddr) {
     tcp_with(folder, "")
 }
 
-/// Starts a host that listens on TCP with a token, with ports from a configuration text. Returns the host and
-/// its address.
+/// Starts a host that listens on TCP and demands a token, with ports from a configuration text. Returns the
+/// host and its address.
 fn tcp_with(folder: &TempDir, ports: &str) -> (ServeProcess, SocketAddr) {
     let token = folder.path().join("token");
     write(&token, format!("{TOKEN}\n")).unwrap();
@@ -95,7 +97,7 @@ fn http_over_tcp_requires_the_token_and_refuses_commands() {
 }
 
 #[test]
-fn http_1_1_over_tcp_needs_a_host_header() {
+fn http_request_over_tcp_needs_a_host_header() {
     let folder = tempdir().unwrap();
     let (_serve, listen) = tcp(&folder);
     for (hosts, expected) in [("", "400"), ("host: a\r\nhost: b\r\n", "400"), ("host: a\r\n", "200")] {
@@ -258,7 +260,7 @@ fn prometheus_scrapes_with_the_guides_configuration() {
     let deadline = Instant::now() + PATIENCE;
     let mut reply = String::new();
     while !reply.contains("\"7\"]") {
-        assert!(Instant::now() < deadline, "it has not scraped the host: {reply}");
+        assert!(Instant::now() < deadline, "Prometheus has not scraped the host: {reply}");
         std::thread::sleep(Duration::from_millis(200));
         if TcpStream::connect(web).is_ok() {
             reply = ask(web, query, "", "").1;

@@ -64,8 +64,8 @@ fn unsupported_ip_changes_have_the_errors_of_a_driver() {
     assert_eq!((said.status, said.err.as_str()), (Some(1), "Device \"pf9\" does not exist.\n"));
 }
 
-/// Returns the output of the system's `ip link show` for one end of a veth pair, in a network namespace of
-/// its own; `None` if it fails.
+/// Returns the output of the system's `ip link show` for one end of a veth pair, in a network namespace of its own;
+/// `None` if `ip` fails.
 fn real(words: &str) -> Option<String> {
     let script = format!(
         "ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up && ip {words} link show v0"
@@ -75,13 +75,14 @@ fn real(words: &str) -> Option<String> {
     (said.status == Some(0)).then_some(said.out)
 }
 
-/// Returns the lines of statistics, from `RX:` on, without the column of carrier changes, which a port does not have.
+/// Returns the lines of statistics in a text of `ip`, from `RX:` on, without the column of carrier changes, which a
+/// port does not have.
 fn block(text: &str, lines: usize) -> Vec<String> {
     let from_rx = text.lines().skip_while(|line| !line.trim_start().starts_with("RX:"));
     from_rx.take(lines).map(|line| line.replace("transns", "       ")).collect()
 }
 
-/// Returns the positions in a line at which its numbers end.
+/// Returns the positions at which the numbers of a line of `ip` end.
 fn columns(line: &str) -> Vec<usize> {
     let digit = |at: usize| line.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
     (0..line.len()).filter(|at| digit(*at) && !digit(at + 1)).collect()
@@ -100,7 +101,7 @@ fn ip_statistics_have_the_columns_and_fields_of_iproute2() {
     let ours = ip(serve.folder(), "-s -s link show pf0").out;
     for (nth, (theirs, ours)) in block(&theirs, 8).iter().zip(&block(&ours, 8)).enumerate() {
         if nth % 2 == 0 {
-            assert_eq!(ours, theirs, "a header");
+            assert_eq!(ours, theirs, "a header line of ip's statistics");
         } else {
             // The real ip ends TX errors with a number that a port does not have.
             let theirs = columns(theirs);

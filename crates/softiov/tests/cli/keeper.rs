@@ -1,5 +1,5 @@
-//! Confinement of the keeper and of the starter, the process that starts hosts for it. `survival` tests how hosts
-//! follow one another.
+//! Tests the confinement of the keeper and of the starter, the process that starts hosts for it. `survival` tests how
+//! hosts follow one another.
 
 use crate::process::{PATIENCE, SOFTIOV, ServeProcess, softiov};
 use crate::survival::attach;
@@ -22,7 +22,7 @@ fn keeper(serve: &ServeProcess) -> PathBuf {
     PathBuf::from(format!("/proc/{}", serve.keeper()))
 }
 
-/// Returns the value of a key in a thread's /proc status, such as `Seccomp`.
+/// Returns the value of a key in a thread's status file under /proc, such as `Seccomp`.
 fn status(task: &Path, key: &str) -> String {
     let status = fs::read_to_string(task.join("status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
@@ -58,7 +58,7 @@ fn next_host(serve: &ServeProcess, former: Option<Pid>) -> Pid {
 }
 
 #[test]
-fn keeper_threads_have_a_seccomp_filter_hosts_do_not_inherit() {
+fn hosts_do_not_inherit_the_keepers_seccomp_filter() {
     let folder = tempdir().unwrap();
     let serve = ServeProcess::start(&folder, &[]);
     assert_eq!(seccomp(&serve), ["2", "2", "2"]);
@@ -74,7 +74,7 @@ fn keeper_threads_have_a_seccomp_filter_hosts_do_not_inherit() {
 }
 
 #[test]
-fn keeper_has_no_seccomp_filter_with_seccomp_false() {
+fn option_seccomp_false_leaves_the_keeper_without_a_filter() {
     let folder = tempdir().unwrap();
     let serve = ServeProcess::start(&folder, &["--seccomp", "false"]);
     assert_eq!(seccomp(&serve), ["0", "0", "0"]);

@@ -1,5 +1,5 @@
-//! Changes by commands that outlast the host: the state file, their origin in `vf show`, and a disk that cannot store
-//! them.
+//! Tests changes by commands that outlast the host: the state file, their origin in `vf show`, and a disk that cannot
+//! store them.
 
 use crate::process::{CommandOutput, SOFTIOV, ServeProcess, files, softiov};
 use host::test_support::skipped;
@@ -68,7 +68,7 @@ fn stored_settings_survive_a_restart_and_show_their_origin() {
 }
 
 #[test]
-fn default_option_unsets_stored_settings_by_name() {
+fn option_default_removes_stored_settings_by_name() {
     let (folder, file) = with_file();
     let serve = start(&folder, &file);
     done(&serve, "vf set pf0vf1 --qos 5 --trust on --quarantine on");
@@ -115,7 +115,7 @@ fn setting_that_cannot_be_stored_is_refused() {
 fn setting_is_refused_on_a_full_or_read_only_disk() {
     let name = "setting_is_refused_on_a_full_or_read_only_disk";
     if !Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success()) {
-        return skipped(name, "no mount namespace can be made here");
+        return skipped(name, "this process may not create a mount namespace");
     }
     for spoil in ["head -c 1M /dev/zero > $0/fill", "mount -o remount,ro $0"] {
         let folder = tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! The command as users and scripts meet it: the real binary, its exit status, its output, and its files.
+//! Tests the command as users and scripts meet it: the real binary, its exit status, its output, and its
+//! files.
 
 mod access;
 mod api;

@@ -1,5 +1,5 @@
-//! The operations page: its commands in their order on a host with a guest, and its systemd unit. `systemctl` is not
-//! run.
+//! Tests the operations page: its commands in their order on a host with a guest, and its systemd unit. `systemctl` is
+//! not run.
 
 use crate::page::{self, DocumentationReader, DocumentedCommand};
 use crate::process::{PATIENCE, SOFTIOV, ServeProcess, softiov};
@@ -98,7 +98,7 @@ fn shipped_systemd_unit_is_valid_and_equals_the_page() {
     let unit = UNIT.replace("/usr/bin/softiov", "/bin/true").replace("man:softiov(1) ", "");
     fs::write(&file, unit).unwrap();
     match Command::new("systemd-analyze").arg("verify").arg(&file).output() {
-        Err(error) => skipped("the unit", &format!("systemd-analyze is not there ({error})")),
+        Err(error) => skipped("the unit", &format!("cannot run systemd-analyze: {error}")),
         Ok(output) => assert!(output.status.success() && output.stderr.is_empty(), "{output:?}"),
     }
 }

@@ -1,4 +1,5 @@
-//! Commands whose output has no reader or cannot be written: the host's log, and answers on standard output.
+//! Tests commands whose output has no reader or cannot be written: the host's log, and answers on standard
+//! output.
 
 use crate::process::{PATIENCE, SOFTIOV, ServeProcess, softiov};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -98,7 +99,7 @@ fn lives_on_unread(mut serve: ServeProcess) {
     assert_eq!(serve.end(Signal::TERM).code(), Some(0));
 }
 
-/// Makes a pipe nonblocking, and returns the flags that it had before.
+/// Makes a pipe nonblocking, and returns the pipe's flags from before.
 fn do_not_block(pipe: impl AsFd) -> OFlags {
     let flags = fcntl_getfl(&pipe).unwrap();
     fcntl_setfl(&pipe, flags | OFlags::NONBLOCK).unwrap();
@@ -170,7 +171,7 @@ fn command_with_a_closed_output_ends_without_a_message() {
 }
 
 #[test]
-fn lab_run_ends_when_its_output_is_closed() {
+fn lab_run_ends_after_its_output_was_closed() {
     let (status, said) = unread(&["lab", "run", "fig06", "--json", "--jobs", "1"]);
     assert_eq!(status, Some(141));
     assert!(!said.contains("Broken pipe") && !said.contains("panicked"), "{said}");

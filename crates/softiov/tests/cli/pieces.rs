@@ -1,5 +1,5 @@
-//! A host that is killed while its clients are in the middle of a message. Tests of the daemon cover every kind of
-//! message, and hand-overs.
+//! Tests a host that is killed while its clients are in the middle of a message. Tests of the daemon cover every kind
+//! of message, and hand-overs.
 
 use crate::process::{PATIENCE, ServeProcess, eventually, softiov};
 use host::eventfd::EventFd;
@@ -13,11 +13,11 @@ use std::time::Duration;
 use tempfile::tempdir;
 
 const VFS: u8 = 6;
-/// VFIO number of the BAR with the MSI-X table, of an 82576 VF and of an AVF.
+/// Number of the VFIO region (BAR) with the MSI-X table, in an 82576 VF and in an AVF.
 const TABLE: u32 = 3;
 const MEMORY: u64 = 1 << 20;
 
-/// Numbers of vfio-user commands in a message's header.
+/// Number of the vfio-user command VERSION in a message's header. Other commands follow.
 const VERSION: u16 = 1;
 const DMA_MAP: u16 = 2;
 const SET_IRQS: u16 = 8;
@@ -61,7 +61,7 @@ impl RawClient {
         self.stream.set_nonblocking(false).unwrap();
     }
 
-    /// Receives the next reply, which must not be an error, and returns its body.
+    /// Receives the server's next reply, which must not be an error, and returns the reply's body.
     fn reply(&mut self) -> Vec<u8> {
         let mut header = [0; 16];
         self.stream.read_exact(&mut header).unwrap();

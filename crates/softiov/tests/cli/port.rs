@@ -1,4 +1,4 @@
-//! `softiov port`: its changes, its output, and its errors.
+//! Tests `softiov port`: its changes, its output, and its errors.
 
 use crate::process::{CommandOutput, ServeProcess, softiov};
 use serde_json::{Value, json};
@@ -95,7 +95,7 @@ fn port_mirror_adds_and_removes_mirror_rules() {
     assert_eq!(rules(&serve)["mirror"], json!({ "3": { "to": 5, "uplink": "ingress" } }));
 }
 
-/// A port whose PF a guest drives has no VFs, so it shows the state of its guest itself.
+/// Covers a port whose PF a guest drives: the port has no VFs, so it shows the state of its guest itself.
 #[test]
 fn port_show_prints_the_client_of_a_pf_that_a_guest_drives() {
     let folder = tempdir().unwrap();

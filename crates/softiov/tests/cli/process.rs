@@ -1,4 +1,4 @@
-//! Runs the program `softiov` to its end, or keeps it running.
+//! Runs the program `softiov` for a test, to its end or in the background.
 
 use host::test_support;
 use rustix::process::{Pid, Signal, kill_process};
@@ -24,7 +24,7 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 /// Path of the tested program `softiov`.
 pub(crate) const SOFTIOV: &str = env!("CARGO_BIN_EXE_softiov");
 
-/// Output and exit status of a command.
+/// Output and exit status of a command that has ended.
 #[derive(Debug)]
 pub(crate) struct CommandOutput {
     pub(crate) status: Option<i32>,
@@ -115,7 +115,7 @@ impl ServeProcess {
         &self.folder
     }
 
-    /// Returns the log so far.
+    /// Returns the log of keeper and host so far.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
     }
@@ -135,7 +135,7 @@ impl ServeProcess {
         test_support::starter(self.keeper())
     }
 
-    /// Waits until the host's log has these words.
+    /// Waits until the host's log contains the text `words`.
     #[track_caller]
     pub(crate) fn wait_logged(&self, words: &str) {
         self.wait_until(words, || self.log().contains(words));
@@ -203,7 +203,7 @@ impl Drop for ServeProcess {
     }
 }
 
-/// Returns the names of the files in a folder, sorted.
+/// Returns the names of the files in a folder in sorted order.
 pub(crate) fn files(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     let mut names: Vec<String> =

@@ -1,4 +1,4 @@
-//! `softiov serve`: its start, its end, and the leftovers of a host before it.
+//! Tests `softiov serve`: its start, its end, and the leftovers of a host before it.
 
 use crate::process::{PATIENCE, SOFTIOV, ServeProcess, eventually, files, softiov};
 use rustix::process::Signal;
@@ -57,7 +57,7 @@ fn second_host_in_the_same_socket_folder_is_refused() {
     let second = softiov(serve.folder(), &["serve"]);
     assert_eq!(second.status, Some(1));
     assert!(second.err.contains("control.sock is in use by another process"), "{}", second.err);
-    assert_eq!(second.err.matches("in use").count(), 1, "said once: {}", second.err);
+    assert_eq!(second.err.matches("in use").count(), 1, "the error must name the use once: {}", second.err);
     assert!(!second.err.contains("ready"), "nothing was: {}", second.err);
     assert_eq!(serve.files(), before);
     assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0), "the first host keeps serving");
@@ -113,7 +113,7 @@ fn is_turned_away(client: &UnixStream) -> bool {
 }
 
 #[test]
-fn host_at_its_descriptor_limit_refuses_clients_then_recovers() {
+fn host_recovers_from_its_limit_of_open_descriptors() {
     let folder = tempdir().unwrap();
     let open = used(&ServeProcess::start(&folder, &[])).0;
     let script = format!("ulimit -n {}; exec {SOFTIOV} serve \"$@\"", open + 3);
@@ -131,7 +131,7 @@ fn host_at_its_descriptor_limit_refuses_clients_then_recovers() {
     assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(3), "the control socket refuses too");
     let before = used(&serve).1;
     std::thread::sleep(Duration::from_secs(1));
-    assert!(used(&serve).1 - before < 20, "and sleeps");
+    assert!(used(&serve).1 - before < 20, "the host must sleep while it refuses clients");
     drop((clients, callers));
     let deadline = Instant::now() + PATIENCE;
     while softiov(serve.folder(), &["vf", "list"]).status != Some(0) {

@@ -1,5 +1,5 @@
-//! Every way in which a host's process ends, under embedded guests in the test's process. The host cannot tell these
-//! from virtual machines.
+//! Tests every way in which a host's process ends, under embedded guests in the test's process. The host cannot tell
+//! these from virtual machines.
 
 use crate::process::{PATIENCE, SOFTIOV, ServeProcess, eventually, softiov};
 use embedded_guest::{EmbeddedGuest, EmbeddedGuestConfig};
@@ -12,7 +12,7 @@ use tempfile::tempdir;
 
 /// Time after which an idle host has saved all of its state for a successor.
 const REST: Duration = Duration::from_millis(500);
-/// Bytes of a TCP flow that is long enough for the host to be replaced meanwhile.
+/// Number of bytes in a TCP flow that lasts until the host was replaced.
 pub(crate) const LONG: u64 = 256 << 20;
 
 pub(crate) fn address(vf: u8) -> Ipv4Addr {
@@ -50,7 +50,8 @@ impl EmbeddedTestbed {
         Self::waiting("sleep")
     }
 
-    /// Starts a host with two guests for each way of doorbells, when the iterator reaches it: as messages, and mapped.
+    /// Starts a host with two guests for each doorbell mode, when the iterator reaches the mode: as messages, and
+    /// mapped.
     fn start_each() -> impl Iterator<Item = Self> {
         ["sleep", "mapped"].into_iter().map(Self::waiting)
     }
@@ -86,7 +87,7 @@ impl EmbeddedTestbed {
         }
     }
 
-    /// Returns the number of resets that all VFs have had together, as the status counts them.
+    /// Returns the number of resets of all VFs together, as the status counts them.
     fn resets(&self) -> u64 {
         let said = softiov(self.serve.folder(), &["vf", "list", "--json"]);
         let count = |text: &str| text.trim().trim_end_matches(',').parse::<u64>().unwrap();

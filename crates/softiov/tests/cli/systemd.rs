@@ -1,5 +1,5 @@
-//! A host whose descriptors systemd keeps. A socket of the test stores them as systemd's file descriptor store does,
-//! and passes them to the next process.
+//! Tests a host whose descriptors systemd keeps. A socket of the test stores them as systemd's file descriptor store
+//! does, and passes them to the next process.
 
 use crate::process::{PATIENCE, SOFTIOV, ServeProcess, softiov};
 use crate::survival::{LONG, address, attach};
@@ -29,7 +29,7 @@ type StoredDescriptors = Vec<(String, OwnedFd)>;
 /// Stand-in for systemd: a socket at `$NOTIFY_SOCKET`, and a thread that stores descriptors and counts notices.
 struct Systemd {
     path: PathBuf,
-    /// Number of watchdog notices that systemd has received.
+    /// Number of watchdog notices that the stand-in for systemd has received.
     words: Arc<AtomicUsize>,
     thread: JoinHandle<StoredDescriptors>,
 }
@@ -54,7 +54,7 @@ impl Systemd {
         }
     }
 
-    /// Waits until no notice has arrived for a second.
+    /// Waits until the host has sent no watchdog notice for a second.
     #[track_caller]
     fn wait_for_silence(&self) {
         let deadline = Instant::now() + PATIENCE;
@@ -124,7 +124,8 @@ fn resets(serve: &ServeProcess) -> String {
     line.unwrap_or_else(|| panic!("{said:?}")).to_owned()
 }
 
-/// Runs a TCP flow while the unit ends by `end` and starts again. Returns the resets of pf0vf0 before and after.
+/// Runs a TCP flow while the unit ends by `end` and starts again. Returns the resets of pf0vf0 before the end and after
+/// the start.
 fn resets_around(end: impl FnOnce(&mut ServeProcess)) -> [String; 2] {
     let folder = tempdir().unwrap();
     let (systemd, mut serve) = start(&folder, Vec::new());

@@ -1,4 +1,4 @@
-//! A tap as the uplink: created by the host if it has the privilege, otherwise refused with a remedy.
+//! Tests a tap as the uplink: created by the host if it has the privilege, otherwise refused with a remedy.
 
 use crate::process::{PATIENCE, SOFTIOV, ServeProcess, files, finish, softiov};
 use host::test_support::{in_network_namespace, skipped};
@@ -78,7 +78,7 @@ fn tap_without_the_privilege_is_refused_with_a_remedy() {
     match fs::metadata("/dev/net/tun") {
         Err(error) => return skipped(name, &format!("/dev/net/tun: {error}")),
         Ok(tun) if tun.mode() & 0o006 != 0o006 => {
-            return skipped(name, "/dev/net/tun is not open to all users here");
+            return skipped(name, "not every user may open /dev/net/tun");
         }
         Ok(_) => {}
     }

@@ -1,4 +1,4 @@
-//! `softiov lspci`, `devlink` and `ethtool` on a running host. The Linux tests compare ethtool with the real one.
+//! Tests `softiov lspci`, `devlink` and `ethtool` on a running host. The Linux tests compare ethtool with the real one.
 
 use crate::process::{CommandOutput, ServeProcess, softiov};
 use std::fmt::Write;
@@ -119,7 +119,7 @@ fn ethtool_sets_the_interrupt_rate_of_a_vf() {
 
 /// Compares errors for an unsupported command and an unknown interface with the real ethtool on a tap.
 #[test]
-fn ethtool_command_prints_the_errors_of_ethtool() {
+fn softiov_ethtool_prints_the_errors_of_the_real_ethtool() {
     let folder = tempdir().unwrap();
     let serve = ServeProcess::start(&folder, &[]);
     let mut all = String::new();

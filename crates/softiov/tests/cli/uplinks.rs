@@ -1,4 +1,4 @@
-//! Uplinks and processors of ports when the host is replaced. `tap` tests taps.
+//! Tests uplinks and processors of ports when the host is replaced. `tap` tests taps.
 
 use crate::process::{PATIENCE, ServeProcess, eventually, softiov};
 use crate::survival::{address, attach_to};
@@ -39,7 +39,7 @@ fn held_to(serve: &ServeProcess, name: &str) -> String {
     let is_it = |path: &std::path::PathBuf| {
         fs::read_to_string(path.join("comm")).is_ok_and(|comm| comm.trim() == name)
     };
-    let thread = threads.into_iter().find(is_it).expect("the thread runs");
+    let thread = threads.into_iter().find(is_it).expect("the host must have a thread of that name");
     let status = fs::read_to_string(thread.join("status")).unwrap();
     status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim().to_owned()
 }
@@ -107,8 +107,8 @@ fn stream_peer_reconnects_to_the_next_host_at_its_path() {
 }
 
 /// Checks a host that is replaced while its uplink of this kind is gone: the successor does not create the uplink, and
-/// guests keep their VFs. Once the uplink is back, the successor attaches it, even if the predecessor has not quite
-/// ended.
+/// guests keep their VFs. Once the uplink exists again, the successor attaches it, even if the predecessor has not
+/// quite ended.
 fn is_taken_again_by_a_successor(kind: &str, below: &[&str], make: &[String]) {
     let what = format!("{kind} that is back after a crash of the host");
     let ip = |words: &str| {
@@ -175,7 +175,7 @@ fn macvtap_is_reattached_after_a_host_crash() {
 }
 
 #[test]
-fn port_commands_show_the_uplinks() {
+fn softiov_port_shows_the_uplink_of_each_port() {
     let folder = tempdir().unwrap();
     let serve = serve(&folder, "[[port]]\n");
     let file = folder.path().join("new.toml");
@@ -271,7 +271,7 @@ fn replay_file_outside_landlock_is_refused_with_a_remedy() {
     fs::write(&file, format!("[[port]]\nuplink.replay = {recording:?}\n")).unwrap();
     let said = softiov(serve.folder(), &["apply", "-f", file.to_str().unwrap()]);
     if said.status == Some(0) {
-        return skipped("a recording out of reach", "no Landlock here");
+        return skipped("a recording out of reach", "this kernel has no Landlock");
     }
     assert!(
         said.err.contains(&format!("cannot replay {}: Permission denied", recording.display())),

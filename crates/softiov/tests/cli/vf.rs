@@ -1,4 +1,4 @@
-//! `softiov vf` and `softiov qemu-args`: their output and their errors.
+//! Tests `softiov vf` and `softiov qemu-args`: their output and their errors.
 
 use crate::process::{SOFTIOV, ServeProcess, finish, softiov};
 use serde_json::Value;
@@ -25,7 +25,7 @@ fn vf_list_prints_a_line_per_vf_or_json() {
 }
 
 #[test]
-fn vf_show_prints_all_settings_and_set_changes_the_link() {
+fn vf_show_prints_the_settings_that_vf_set_has_changed() {
     let folder = tempdir().unwrap();
     let serve = ServeProcess::start(&folder, &[]);
     let said = softiov(serve.folder(), &["vf", "show", "pf0vf2"]);
@@ -53,7 +53,7 @@ fn vf_show_prints_all_settings_and_set_changes_the_link() {
 }
 
 #[test]
-fn vf_set_limits_the_tx_rate_by_the_rules_of_igb() {
+fn vf_set_refuses_a_transmit_rate_above_1000_mbps() {
     let folder = tempdir().unwrap();
     let serve = ServeProcess::start(&folder, &[]);
     let set = softiov(serve.folder(), &["vf", "set", "pf0vf2", "--max-tx-rate", "100"]);
@@ -208,7 +208,7 @@ fn qemu_args_are_the_same_before_and_after_the_host_starts() {
 }
 
 #[test]
-fn qemu_args_check_the_size_and_refuse_a_port() {
+fn qemu_args_refuses_an_invalid_memory_size_and_a_port() {
     let folder = tempdir().unwrap();
     let serve = ServeProcess::start(&folder, &[]);
     let ask = |words: &str| softiov(serve.folder(), &words.split(' ').collect::<Vec<_>>());

@@ -1,6 +1,6 @@
-//! The second family: stock iavf on VFs of ports with `family = "avf"`. Alice and Bob have one each beside their
-//! first VF, so that no other guest needs to boot. Alice's doorbells are messages and she has one processor; Bob's
-//! are mapped, and he has two processors and so two queues. `kernels`, `dpdk` and `ipxe` test other drivers.
+//! Checks the second family: stock iavf on VFs of ports with `family = "avf"`. Alice and Bob have one each beside their
+//! first VF, so that no other guest needs to boot. Alice's doorbells are messages and she has one processor; Bob's are
+//! mapped, and he has two processors and so two queues. `kernels`, `dpdk` and `ipxe` test other drivers.
 
 pub(crate) mod ethtool;
 pub(crate) mod fleet;
@@ -15,9 +15,9 @@ use crate::world::{ALICE_AVF, BOB_AVF, LinuxTestbed};
 use anyhow::{Context, Result, ensure};
 use daemon::control::status::{VfStatus, VmmInterventions};
 
-/// An unmodified Debian kernel binds iavf to the VF, gets the address and link that the PF assigns, and exchanges
-/// pings of every size and TCP with another VF, both ways, with checksum and segmentation offload. A VF with mapped
-/// doorbells sends almost no messages for it.
+/// Checks that an unmodified Debian kernel binds iavf to the VF, gets the address and link that the PF assigns, and
+/// exchanges pings and TCP with another VF. Pings have every size, and TCP has checksum and segmentation offload, both
+/// ways. A VF with mapped doorbells sends almost no messages for it.
 pub(crate) fn binds(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     for end in [alice, bob] {
@@ -58,7 +58,7 @@ impl RegisterCost {
         let (packets, messages) = (self.packets - before.packets, self.messages - before.messages);
         let rate = messages as f64 * 1000.0 / packets as f64;
         println!("    {messages} messages for {packets} packets: {rate:.2} for 1,000");
-        ensure!(rate < 50.0, "{messages} messages for {packets} packets, {rate:.1} for 1,000");
+        ensure!(rate < 50.0, "{messages} messages for {packets} packets are {rate:.1} per 1,000");
         Ok(())
     }
 }
@@ -94,7 +94,7 @@ impl<'a> AvfInterface<'a> {
         Ok(end)
     }
 
-    /// Configures the interface again after a restart of its driver, under whatever name it now has.
+    /// Configures the interface again after a restart of its driver, under the name that it then has.
     pub(crate) fn set_up_again(&mut self) -> Result<()> {
         self.name = interface_at(self.guest, self.place)?;
         self.settle()
@@ -111,7 +111,7 @@ impl<'a> AvfInterface<'a> {
         self.vlan_address(0)
     }
 
-    /// Returns the interface's IPv4 address in a VLAN with an id below 256.
+    /// Returns the interface's IPv4 address in the VLAN `vlan`, whose id is below 256.
     pub(crate) fn vlan_address(&self, vlan: u8) -> String {
         format!("10.83.{vlan}.{}", self.number)
     }
@@ -168,19 +168,25 @@ impl<'a> AvfInterface<'a> {
         self.check(&script).map(drop)
     }
 
-    /// Checks that the function has the expected ids, is bound to iavf, and has the VF's address and its link's
-    /// speed.
+    /// Checks that the function has the expected ids, is bound to iavf, and has the VF's Ethernet address and its
+    /// link's speed.
     pub(crate) fn is_bound(&self, world: &LinuxTestbed) -> Result<()> {
         let mac = world.vf(self.vf)?.mac;
         let identity = self.check("cd /sys/class/net/IF; cat device/vendor device/device address")?;
         let name = self.guest.name();
-        ensure!(identity == format!("0x8086\n0x1889\n{mac}\n"), "{name}: {identity:?}, not {mac}");
+        ensure!(
+            identity == format!("0x8086\n0x1889\n{mac}\n"),
+            "{name} has the ids and address {identity:?}, not {mac}"
+        );
         let driver = self.check("ethtool -i IF")?;
-        ensure!(driver.contains("driver: iavf\n"), "{name}: {driver}");
+        ensure!(driver.contains("driver: iavf\n"), "{name} is not bound to iavf: {driver}");
         world.wait_vf(self.vf, "be run by a driver with its link up", |vf| vf.active && vf.link)?;
         eventually(|| {
             let link = self.check("ethtool IF")?;
-            ensure!(link.contains("Speed: 25000Mb/s") && link.contains("Link detected: yes"), "{link}");
+            ensure!(
+                link.contains("Speed: 25000Mb/s") && link.contains("Link detected: yes"),
+                "the link is not up at 25 Gb/s: {link}"
+            );
             Ok(())
         })
     }
@@ -209,10 +215,10 @@ pub(crate) fn interface(guest: &ScenarioGuest) -> Result<String> {
 fn interface_at(guest: &ScenarioGuest, place: usize) -> Result<String> {
     let script = format!("set -- /sys/bus/pci/drivers/iavf/*:*; shift {place} && ls $1/net");
     let names = eventually(|| guest.check(&script))?;
-    Ok(names.lines().next().context("no interface")?.to_owned())
+    Ok(names.lines().next().context("iavf has created no interface")?.to_owned())
 }
 
-/// Signs of resets and link changes that a guest's iavf has seen so far.
+/// Resets and link changes that a guest's iavf has seen so far.
 #[derive(Debug)]
 pub(crate) struct IavfEvents {
     /// Lines of the kernel's log about resets and link changes of the driver.
@@ -232,7 +238,7 @@ impl IavfEvents {
         Ok(Self { log, changes, bytes })
     }
 
-    /// Checks that iavf has seen no reset and no link change since `before`, and that no counter has fallen.
+    /// Checks that iavf has seen no reset and no link change since `before`, and that no byte counter has fallen.
     pub(crate) fn is_unchanged_since(&self, before: &Self) -> Result<()> {
         let same = (&self.log, &self.changes) == (&before.log, &before.changes);
         let counts_on = self.bytes.iter().zip(&before.bytes).all(|(now, before)| now >= before);

@@ -1,6 +1,6 @@
-//! The table of docs/conformance.md: results of each stock driver on the card, and of our drivers elsewhere. A run of
-//! all checks compares the table with its results; with `SOFTIOV_RECORD=1` it writes the table. A skipped check keeps
-//! its row. `cargo xtask tidy` checks that every check has a row, without a boot.
+//! Compares the table of docs/conformance.md with the results of each stock driver on the card, and of our drivers
+//! elsewhere. With `SOFTIOV_RECORD=1` a run of all checks writes the table. A skipped check keeps its row.
+//! `cargo xtask tidy` checks that every check has a row, without a boot.
 
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
@@ -11,9 +11,10 @@ const BEGIN: &str = "<!-- printed by the Linux tests -->\n";
 const END: &str = "<!-- end -->\n";
 
 /// Driver whose conformance a check tests, by the beginning of the check's name; the first match counts.
-const JUDGES: [(&str, &str); 22] = [
+const JUDGES: [(&str, &str); 23] = [
     ("demo::", "iavf and igbvf of Linux 6.1"),
     ("measure::queues::", "iavf of Linux 6.1"),
+    ("measure::versions::", "iavf and igbvf of Linux 6.1"),
     ("measure::", "iavf, igbvf and virtio_net of Linux 6.1"),
     ("survival::avf", "iavf of Linux 6.1"),
     ("avf::", "iavf of Linux 6.1"),

@@ -1,5 +1,5 @@
-//! `softiov demo --linux` with the second family: its report shows iavf beside igbvf. `cargo xtask test` runs the
-//! installed demo with the first family.
+//! Checks `softiov demo --linux` with the second family: its report shows iavf beside igbvf. `cargo xtask test` runs
+//! the installed demo with the first family.
 
 use crate::report::CheckOutcome;
 use crate::world::LinuxTestbed;
@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 use std::process::Command;
 
 const OPTIONS: [&str; 7] = ["demo", "--linux", "--family", "avf", "--mapped", "--seconds=5", "--json"];
-/// Throughput, Mb/s, from which on control messages are fewer than 1 per 1,000 packets: iavf requests statistics from
-/// its PF every 2 s on any machine, which is about ten accesses a second for both guests.
+/// Throughput of bulk TCP in Mb/s from which on control messages are fewer than 1 per 1,000 packets: iavf requests
+/// statistics from its PF every 2 s on any machine, which is about ten accesses a second for both guests.
 const FAST: f64 = 200.0;
-/// Lower throughput, Mb/s, at which the bound still tells mapped doorbells from messages.
+/// Lower throughput of bulk TCP in Mb/s, at which the bound still tells mapped doorbells from messages.
 const SLOW: f64 = 50.0;
 
-/// Both guests have iavf, bulk TCP between them traps less than once per 1,000 packets, and igbvf's figures of the
-/// same guests are shown too.
+/// Checks that both guests have iavf, that bulk TCP between them traps less than once per 1,000 packets, and that
+/// igbvf's figures of the same guests are shown too.
 pub(crate) fn iavf_is_shown_beside_igbvf(_: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let output = Command::new(env!("CARGO_BIN_EXE_softiov")).args(OPTIONS).output()?;
     let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{OPTIONS:?}: {}: {said}", output.status);
+    ensure!(output.status.success(), "softiov {OPTIONS:?} ended with {}: {said}", output.status);
     let demo: Value = serde_json::from_slice(&output.stdout)?;
     ensure!(demo["family"] == "avf" && demo["mapped"] == true, "{demo}");
     let drivers = |list: &str| -> Result<Vec<Value>> {

@@ -1,5 +1,5 @@
-//! DPDK's drivers, which poll and share no code with the kernel's: igbvf on a VF and igb on the PF. Not tested: their
-//! speed, and requests that 22.11's igbvf driver refuses by itself (setting an MTU, resetting a port, a second
+//! Checks DPDK's drivers, which poll and share no code with the kernel's: igbvf on a VF and igb on the PF. Not tested:
+//! their speed, and requests that 22.11's igbvf driver refuses by itself (setting an MTU, resetting a port, a second
 //! address).
 
 pub(crate) mod iavf;
@@ -17,12 +17,12 @@ use daemon::settings::VfSettings;
 const OTHER_MAC: &str = "02:82:57:60:00:78";
 /// IPv4 multicast group without members.
 const GROUP: &str = "239.82.5.8";
-/// Number of frames sent to the group, to count those that a VF receives.
+/// Number of frames that a guest sends to the multicast group, to count those that a VF receives.
 const FRAMES: u64 = 20;
 
-/// testpmd starts a VF with both queues, completes the handshake with the PF, and answers pings, also long ones and
-/// after the port was stopped. With `rss`, frames of several addresses arrive in both queues. Then it sends from both
-/// queues, and every frame arrives. Its counters match the host's.
+/// Checks that testpmd starts a VF with both queues, completes the handshake with the PF, and answers pings, also long
+/// ones and after the port was stopped. With `rss`, frames of several addresses arrive in both queues. Then it sends
+/// from both queues, and every frame arrives. Its counters match the host's.
 pub(crate) fn igbvf_receives_and_sends(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.prepare_dpdk()?;
     let (guest, alice) = (world.dpdk()?, world.alice()?);
@@ -46,7 +46,7 @@ pub(crate) fn igbvf_receives_and_sends(world: &mut LinuxTestbed) -> Result<Check
     // icmpecho answers for every address.
     (100..116).try_for_each(|host| alice.ping(&format!("10.82.0.{host}"), 56, 4))?;
     let least = world.vf(VISITOR)?;
-    ensure!(least.active && least.rx.packets - before.rx.packets >= 300, "the host says {least:?}");
+    ensure!(least.active && least.rx.packets - before.rx.packets >= 300, "too few frames: {least:?}");
     ["stop", "show port xstats 0"].iter().try_for_each(|word| echo.say(word))?;
     let said = echo.finish()?;
     let most = world.vf(VISITOR)?;
@@ -84,8 +84,8 @@ pub(crate) fn igbvf_receives_and_sends(world: &mut LinuxTestbed) -> Result<Check
     Ok(CheckOutcome::Passed)
 }
 
-/// The PF carries out testpmd's requests: VLANs, allmulticast, another address. It refuses and counts promiscuity,
-/// and allmulticast if the policy says so.
+/// Checks that the PF carries out testpmd's requests: VLANs, allmulticast, another address. It refuses and counts
+/// promiscuity, and allmulticast if the policy says so.
 pub(crate) fn igbvf_asks_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.prepare_dpdk()?;
     let (guest, alice) = (world.dpdk()?, world.alice()?);
@@ -137,8 +137,8 @@ pub(crate) fn igbvf_asks_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutcome
     Ok(CheckOutcome::Passed)
 }
 
-/// The card inserts checksums into frames that testpmd forwards without one, and reports which received checksums are
-/// right; the kernel at the other end finds every one right.
+/// Checks that the card inserts checksums into frames that testpmd forwards without one, and reports which received
+/// checksums are right. The kernel at the other end finds every one right.
 pub(crate) fn igbvf_leaves_checksums_to_the_card(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.prepare_dpdk()?;
     let (guest, alice) = (world.dpdk()?, world.alice()?);
@@ -166,7 +166,7 @@ pub(crate) fn igbvf_leaves_checksums_to_the_card(world: &mut LinuxTestbed) -> Re
         Ok(errors)
     });
     alice.check("ip neigh flush nud permanent dev eth0")?;
-    ensure!(asked? == 0, "alice found checksums wrong");
+    ensure!(asked? == 0, "alice's kernel found wrong checksums");
     running.say("stop")?;
     let said = running.finish()?;
     for wrong in ["Bad-ipcsum:", "Bad-l4csum:"] {
@@ -175,8 +175,8 @@ pub(crate) fn igbvf_leaves_checksums_to_the_card(world: &mut LinuxTestbed) -> Re
     Ok(CheckOutcome::Passed)
 }
 
-/// DPDK's igb drives the PF: flows spread over four queues, frames pass at an MTU of 9000, and the port receives
-/// frames to its own address once it is no longer promiscuous.
+/// Checks that DPDK's igb drives the PF: flows spread over four queues, frames pass at an MTU of 9000, and the port
+/// receives frames to its own address once it is no longer promiscuous.
 pub(crate) fn pf_is_driven_with_four_queues(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.prepare_dpdk()?;
     let guest = world.dpdk()?;
@@ -210,7 +210,7 @@ fn asks(world: &LinuxTestbed, testpmd: &GuestTestpmd<'_>, what: &str, command: &
     vf_asks(world, VISITOR, testpmd, what, command)
 }
 
-/// Gives testpmd a command that sends a request to the PF, and waits until the PF has counted the request of this VF.
+/// Gives testpmd a command that sends a request to the PF, and waits until the PF has counted that request of the VF.
 fn vf_asks(
     world: &LinuxTestbed,
     vf: &str,

@@ -1,4 +1,4 @@
-//! The stock driver and its tools on a VF: binding, configuration space, ethtool, interrupts.
+//! Checks the stock driver and its tools on a VF: binding, configuration space, ethtool, interrupts.
 
 use crate::guest::{ScenarioGuest, eventually};
 use crate::report::CheckOutcome;
@@ -7,22 +7,27 @@ use anyhow::{Context, Result, bail, ensure};
 use daemon::control::status::LinkState;
 use std::process::Command;
 
-/// `lspci -vv` of a VF in a guest, as [`normalised`] prints it.
+/// Recorded output of `lspci -vv` for a VF in a guest, as [`normalised`] prints it.
 const LSPCI: &str = include_str!("lspci.golden");
 
-/// igbvf's names of the vectors: one for each queue, and one for the mailbox.
+/// Names that igbvf gives the interrupt vectors: one for each queue, and one for the mailbox.
 const VECTORS: [&str; 3] = ["eth0-tx-0", "eth0-rx-0", "eth0"];
 
-/// An unmodified Debian kernel binds its driver to each guest's VF, which has the address that was configured.
+/// Checks that an unmodified Debian kernel binds its driver to each guest's VF, which has the address that was
+/// configured.
 pub(crate) fn binds_and_brings_the_link_up(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     for guest in world.everyone()? {
         let release = guest.linux.kernel_release();
         ensure!(release.starts_with("6.1."), "{} runs Linux {release}", guest.name());
         let identity = guest.check("cd /sys/class/net/eth0; cat device/vendor device/device address")?;
         let mac = world.vf(guest.vf)?.mac;
-        ensure!(identity == format!("0x8086\n0x10ca\n{mac}\n"), "{}: {identity:?}, not {mac}", guest.name());
+        ensure!(
+            identity == format!("0x8086\n0x10ca\n{mac}\n"),
+            "{} has the ids and address {identity:?}, not {mac}",
+            guest.name()
+        );
         let driver = guest.check("ethtool -i eth0")?;
-        ensure!(driver.contains("driver: igbvf\n"), "{}: {driver}", guest.name());
+        ensure!(driver.contains("driver: igbvf\n"), "{} is not bound to igbvf: {driver}", guest.name());
         let link = guest.check("ethtool eth0")?;
         ensure!(
             link.contains("Speed: 1000Mb/s")
@@ -39,7 +44,7 @@ pub(crate) fn binds_and_brings_the_link_up(world: &mut LinuxTestbed) -> Result<C
     Ok(CheckOutcome::Passed)
 }
 
-/// lspci decodes the configuration space to the recorded text.
+/// Checks that lspci decodes the configuration space to the recorded text.
 pub(crate) fn lspci_shows_the_vf_as_on_record(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let seen = normalised(&world.alice()?.check("lspci -s 01:00.0 -vv 2> /dev/null")?);
     if seen == LSPCI {
@@ -56,8 +61,8 @@ pub(crate) fn lspci_shows_the_vf_as_on_record(world: &mut LinuxTestbed) -> Resul
     )
 }
 
-/// Removes values that depend on the machine around the VF: its BARs' addresses, and the slot above it. Bits that a
-/// bound driver sets (BusMaster, MSI-X) stay, since the driver is always bound here.
+/// Removes values that depend on the machine around the VF from a text of lspci: its BARs' addresses, and the slot
+/// above it. Bits that a bound driver sets (BusMaster, MSI-X) stay, since the driver is always bound here.
 fn normalised(lspci: &str) -> String {
     let lines = lspci.trim_end().lines().filter(|line| !line.trim_start().starts_with("Physical Slot:"));
     let line = |line: &str| match line.split_once("Memory at ") {
@@ -70,7 +75,7 @@ fn normalised(lspci: &str) -> String {
     lines.map(line).collect()
 }
 
-/// Every ethtool query for igbvf succeeds, and the two settings that can be changed keep their values.
+/// Checks that every ethtool query for igbvf succeeds, and that the two settings that can be changed keep their values.
 pub(crate) fn ethtool_reads_and_sets(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let alice = world.alice()?;
     for question in ["-i", "-k", "-S", "-d", "-a", "-t"] {
@@ -115,12 +120,12 @@ fn shape(said: &str) -> Vec<&str> {
     names.map(|name| if name.starts_with("Coalesce parameters for") { "" } else { name }).collect()
 }
 
-/// Returns an output of the guest's ethtool with the host's name of the VF in place of eth0.
+/// Returns the output of the guest's ethtool with the host's name of the VF in place of eth0.
 fn theirs(said: &str) -> String {
     said.replace(" eth0:", &format!(" {ALICE}:"))
 }
 
-/// Returns the output of `softiov ethtool` for the same VF.
+/// Returns the output of `softiov ethtool` for the VF of the guest's eth0.
 fn ours(world: &LinuxTestbed, option: &str) -> Result<String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_softiov"));
     let output =
@@ -137,7 +142,7 @@ pub(crate) fn no_large_receive(guest: &ScenarioGuest) -> Result<()> {
     Ok(())
 }
 
-/// Each of the VF's three MSI-X vectors interrupts for its own cause.
+/// Checks that each of the VF's three MSI-X vectors interrupts for its own cause.
 pub(crate) fn three_vectors_interrupt(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let alice = world.alice()?;
     let before = vectors(alice)?;
@@ -158,7 +163,7 @@ pub(crate) fn three_vectors_interrupt(world: &mut LinuxTestbed) -> Result<CheckO
     Ok(CheckOutcome::Passed)
 }
 
-/// With `rx-usecs 1000` the receive vector interrupts at most once per millisecond, at any packet rate.
+/// Checks that, with `rx-usecs 1000`, the receive vector interrupts at most once per millisecond, at any packet rate.
 pub(crate) fn interrupts_are_moderated(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     bob.check("ethtool -C eth0 rx-usecs 1000")?;
@@ -180,10 +185,10 @@ pub(crate) fn interrupts_are_moderated(world: &mut LinuxTestbed) -> Result<Check
 /// Returns the seconds since the guest booted.
 fn uptime(guest: &ScenarioGuest) -> Result<f64> {
     let text = guest.check("cat /proc/uptime")?;
-    Ok(text.split_whitespace().next().context("an empty /proc/uptime")?.parse()?)
+    Ok(text.split_whitespace().next().context("/proc/uptime is empty")?.parse()?)
 }
 
-/// Returns the number of interrupts of each of [`VECTORS`].
+/// Returns the number of interrupts of each of the vectors in [`VECTORS`].
 fn vectors(guest: &ScenarioGuest) -> Result<[u64; 3]> {
     let all = guest.interrupts()?;
     let names: Vec<_> = all.iter().map(|(name, _)| name.as_str()).collect();

@@ -1,4 +1,4 @@
-//! A guest of the scenario: its addresses by number, and the questions that checks ask of it.
+//! Guest of the checks: its addresses by number, and the questions that checks ask of the guest.
 
 use crate::world::PF;
 use anyhow::{Context, Error, Result, anyhow, bail, ensure};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 pub(crate) const BOOT: Duration = Duration::from_secs(600);
 /// Timeout of a command in a guest on a busy machine.
 pub(crate) const COMMAND: Duration = Duration::from_secs(600);
-/// Timeout of a condition that [`eventually`] polls.
+/// Timeout of a condition that [`eventually`] polls in a guest or host.
 const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Running Linux guest of the checks, with the function behind its eth0 and the last byte of its addresses.
@@ -106,19 +106,23 @@ impl ScenarioGuest {
     pub(crate) fn wait_carrier(&self, up: bool) -> Result<()> {
         eventually(|| {
             let carrier = self.check("cat /sys/class/net/eth0/carrier")?;
-            ensure!(carrier.trim() == if up { "1" } else { "0" }, "carrier is {}", carrier.trim());
+            ensure!(
+                carrier.trim() == if up { "1" } else { "0" },
+                "the carrier of eth0 is {}",
+                carrier.trim()
+            );
             Ok(())
         })
         .with_context(|| format!("{}: the link should be {}", self.name(), if up { "up" } else { "down" }))
     }
 
-    /// Sends pings, each as soon as the last is answered; every one must be answered.
+    /// Sends pings to `address`, each as soon as the last is answered; every one must be answered.
     pub(crate) fn ping(&self, address: &str, size: u32, count: u32) -> Result<()> {
         let output = self.linux.run(&format!("ping -A -c {count} -s {size} {address}"), COMMAND)?;
         let expected = format!("{count} packets transmitted, {count} packets received");
         ensure!(
             output.stdout.contains(&expected),
-            "{}: ping {address} with {size} bytes: {}{}",
+            "{}: ping of {address} with {size} bytes failed: {}{}",
             self.name(),
             output.stdout,
             output.stderr
@@ -126,12 +130,12 @@ impl ScenarioGuest {
         Ok(())
     }
 
-    /// Checks that pings of a size are not answered.
+    /// Checks that pings of a size to `address` are not answered.
     pub(crate) fn cannot_ping(&self, address: &str, size: u32) -> Result<()> {
         self.check_fails(&format!("ping -c 2 -W 1 -s {size} {address}")).map(drop)
     }
 
-    /// Waits until an address answers a ping.
+    /// Waits until `address` answers a ping from the guest.
     pub(crate) fn reach(&self, address: &str) -> Result<()> {
         eventually(|| self.check(&format!("ping -c 1 -W 1 {address}")).map(drop))
             .with_context(|| format!("{} does not reach {address}", self.name()))
@@ -142,7 +146,7 @@ impl ScenarioGuest {
         self.check_fails(&format!("ping -c 2 -W 1 -I {interface} {address}")).map(drop)
     }
 
-    /// Adds a VLAN interface on top of another, with this guest's address in the VLAN.
+    /// Adds a VLAN interface on top of the interface `below`, with this guest's address in the VLAN.
     pub(crate) fn join_vlan(&self, below: &str, vlan: u8) -> Result<()> {
         let (name, address) = (format!("{below}.{vlan}"), self.vlan_address(vlan));
         let script = format!(
@@ -166,11 +170,11 @@ impl ScenarioGuest {
             let report: Value = serde_json::from_str(&output.stdout).unwrap_or_default();
             match flow(&report) {
                 Some(flow) if output.success() => Ok(Ok(flow)),
-                _ if output.stdout.contains("busy") => bail!("the server is busy"),
+                _ if output.stdout.contains("busy") => bail!("the iperf3 server is busy"),
                 _ => Ok(Err(iperf_failure(&output, &report))),
             }
         });
-        ended.flatten().with_context(|| format!("{}: iperf3 {options} to {server}", self.name()))
+        ended.flatten().with_context(|| format!("{}: iperf3 {options} to {server} failed", self.name()))
     }
 
     /// Starts an iperf3 client in the guest in the background, to be finished with
@@ -197,8 +201,9 @@ impl ScenarioGuest {
         let text = self.check(&format!("grep ^{protocol}: /proc/net/snmp"))?;
         let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         let column = rows.first().and_then(|names| names.iter().position(|found| *found == name));
-        let number =
-            column.and_then(|column| rows.get(1)?.get(column)).with_context(|| format!("no {name}"))?;
+        let number = column
+            .and_then(|column| rows.get(1)?.get(column))
+            .with_context(|| format!("/proc/net/snmp has no counter {name}"))?;
         Ok(number.parse()?)
     }
 
@@ -223,7 +228,7 @@ impl ScenarioGuest {
         names.iter().map(value).collect()
     }
 
-    /// Returns the number of interrupts of eth0 on all processors, by name.
+    /// Returns the number of interrupts of eth0 on all processors, by the interrupt's name.
     pub(crate) fn interrupts(&self) -> Result<Vec<(String, u64)>> {
         let text = self.check("cat /proc/interrupts")?;
         let parse = |line: &str| {
@@ -249,7 +254,7 @@ fn flow(report: &Value) -> Option<IperfResult> {
     Some(IperfResult { sent: bytes("sum_sent")?, received: bytes("sum_received")? })
 }
 
-/// Polls `look` until it succeeds, and returns its last error after the timeout.
+/// Polls `look` until it succeeds, and returns the last error of `look` after the timeout.
 pub(crate) fn eventually<T>(look: impl FnMut() -> Result<T>) -> Result<T> {
     eventually_within(PATIENCE, look)
 }

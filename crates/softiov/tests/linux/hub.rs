@@ -1,5 +1,5 @@
-//! Two ports of a host whose stream uplinks meet in QEMU's hub, the peer that the framing was made for (`-netdev
-//! stream`). Embedded guests exchange pings across it.
+//! Checks two ports of a host whose stream uplinks meet in QEMU's hub, the peer that the framing was made for
+//! (`-netdev stream`). Embedded guests exchange pings across it.
 
 use crate::guest::eventually;
 use crate::report::CheckOutcome;
@@ -20,7 +20,7 @@ const PINGS: u16 = 50;
 /// stream does not wait.
 const ANSWERED: usize = 25;
 
-/// Frames pass from port to port through QEMU, and links follow the connection.
+/// Checks that frames pass from port to port through QEMU, and that links follow the connection.
 pub(crate) fn ports_meet_in_qemus_hub(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let folder = TempDir::new()?;
     let paths = ["a.sock", "b.sock"].map(|name| folder.path().join(name));
@@ -33,7 +33,7 @@ pub(crate) fn ports_meet_in_qemus_hub(world: &mut LinuxTestbed) -> Result<CheckO
     outcome?;
     eventually(|| {
         let list = served.softiov("port list")?;
-        ensure!(!list.contains("state UP"), "QEMU is gone, and a link is up: {list}");
+        ensure!(!list.contains("state UP"), "QEMU has ended, but a link is up: {list}");
         Ok(())
     })?;
     Ok(CheckOutcome::Passed)
@@ -48,10 +48,10 @@ fn hub(assets: &BootFiles, paths: [&Path; 2]) -> Result<Child> {
         qemu.arg("-netdev").arg(format!("stream,id=s{n},server=on,addr.type=unix,addr.path={path}"));
         qemu.arg("-netdev").arg(format!("hubport,id=p{n},hubid=0,netdev=s{n}"));
     }
-    qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().context("QEMU")
+    qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().context("cannot start QEMU")
 }
 
-/// Attaches an embedded guest to each port, and checks that they answer each other's pings.
+/// Attaches an embedded guest to each port, and checks that the guests answer each other's pings.
 fn met(served: &HostWithKeeper) -> Result<()> {
     let guest = |port: u8| -> Result<EmbeddedGuest> {
         let (name, ip) = (format!("pf{port}vf0"), Ipv4Addr::new(10, 0, 0, 1 + port));
@@ -62,7 +62,7 @@ fn met(served: &HostWithKeeper) -> Result<()> {
     let (one, other) = (guest(0)?, guest(1)?);
     for (from, to) in [(&one, &other), (&other, &one)] {
         let pings = from.ping(to.ip(), PINGS)?;
-        ensure!(pings.received() >= ANSWERED, "of {PINGS} pings {} were answered", pings.received());
+        ensure!(pings.received() >= ANSWERED, "only {} of {PINGS} pings were answered", pings.received());
     }
     Ok(())
 }

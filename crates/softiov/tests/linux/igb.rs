@@ -1,5 +1,5 @@
-//! The stock PF driver on a PF of its own: igb's and ethtool's own tests, and traffic with the network beyond the
-//! uplink. VFs of such a PF are not tested: no VMM passes them on.
+//! Checks the stock PF driver on a PF of its own: igb's and ethtool's own tests, and traffic with the network beyond
+//! the uplink. VFs of such a PF are not tested: no VMM passes them on.
 
 use crate::driver::no_large_receive;
 use crate::guest::{ScenarioGuest, eventually};
@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 const VLAN: u8 = 43;
 const AMOUNT: &str = "-n 16M";
 
-/// igb binds the PF, with the port's address and a link, and logs no error.
+/// Checks that igb binds the PF, with the port's address and a link, and logs no error.
 pub(crate) fn binds_and_brings_the_link_up(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.settle_dave()?;
     let dave = world.dave()?;
@@ -25,18 +25,18 @@ pub(crate) fn binds_and_brings_the_link_up(world: &mut LinuxTestbed) -> Result<C
     let expected = ["Speed: 1000Mb/s", "Duplex: Full", "Auto-negotiation: on", "Link detected: yes"];
     ensure!(expected.iter().all(|line| link.contains(line)), "{link}");
     no_complaints(dave)?;
-    ensure!(world.pf()?.peer.is_some(), "the host sees no client");
+    ensure!(world.pf()?.peer.is_some(), "no client is connected to the PF");
     Ok(CheckOutcome::Passed)
 }
 
-/// `ethtool -t` passes: registers, EEPROM, interrupts, loopback and link offline, and the link online.
+/// Checks that `ethtool -t` passes: registers, EEPROM, interrupts, loopback and link offline, and the link online.
 pub(crate) fn self_tests_pass(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.settle_dave()?;
     passes_its_own_tests(world.dave()?)?;
     Ok(CheckOutcome::Passed)
 }
 
-/// Every ethtool query for igb succeeds.
+/// Checks that every ethtool query for igb succeeds.
 pub(crate) fn ethtool_reads(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.settle_dave()?;
     let dave = world.dave()?;
@@ -52,7 +52,7 @@ pub(crate) fn ethtool_reads(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     Ok(CheckOutcome::Passed)
 }
 
-/// `ethtool -d` decodes the registers to the configured values.
+/// Checks that `ethtool -d` decodes the registers to the configured values.
 pub(crate) fn registers_show_what_is_set(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.settle_dave()?;
     let dave = world.dave()?;
@@ -91,7 +91,8 @@ pub(crate) fn registers_show_what_is_set(world: &mut LinuxTestbed) -> Result<Che
     Ok(CheckOutcome::Passed)
 }
 
-/// Moderation, rings, queues and pause frames take their new values, and the port works after each change.
+/// Checks that moderation, rings, queues and pause frames take their new values, and that the port works after each
+/// change.
 pub(crate) fn ethtool_sets(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.settle_dave()?;
     let (dave, wire) = (world.dave()?, &world.wire);
@@ -128,7 +129,7 @@ pub(crate) fn ethtool_sets(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     Ok(CheckOutcome::Passed)
 }
 
-/// Pings, TCP and UDP pass to and from the network beyond the uplink, with every offload on.
+/// Checks that pings, TCP and UDP pass to and from the network beyond the uplink, with every offload on.
 pub(crate) fn exchanges_traffic(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.settle_dave()?;
     let wire = match &world.wire {
@@ -139,7 +140,7 @@ pub(crate) fn exchanges_traffic(world: &mut LinuxTestbed) -> Result<CheckOutcome
     Ok(CheckOutcome::Passed)
 }
 
-/// With an MTU of 9000, frames pass whole, over several receive buffers.
+/// Checks that, with an MTU of 9000, frames pass whole, over several receive buffers.
 pub(crate) fn jumbo_frames_pass_whole(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.settle_dave()?;
     let (dave, wire) = match &world.wire {
@@ -165,7 +166,7 @@ pub(crate) fn jumbo_frames_pass_whole(world: &mut LinuxTestbed) -> Result<CheckO
     Ok(CheckOutcome::Passed)
 }
 
-/// Tagged frames pass whether the card or the kernel inserts and strips the tags, in every combination.
+/// Checks that tagged frames pass if the card or the kernel inserts and strips the tags, in every combination.
 pub(crate) fn vlan_offloads_are_toggled(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.settle_dave()?;
     if let Err(why) = &world.wire {
@@ -191,7 +192,7 @@ pub(crate) fn vlan_offloads_are_toggled(world: &mut LinuxTestbed) -> Result<Chec
     alice.cannot_reach(&format!("eth0.{VLAN}"), &dave.vlan_address(VLAN)).map(|()| CheckOutcome::Passed)
 }
 
-/// Checksums and segmentation are done by the card or by the kernel, as `ethtool -K` says.
+/// Checks that checksums and segmentation are done by the card or by the kernel, as `ethtool -K` says.
 pub(crate) fn offloads_are_toggled(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.settle_dave()?;
     let (dave, wire) = match &world.wire {
@@ -210,7 +211,7 @@ pub(crate) fn offloads_are_toggled(world: &mut LinuxTestbed) -> Result<CheckOutc
     Ok(CheckOutcome::Passed)
 }
 
-/// Flows spread over both queues by their hash; with an indirection table of one queue they all go there.
+/// Checks that flows spread over both queues by their hash; with an indirection table of one queue they all go there.
 pub(crate) fn rss_spreads_flows(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.settle_dave()?;
     let (dave, wire) = match &world.wire {
@@ -237,7 +238,7 @@ pub(crate) fn rss_spreads_flows(world: &mut LinuxTestbed) -> Result<CheckOutcome
     Ok(CheckOutcome::Passed)
 }
 
-/// `ethtool -S` matches the host's counters, and the sums over the queues match the port's.
+/// Checks that `ethtool -S` matches the host's counters, and that the sums over the queues match the port's.
 pub(crate) fn counters_agree(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.settle_dave()?;
     let (dave, wire) = match &world.wire {
@@ -272,7 +273,7 @@ pub(crate) fn counters_agree(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     Ok(CheckOutcome::Passed)
 }
 
-/// Interface down and up, driver out and in, and a reboot: the port returns each time.
+/// Checks that the port returns after each of: interface down and up, driver out and in, and a reboot.
 pub(crate) fn comes_back(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.settle_dave()?;
     let (dave, wire) = (world.dave()?, &world.wire);
@@ -295,7 +296,7 @@ pub(crate) fn passes_its_own_tests(guest: &ScenarioGuest) -> Result<()> {
     for mode in ["offline", "online"] {
         // ethtool's exit status is 0 if the tests passed.
         let report = guest.check(&format!("ethtool -t eth0 {mode}"))?;
-        ensure!(report.contains("The test result is PASS"), "{mode}: {report}");
+        ensure!(report.contains("The test result is PASS"), "the self-test ({mode}) failed: {report}");
         for test in ["Register test", "Eeprom test", "Interrupt test", "Loopback test", "Link test"] {
             let line = report.lines().find(|line| line.starts_with(test));
             let passed = line.is_some_and(|line| line.ends_with("\t 0"));

@@ -1,5 +1,5 @@
-//! `softiov ip` against the real one: iproute2 in a guest, where stock igb has QEMU's 82576 with VFs, runs the same
-//! commands. Output, resulting settings and exit codes are equal. Not compared: link state and statistics of a VF,
+//! Checks `softiov ip` against the real one: iproute2 in a guest, where stock igb has QEMU's 82576 with VFs, runs the
+//! same commands. Output, resulting settings and exit codes are equal. Not compared: link state and statistics of a VF,
 //! which igb does not support.
 
 use crate::guest::COMMAND;
@@ -48,7 +48,7 @@ struct IpCommandResult {
     vfs: Vec<Value>,
 }
 
-/// `softiov ip` has the results of iproute2 under stock igb.
+/// Checks that `softiov ip` has the results of iproute2 under stock igb.
 pub(crate) fn answers_are_those_under_stock_igb(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let guest = boot(world, with_igbs())?;
     start_igb(&guest, PF)?;
@@ -77,7 +77,7 @@ fn ours(served: &HostWithKeeper, command: &str) -> Result<IpCommandResult> {
     let run = |words: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_softiov"));
         command.args(["ip", "--runtime-dir"]).arg(served.runtime_dir()).args(words.split(' '));
-        command.output().context("softiov ip")
+        command.output().context("cannot run softiov ip")
     };
     let output = run(command)?;
     let shown = run("-j link show pf0")?;
@@ -85,14 +85,14 @@ fn ours(served: &HostWithKeeper, command: &str) -> Result<IpCommandResult> {
     answer(output.status.code().unwrap_or(-1), &text(&output.stderr), &text(&shown.stdout))
 }
 
-/// Returns the result of an `ip` command on the first two VFs. An address that was not set compares as any; igb has no
-/// link state and statistics.
+/// Returns the result of an `ip` command on the first two VFs. An Ethernet address that was not set compares as any;
+/// igb has no link state and statistics.
 fn answer(status: i32, stderr: &str, shown: &str) -> Result<IpCommandResult> {
     let links: Value = serde_json::from_str(shown).with_context(|| shown.to_owned())?;
-    let vfs = links[0]["vfinfo_list"].as_array().context("no VFs")?;
+    let vfs = links[0]["vfinfo_list"].as_array().context("the link has no VFs in JSON")?;
     let mut vfs: Vec<Value> = vfs.iter().take(2).cloned().collect();
     for vf in &mut vfs {
-        let vf = vf.as_object_mut().context("not a VF")?;
+        let vf = vf.as_object_mut().context("a VF in JSON is no object")?;
         vf.remove("link_state");
         if vf.get("vf") == Some(&Value::from(1)) {
             vf.remove("address");

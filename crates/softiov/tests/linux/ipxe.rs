@@ -1,4 +1,4 @@
-//! iPXE, network boot firmware, drives the PF and a VF of the second family, with legacy descriptors and without
+//! Checks iPXE, network boot firmware, on the PF and on a VF of the second family, with legacy descriptors and without
 //! interrupts. It boots no operating system here.
 
 use crate::avf::AvfInterface;
@@ -19,17 +19,18 @@ const MACHINE: &str = "-nodefaults -no-user-config -no-reboot -display none -acc
     -object memory-backend-memfd,id=ram,size=128M,share=on \
     -device pcie-root-port,id=port0,bus=pcie.0,addr=0x10,chassis=1";
 
-/// Comment lines of 64 bytes in a script that is fetched by HTTP: enough to fill the card's rings many times.
+/// Number of comment lines of 64 bytes in the script that iPXE fetches by HTTP: enough to fill the card's rings many
+/// times.
 const COMMENTS: usize = 16_384;
 const COMMENT: &str = "# -------------------------------------------------------------";
-/// iPXE's error for a full ring. Its rings have eight buffers, which the file's server does not know.
+/// Error number of iPXE for a full ring. Its rings have eight buffers, which the file's server does not know.
 const NO_ROOM: &str = "0x2a654006";
-/// iPXE's error for a frame of an unknown protocol, such as IPv6 from the machine at the wire's other end.
+/// Error number of iPXE for a frame of an unknown protocol, such as IPv6 from the machine at the wire's other end.
 const NO_PROTOCOL: &str = "3c046003";
 /// Last line of the fetched script's output.
 const WHOLE: &str = "the script is complete";
 
-/// iPXE binds the PF, has a link, and fetches a megabyte by HTTP.
+/// Checks that iPXE binds the PF, has a link, and fetches a megabyte by HTTP.
 pub(crate) fn fetches_a_file_over_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let image = world.assets().ipxe()?;
     world.send_visitors_home()?;
@@ -52,7 +53,7 @@ pub(crate) fn fetches_a_file_over_the_pf(world: &mut LinuxTestbed) -> Result<Che
     moved(before.tx.packets, after.tx.packets, before.rx.bytes, after.rx.bytes)
 }
 
-/// iPXE binds a VF of the second family, has a link, and fetches a megabyte by HTTP from another VF.
+/// Checks that iPXE binds a VF of the second family, has a link, and fetches a megabyte by HTTP from another VF.
 pub(crate) fn fetches_a_file_over_a_vf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let image = world.assets().ipxe()?;
     world.send_visitors_home()?;

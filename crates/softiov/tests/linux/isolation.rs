@@ -1,5 +1,5 @@
-//! VMMs that misbehave or die, without an effect on other guests. The protocol's own tests cover hostile bytes on the
-//! socket.
+//! Checks that VMMs that misbehave or die have no effect on other guests. The protocol's own tests cover hostile bytes
+//! on the socket.
 
 use crate::guest::{BOOT, COMMAND};
 use crate::report::CheckOutcome;
@@ -10,7 +10,7 @@ use linux_guest::GuestError;
 /// TCP port of a second iperf3 server, for a flow that is cut off.
 const DOOMED_PORT: u16 = 5202;
 
-/// A VF serves one client: a second client is refused, and the first is not disturbed.
+/// Checks that a VF serves one client: a second client is refused, and the first is not disturbed.
 pub(crate) fn second_client_is_turned_away(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let before = world.vf(ALICE)?.function.peer;
@@ -21,13 +21,13 @@ pub(crate) fn second_client_is_turned_away(world: &mut LinuxTestbed) -> Result<C
         Ok(()) => bail!("a second guest has booted on {ALICE}"),
     }
     let after = world.vf(ALICE)?.function.peer;
-    ensure!(before.is_some() && before == after, "{ALICE} had {before:?} and has {after:?}");
+    ensure!(before.is_some() && before == after, "the client of {ALICE} was {before:?} and is {after:?}");
     alice.ping(&bob.address(), 1400, 10)?;
     Ok(CheckOutcome::Passed)
 }
 
-/// SIGKILL of one VMM under traffic: a flow between two other guests completes, and the next VMM on the VF finds it
-/// reset.
+/// Checks that, after SIGKILL of one VMM under traffic, a flow between two other guests completes, and the next VMM on
+/// the VF finds it reset.
 pub(crate) fn killed_vmm_is_not_noticed(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let carol = world.take_carol()?;
     let (alice, bob) = (world.alice()?, world.bob()?);
@@ -60,8 +60,8 @@ pub(crate) fn killed_vmm_is_not_noticed(world: &mut LinuxTestbed) -> Result<Chec
     Ok(CheckOutcome::Passed)
 }
 
-/// A guest without `share=on` boots, binds and has a link. The host reports the cause and the remedy once in the log,
-/// and in the VF's status as long as it holds. Other VFs are not disturbed.
+/// Checks that a guest without `share=on` boots, binds and has a link. The host reports the cause and the remedy once
+/// in the log, and in the VF's status as long as it holds. Other VFs are not disturbed.
 pub(crate) fn unshared_memory_is_told(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob, _] = world.everyone()?;
     let builder = world.builder("recluse", VISITOR).shared_memory(false);
@@ -69,11 +69,11 @@ pub(crate) fn unshared_memory_is_told(world: &mut LinuxTestbed) -> Result<CheckO
     recluse.settle()?;
     let status = world.wait_vf(VISITOR, "have a hint", |vf| vf.hint.is_some())?;
     let hint = status.function.hint.unwrap_or_default();
-    ensure!(hint.contains("share=on"), "the hint is {hint:?}");
+    ensure!(hint.contains("share=on"), "the hint {hint:?} does not name share=on");
     recluse.cannot_reach("eth0", &alice.address())?;
     for vf in [ALICE, BOB, CAROL] {
         let other = world.vf(vf)?;
-        ensure!(other.hint.is_none() && other.link, "{vf} is affected: {other:?}");
+        ensure!(other.hint.is_none() && other.link, "the other VF {vf} is affected: {other:?}");
     }
     alice.ping(&bob.address(), 8000, 10)?;
     alice.iperf(&bob.address(), "-n 8M")?;

@@ -1,4 +1,4 @@
-//! Kernels newer than 6.1 beside guests with 6.1: that of the next Debian release, and that of its backports.
+//! Checks kernels newer than 6.1 beside guests with 6.1: that of the next Debian release, and that of its backports.
 
 use crate::avf::AvfInterface;
 use crate::avf::ethtool::spreads_flows;
@@ -9,38 +9,38 @@ use crate::world::{ALICE_AVF, LinuxTestbed, PF, VISITOR, VISITOR_AVF};
 use anyhow::{Context, Result, ensure};
 use linux_guest::{BootFiles, KernelSeries};
 
-/// Payload of pings at an MTU of 9000, bytes.
+/// Payload of pings at an MTU of 9000, in bytes.
 const JUMBO: u32 = 8000;
 const VLAN: u8 = 77;
 
-/// Linux 6.12 binds igbvf and iavf, has a link with each, and exchanges pings and TCP both ways.
+/// Checks that Linux 6.12 binds igbvf and iavf, has a link with each, and exchanges pings and TCP both ways.
 pub(crate) fn vf_drivers_of_trixie_join_in(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let release = join_in(world, KernelSeries::Trixie612)?;
-    ensure!(release.starts_with("6.12."), "it runs Linux {release}");
+    ensure!(release.starts_with("6.12."), "the guest runs Linux {release} instead of 6.12");
     Ok(CheckOutcome::Passed)
 }
 
-/// Kernel of trixie-backports: its igbvf and iavf pass the checks of [`vf_drivers_of_trixie_join_in`].
+/// Checks that igbvf and iavf of trixie-backports pass the checks of [`vf_drivers_of_trixie_join_in`].
 pub(crate) fn vf_drivers_of_backports_join_in(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     is_newer_than_trixies(&join_in(world, KernelSeries::TrixieBackports)?)?;
     Ok(CheckOutcome::Passed)
 }
 
-/// The igb of Linux 6.12 drives the PF: it has a link, passes its own tests, and exchanges traffic.
+/// Checks that the igb of Linux 6.12 drives the PF: it has a link, passes its own tests, and exchanges traffic.
 pub(crate) fn igb_of_trixie_drives_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let release = drive_the_pf(world, KernelSeries::Trixie612)?;
-    ensure!(release.starts_with("6.12."), "it runs Linux {release}");
+    ensure!(release.starts_with("6.12."), "the guest runs Linux {release} instead of 6.12");
     Ok(CheckOutcome::Passed)
 }
 
-/// Kernel of trixie-backports: its igb passes the checks of [`igb_of_trixie_drives_the_pf`].
+/// Checks that the igb of trixie-backports passes the checks of [`igb_of_trixie_drives_the_pf`].
 pub(crate) fn igb_of_backports_drives_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     is_newer_than_trixies(&drive_the_pf(world, KernelSeries::TrixieBackports)?)?;
     Ok(CheckOutcome::Passed)
 }
 
-/// Boots a guest with another kernel on the PF, runs its driver's self-tests, exchanges traffic, and returns the
-/// kernel's release.
+/// Boots a guest with another kernel on the PF, runs the self-tests of the kernel's driver, exchanges traffic, and
+/// returns the kernel's release.
 fn drive_the_pf(world: &mut LinuxTestbed, series: KernelSeries) -> Result<String> {
     let assets = BootFiles::prepare(series)?;
     let builder = world.builder(series.name(), PF).cpus(2);

@@ -1,5 +1,5 @@
-//! Stock Linux guests on the live card, as administrators boot them: each guarantee is a named check that reports
-//! what it saw.
+//! Checks stock Linux guests on the live card, as administrators boot them: each guarantee is a named check that
+//! reports its observations.
 //!
 //! The checks share one host and its guests, because booting takes the time, and run one after the other. Guests that
 //! no selected check needs are not booted. Each check begins from the same state ([`world::LinuxTestbed::settle`]), so
@@ -40,7 +40,7 @@ mod world;
 use report::ScenarioCheck;
 use std::process::ExitCode;
 
-/// All checks, ordered so that the first failure says most.
+/// Names and functions of all checks, ordered so that the first failure says most.
 const CHECKS: &[(&str, ScenarioCheck)] = &[
     ("driver::binds_and_brings_the_link_up", driver::binds_and_brings_the_link_up),
     ("driver::lspci_shows_the_vf_as_on_record", driver::lspci_shows_the_vf_as_on_record),
@@ -85,6 +85,7 @@ const CHECKS: &[(&str, ScenarioCheck)] = &[
     ("demo::iavf_is_shown_beside_igbvf", demo::iavf_is_shown_beside_igbvf),
     ("measure::cards_take_turns", measure::cards_take_turns),
     ("measure::queues::of_one_vf_take_turns", measure::queues::of_one_vf_take_turns),
+    ("measure::versions::of_softiov_take_turns", measure::versions::of_softiov_take_turns),
     ("hub::ports_meet_in_qemus_hub", hub::ports_meet_in_qemus_hub),
     ("isolation::second_client_is_turned_away", isolation::second_client_is_turned_away),
     ("isolation::killed_vmm_is_not_noticed", isolation::killed_vmm_is_not_noticed),

@@ -1,5 +1,5 @@
-//! Policy changes while a guest with stock igbvf runs: some take effect at once, some the driver sees, and some only
-//! when it sets its interface up again. `dpdk` tests policies that igbvf never requests, and the PF driver's own
+//! Checks policy changes while a guest with stock igbvf runs: some take effect at once, some the driver sees, and some
+//! only when it sets its interface up again. `dpdk` tests policies that igbvf never requests, and the PF driver's own
 //! tests cover each refusal.
 
 use crate::guest::{ScenarioGuest, eventually};
@@ -16,11 +16,11 @@ use std::time::Instant;
 const OTHER_MAC: &str = "02:82:57:60:00:77";
 /// Id of a VLAN other than [`PORT_VLAN`].
 const VLAN: u8 = 77;
-/// IPv4 multicast group without other members, and its Ethernet address.
+/// Address of an IPv4 multicast group without other members. The group's Ethernet address follows.
 const GROUP: &str = "239.82.5.7";
 const GROUP_MAC: &str = "01:00:5e:52:05:07";
 
-/// A VF's link is down, up, or the port's, as the policy says; frames pass whenever it is up.
+/// Checks that a VF's link is down, up, or the port's, as the policy says; frames pass whenever it is up.
 pub(crate) fn link_state_is_the_administrators(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let states = [(LinkState::Disable, false), (LinkState::Enable, true), (LinkState::Disable, false)];
@@ -37,8 +37,8 @@ pub(crate) fn link_state_is_the_administrators(world: &mut LinuxTestbed) -> Resu
     Ok(CheckOutcome::Passed)
 }
 
-/// A running guest is put on a port VLAN and taken off it again, unaware of it. Meanwhile it is not a member of the
-/// VLANs that it had joined.
+/// Checks a running guest that is put on a port VLAN and taken off it again, unaware of it. Meanwhile the guest is not
+/// a member of the VLANs that it had joined.
 pub(crate) fn port_vlan_comes_and_goes(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     for guest in [alice, bob] {
@@ -62,17 +62,19 @@ pub(crate) fn port_vlan_comes_and_goes(world: &mut LinuxTestbed) -> Result<Check
         bob.ping(&alice.vlan_address(PORT_VLAN), size, 5)?;
     }
     alice.iperf(&bob.vlan_address(PORT_VLAN), "-n 8M")?;
-    alice.cannot_reach("eth0", &bob.address()).context("untagged, from a port VLAN")?;
-    alice.cannot_reach(&format!("eth0.{VLAN}"), &bob.vlan_address(VLAN)).context("a VLAN within a VLAN")?;
+    alice.cannot_reach("eth0", &bob.address()).context("untagged frames must not leave a port VLAN")?;
+    alice
+        .cannot_reach(&format!("eth0.{VLAN}"), &bob.vlan_address(VLAN))
+        .context("a VLAN within the port VLAN must not reach its members")?;
 
     world.change(ALICE, VfSettings { vlan: Some(0), ..VfSettings::default() })?;
     alice.check(&format!("ip addr del {}/24 dev eth0; ip neigh flush all", alice.vlan_address(PORT_VLAN)))?;
-    alice.reach(&bob.address()).context("off the port VLAN")?;
-    alice.reach(&bob.vlan_address(VLAN)).context("in its own VLAN again")?;
+    alice.reach(&bob.address()).context("the guest must be reachable after its port VLAN was removed")?;
+    alice.reach(&bob.vlan_address(VLAN)).context("the guest must be reachable in its own VLAN again")?;
     Ok(CheckOutcome::Passed)
 }
 
-/// A guest joins the VLANs on the policy's list and no others.
+/// Checks that a guest joins the VLANs on the policy's list and no others.
 pub(crate) fn vlans_are_those_on_the_list(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     world.change(ALICE, VfSettings { vlans: Some("90-110".into()), ..VfSettings::default() })?;
@@ -89,12 +91,12 @@ pub(crate) fn vlans_are_those_on_the_list(world: &mut LinuxTestbed) -> Result<Ch
         "the host says {status:?}"
     );
     world.change(ALICE, VfSettings { vlans: Some("any".into()), ..VfSettings::default() })?;
-    alice.reach(&bob.vlan_address(VLAN)).context("allowed")?;
+    alice.reach(&bob.vlan_address(VLAN)).context("a VLAN on the list must be reachable")?;
     Ok(CheckOutcome::Passed)
 }
 
-/// An address that the administrator sets is assigned when the guest sets its interface up again; until then, frames
-/// with the old address are spoofed.
+/// Checks that an address set by the administrator is assigned when the guest sets its interface up again. Until then,
+/// frames with the old address are spoofed.
 pub(crate) fn address_reaches_the_guest_with_a_reset(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let own = world.vf(ALICE)?.mac;
@@ -105,17 +107,22 @@ pub(crate) fn address_reaches_the_guest_with_a_reset(world: &mut LinuxTestbed) -
         Ok(())
     };
     set(OTHER_MAC)?;
-    has(&own).context("a running driver is not notified")?;
+    has(&own).context("a running driver must keep its address")?;
     let spoofed = world.vf(ALICE)?.drops.tx_spoofed;
     alice.cannot_reach("eth0", &bob.address())?;
-    ensure!(world.vf(ALICE)?.drops.tx_spoofed > spoofed, "frames with the old address are no spoofing");
+    ensure!(
+        world.vf(ALICE)?.drops.tx_spoofed > spoofed,
+        "frames with the old address were not counted as spoofed"
+    );
 
     alice.check("ip link set eth0 down")?;
     alice.settle()?;
     has(OTHER_MAC)?;
     bob.check("ip neigh flush all")?;
     alice.reach(&bob.address())?;
-    alice.check_fails(&format!("ip link set eth0 address {own}")).context("the administrator's address")?;
+    alice
+        .check_fails(&format!("ip link set eth0 address {own}"))
+        .context("the guest must not change the administrator's address")?;
 
     // Zeros leave the choice to the guest, which begins with the VF's first address.
     set("00:00:00:00:00:00")?;
@@ -127,7 +134,7 @@ pub(crate) fn address_reaches_the_guest_with_a_reset(world: &mut LinuxTestbed) -
     Ok(CheckOutcome::Passed)
 }
 
-/// A trusted guest changes the address that the administrator has set.
+/// Checks that a trusted guest can change the address that the administrator has set.
 pub(crate) fn trusted_guest_changes_its_address(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (bob, carol) = (world.bob()?, world.carol()?);
     let trust = |trust| world.change(CAROL, VfSettings { trust: Some(trust), ..VfSettings::default() });
@@ -147,7 +154,7 @@ pub(crate) fn trusted_guest_changes_its_address(world: &mut LinuxTestbed) -> Res
     Ok(CheckOutcome::Passed)
 }
 
-/// With the VF's spoof check off, frames with a foreign source address arrive.
+/// Checks that, with the VF's spoof check off, frames with a foreign source address arrive.
 pub(crate) fn spoofing_is_let_through_without_the_check(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (bob, carol) = (world.bob()?, world.carol()?);
     bob.join_vlan("eth0", VLAN)?;
@@ -169,8 +176,8 @@ pub(crate) fn spoofing_is_let_through_without_the_check(world: &mut LinuxTestbed
     Ok(CheckOutcome::Passed)
 }
 
-/// A guest receives a group's frames from its join to its leave. (All VFs share the card's group table: members of
-/// any group also receive frames of groups that other VFs have joined.)
+/// Checks that a guest receives a group's frames from its join to its leave. (All VFs share the card's group table:
+/// members of any group also receive frames of groups that other VFs have joined.)
 pub(crate) fn groups_are_joined_and_left(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let heard = || -> Result<u64> {
@@ -191,7 +198,7 @@ pub(crate) fn groups_are_joined_and_left(world: &mut LinuxTestbed) -> Result<Che
     Ok(CheckOutcome::Passed)
 }
 
-/// A VF with a rate never sends more, whatever its guest attempts.
+/// Checks that a VF with a rate never sends more, whatever its guest attempts.
 pub(crate) fn rate_is_never_exceeded(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     const MBPS: u32 = 8;
     let (alice, bob) = (world.alice()?, world.bob()?);
@@ -207,11 +214,11 @@ pub(crate) fn rate_is_never_exceeded(world: &mut LinuxTestbed) -> Result<CheckOu
     ensure!(bytes > 1 << 20, "only {bytes} bytes were sent");
     ensure!((bytes as f64) < most, "{bytes} bytes in {elapsed:?}, and {MBPS} Mb/s are {most:.0} at most");
     world.change(ALICE, VfSettings { max_tx_rate: Some(0), ..VfSettings::default() })?;
-    alice.iperf(&bob.address(), "-n 24M").context("without a limit again")?;
+    alice.iperf(&bob.address(), "-n 24M").context("traffic must pass without the limit")?;
     Ok(CheckOutcome::Passed)
 }
 
-/// A guest that requests longer frames than its policy allows receives none of them; ordinary frames pass.
+/// Checks that a guest that requests longer frames than its policy allows receives none of them; ordinary frames pass.
 pub(crate) fn mtu_is_limited(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     world.change(ALICE, VfSettings { max_mtu: Some(1500), ..VfSettings::default() })?;
@@ -221,7 +228,7 @@ pub(crate) fn mtu_is_limited(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     long(bob)?;
     alice.reach(&bob.address())?;
     bob.ping(&alice.address(), 1400, 10)?;
-    bob.cannot_ping(&alice.address(), 8000).context("longer than alice may receive")?;
+    bob.cannot_ping(&alice.address(), 8000).context("frames longer than alice's limit must not pass")?;
     let status = world.vf(ALICE)?;
     ensure!(
         refusals(&status, "mtu-limit") > 0 && status.settings.max_mtu == Some(1500),
@@ -232,11 +239,11 @@ pub(crate) fn mtu_is_limited(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     alice.check("ip link set eth0 mtu 1500")?;
     long(alice)?;
     alice.reach(&bob.address())?;
-    bob.ping(&alice.address(), 8000, 10).context("without a limit again")?;
+    bob.ping(&alice.address(), 8000, 10).context("traffic must pass without the limit")?;
     Ok(CheckOutcome::Passed)
 }
 
-/// No vector of a VF interrupts more often than the policy allows, whatever its driver writes.
+/// Checks that no vector of a VF interrupts more often than the policy allows, whatever its driver writes.
 pub(crate) fn interrupts_have_a_ceiling(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     // Below the rate of an emulated guest: each ping is an interrupt.
     const CEILING: u32 = 125;
@@ -256,8 +263,8 @@ pub(crate) fn interrupts_have_a_ceiling(world: &mut LinuxTestbed) -> Result<Chec
     Ok(CheckOutcome::Passed)
 }
 
-/// A guest that floods its network is quarantined: its link goes down, and up again when the administrator releases
-/// the VF.
+/// Checks that a guest that floods its network is quarantined: its link goes down, and up again when the administrator
+/// releases the VF.
 pub(crate) fn flood_is_quarantined_until_released(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [_, _, carol] = world.everyone()?;
     carol.check(&format!("ip link set eth2 up && ip route replace {GROUP}/32 dev eth2"))?;
@@ -279,12 +286,15 @@ pub(crate) fn flood_is_quarantined_until_released(world: &mut LinuxTestbed) -> R
         status.conduct.quarantine.as_deref() == Some("storm") && !status.link,
         "the host says {status:?}"
     );
-    carrier(false).context("quarantined")?;
+    carrier(false).context("the quarantined VF must lose its link")?;
     let others = [world.vf(ALICE)?, world.vf(CAROL)?];
-    ensure!(others.iter().all(|vf| vf.link && vf.conduct.quarantine.is_none()), "others suffer: {others:?}");
+    ensure!(
+        others.iter().all(|vf| vf.link && vf.conduct.quarantine.is_none()),
+        "other VFs are affected: {others:?}"
+    );
 
     world.change(CAROL_OUTSIDE, VfSettings { quarantine: Some(false), ..VfSettings::default() })?;
-    carrier(true).context("released")?;
+    carrier(true).context("the released VF must have its link")?;
     let sent = world.vf(CAROL_OUTSIDE)?.tx.packets;
     carol.check_fails(&format!("ping -q -c 3 -i 0.02 -W 1 -I eth2 {GROUP}"))?;
     let sends_again = world.vf(CAROL_OUTSIDE)?.tx.packets > sent;
@@ -293,7 +303,8 @@ pub(crate) fn flood_is_quarantined_until_released(world: &mut LinuxTestbed) -> R
     Ok(CheckOutcome::Passed)
 }
 
-/// A monitoring VF gets a copy of another guest's received frames, from the rule's first moment to its last.
+/// Checks that a monitoring VF gets a copy of another guest's received frames, from the rule's first moment to its
+/// last.
 pub(crate) fn watcher_is_sent_copies(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     const FRAMES: u32 = 100;
     const SIZE: u32 = 1000;
@@ -326,12 +337,12 @@ pub(crate) fn watcher_is_sent_copies(world: &mut LinuxTestbed) -> Result<CheckOu
         alone[0] < 20 && again[0] < 20 && (all..all + 20).contains(&watching[0]),
         "of {FRAMES} frames to carol bob saw {alone:?} before, {watching:?} as the watcher, {again:?} after"
     );
-    ensure!(watching[1] >= all * u64::from(SIZE), "copies are cut: {watching:?} frames and bytes");
+    ensure!(watching[1] >= all * u64::from(SIZE), "copies are too short: {watching:?} frames and bytes");
     Ok(CheckOutcome::Passed)
 }
 
-/// Broadcasts beyond the limit reach no guest and are counted for each receiver. The limit is below one broadcast per
-/// window, so that their rate does not matter.
+/// Checks that broadcasts beyond the limit reach no guest and are counted for each receiver. The limit is below one
+/// broadcast per window, so that their rate does not matter.
 pub(crate) fn storms_are_kept_from_guests(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     const FRAMES: u32 = 50;
     let [alice, bob, carol] = world.everyone()?;
@@ -358,10 +369,10 @@ pub(crate) fn storms_are_kept_from_guests(world: &mut LinuxTestbed) -> Result<Ch
             "of {FRAMES} broadcasts {heard} were received and {lost} dropped"
         );
     }
-    alice.ping(&bob.address(), 1400, 20).context("what is for one guest passes")?;
-    carol.reach(&bob.address()).context("short broadcasts pass")?;
+    alice.ping(&bob.address(), 1400, 20).context("unicast frames must pass")?;
+    carol.reach(&bob.address()).context("short broadcasts must pass")?;
     let counted = limit(0)?.storms;
-    ensure!(counted > storms, "no storm was counted");
+    ensure!(counted > storms, "the card counted no storm");
     for (heard, lost) in flood()? {
         ensure!(
             heard >= FRAMES.into() && lost == 0,

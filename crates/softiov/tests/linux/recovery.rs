@@ -1,4 +1,4 @@
-//! Restarts of a guest's network, by the guest in every way it has, and by the PF. The host keeps running.
+//! Checks restarts of a guest's network, by the guest in every way it has, and by the PF. The host keeps running.
 //! `isolation` tests VMMs that die.
 
 use crate::guest::{BOOT, ScenarioGuest, eventually};
@@ -9,7 +9,7 @@ use daemon::control::status::LinkState;
 
 const TIMES: u32 = 10;
 
-/// The PF takes a VF's link down and up: the guest sees both, and traffic resumes.
+/// Checks that the guest sees each change when the PF takes a VF's link down and up, and that traffic resumes.
 pub(crate) fn link_follows_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     world.set_link(ALICE, LinkState::Disable)?;
@@ -27,7 +27,8 @@ pub(crate) fn link_follows_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutco
     Ok(CheckOutcome::Passed)
 }
 
-/// The administrator resets the port: each guest's driver sees its link go down, restarts, and traffic resumes.
+/// Checks a reset of the port by the administrator: each guest's driver sees its link go down, restarts, and traffic
+/// resumes.
 pub(crate) fn port_is_reset(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let guests = [world.alice()?, world.bob()?];
     let losses = |guest: &ScenarioGuest| {
@@ -46,17 +47,17 @@ pub(crate) fn port_is_reset(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     Ok(CheckOutcome::Passed)
 }
 
-/// `ip link set eth0 down` and `up`: rings are torn down and set up again.
+/// Checks `ip link set eth0 down` and `up`: rings are torn down and set up again.
 pub(crate) fn interface_down_and_up(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     repeat(world, "ip link set eth0 down")
 }
 
-/// `rmmod` and `modprobe`: the driver leaves the function and probes it again, from its configuration space on.
+/// Checks `rmmod` and `modprobe`: the driver leaves the function and probes it again, from its configuration space on.
 pub(crate) fn driver_unloaded_and_loaded(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     repeat(world, "rmmod igbvf && [ ! -e /sys/class/net/eth0 ] && modprobe igbvf")
 }
 
-/// The machine resets without notice to the driver, and boots again.
+/// Checks a guest whose machine resets without notice to the driver, and boots again.
 pub(crate) fn guest_reboots(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.alice()?;
     let before = world.vf(ALICE)?.function.peer.context("alice's VMM is not connected")?.pid;

@@ -20,7 +20,7 @@ pub(crate) enum CheckOutcome {
     Skipped(String),
 }
 
-/// Runs the checks whose names contain a word of the command line.
+/// Runs the checks whose names contain a word of the command line, and prints their outcomes.
 pub(crate) fn run(checks: &[(&str, ScenarioCheck)]) -> ExitCode {
     start_log();
     let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
@@ -65,8 +65,8 @@ pub(crate) fn run(checks: &[(&str, ScenarioCheck)]) -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Returns true if the check passed, and `None` if it was skipped. A skipped check counts as passed here, like a test
-/// that returns early; `cargo xtask test` counts the word SKIPPED.
+/// Runs a check and prints its outcome. Returns true if the check passed, and `None` if it was skipped. A skipped check
+/// counts as passed here, like a test that returns early; `cargo xtask test` counts the word SKIPPED.
 fn run_one(name: &str, check: ScenarioCheck, world: &mut LinuxTestbed) -> Option<bool> {
     print!("test {name} ... ");
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Source addresses other than a guest's own.
+//! Checks frames with source addresses other than a guest's own.
 
 use crate::guest::eventually;
 use crate::report::CheckOutcome;
@@ -13,12 +13,12 @@ const FOREIGN_MAC: &str = "02:82:57:60:00:99";
 const VLAN: u8 = 77;
 const FRAMES: u32 = 10;
 
-/// The guest may change an address, unless the administrator has set it.
+/// Checks that the guest can change its address, unless the administrator has set it.
 pub(crate) fn addresses_of_the_administrator_stay(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob, carol) = (world.alice()?, world.bob()?, world.carol()?);
     carol.check_fails(&format!("ip link set eth0 address {FOREIGN_MAC}"))?;
     let kept = carol.check("cat /sys/class/net/eth0/address")?;
-    ensure!(kept.trim() == CAROL_MAC, "carol has {kept} now");
+    ensure!(kept.trim() == CAROL_MAC, "carol's address is {kept}, not the administrator's");
     carol.reach(&bob.address())?;
 
     let own = world.vf(alice.vf)?.mac;
@@ -34,7 +34,7 @@ pub(crate) fn addresses_of_the_administrator_stay(world: &mut LinuxTestbed) -> R
     Ok(CheckOutcome::Passed)
 }
 
-/// Frames with a foreign source address are dropped and counted.
+/// Checks that frames with a foreign source address are dropped and counted.
 ///
 /// A VLAN interface may have an address of its own. The PF refuses the driver's request for it, but the guest's
 /// kernel sends with it all the same.
@@ -42,7 +42,7 @@ pub(crate) fn foreign_addresses_are_blocked(world: &mut LinuxTestbed) -> Result<
     let (bob, carol) = (world.bob()?, world.carol()?);
     bob.join_vlan("eth0", VLAN)?;
     carol.join_vlan("eth0", VLAN)?;
-    carol.reach(&bob.vlan_address(VLAN)).context("with its own address")?;
+    carol.reach(&bob.vlan_address(VLAN)).context("frames with carol's own address must pass")?;
 
     let interface = format!("eth0.{VLAN}");
     carol
@@ -61,19 +61,21 @@ pub(crate) fn foreign_addresses_are_blocked(world: &mut LinuxTestbed) -> Result<
         "of {FRAMES} and more foreign frames {newly_blocked} were dropped, and bob received {newly_heard}: {status:?}"
     );
     carol.check(&format!("ip link del {interface}"))?;
-    carol.ping(&bob.address(), 56, 5).context("frames with its own address pass")?;
+    carol.ping(&bob.address(), 56, 5).context("frames with carol's own address must pass")?;
     Ok(CheckOutcome::Passed)
 }
 
 /// Returns the user guide's command for a guest with a bridge, and the Ethernet address in the command.
 pub(crate) fn command_of_the_guide() -> Result<(&'static str, &'static str)> {
-    let command =
-        GUIDE.lines().find(|line| line.starts_with("bridge fdb add ")).context("no command in the guide")?;
-    Ok((command, command.split(' ').nth(3).context("no address")?))
+    let command = GUIDE
+        .lines()
+        .find(|line| line.starts_with("bridge fdb add "))
+        .context("the user guide has no command `bridge fdb add`")?;
+    Ok((command, command.split(' ').nth(3).context("the guide's command has no address")?))
 }
 
-/// Frames to an address behind a guest's bridge arrive once the guest has requested a filter for it, as the guide
-/// says; switching the spoof check off does not help.
+/// Checks that frames to an address behind a guest's bridge arrive once the guest has requested a filter for it, as the
+/// guide says; switching the spoof check off does not help.
 pub(crate) fn a_bridges_address_takes_a_filter(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let (command, address) = command_of_the_guide()?;

@@ -1,4 +1,4 @@
-//! A guest's TCP connection that must survive what happens to the host, and pings that measure interruptions.
+//! Runs a guest's TCP connection that must survive what happens to the host, and pings that measure interruptions.
 
 use crate::guest::{COMMAND, ScenarioGuest, eventually, eventually_within};
 use anyhow::{Context, Result, ensure};
@@ -9,9 +9,9 @@ use std::time::Duration;
 const LONG: u32 = 3600;
 /// Highest rate of an iperf3 stream, so that the stream leaves processor time to the measurement.
 const RATE: &str = "40M";
-/// Interval between two readings of a stream, seconds: iperf3's shortest.
+/// Interval between two readings of a TCP stream in seconds: iperf3's shortest.
 const INTERVAL: &str = "0.1";
-/// Longest wait for a retransmission: TCP doubles its timeout up to 120 s (RFC 6298).
+/// Longest wait for a TCP retransmission: TCP doubles its timeout up to 120 s (RFC 6298).
 const BACK_OFF: Duration = Duration::from_secs(150);
 
 /// TCP stream of iperf3 whose receiver is `guest`, running in the background.
@@ -35,7 +35,7 @@ impl<'a> IperfStream<'a> {
                 Self { guest, running: guest.linux.spawn_background(&script)?, file: file.clone(), seen: 0 };
             let begun = eventually(|| {
                 let text = stream.text()?;
-                ensure!(text.contains("error") || moving(&text) > 0, "nothing comes: {text}");
+                ensure!(text.contains("error") || moving(&text) > 0, "the stream carries no bytes: {text}");
                 Ok(text)
             })?;
             ensure!(!begun.contains("error"), "{}: no stream from {from}: {begun}", guest.name());
@@ -49,16 +49,16 @@ impl<'a> IperfStream<'a> {
         let enough = self.intervals()? + 5;
         eventually_within(BACK_OFF, || {
             let text = self.text()?;
-            ensure!(!text.contains("error"), "it ended: {text}");
+            ensure!(!text.contains("error"), "the stream ended: {text}");
             let now = moving(&text);
-            ensure!(now >= enough, "{now} intervals with bytes, {enough} wanted");
+            ensure!(now >= enough, "only {now} intervals had bytes; {enough} are required");
             self.seen = now;
             Ok(())
         })
         .with_context(|| format!("{}: {}", self.guest.name(), self.file))
     }
 
-    /// Ends the stream, and returns the longest time without a received byte, seconds.
+    /// Ends the stream, and returns the longest time without a received byte, in seconds.
     pub(crate) fn close(self) -> Result<f64> {
         let text = self.text()?;
         self.running.kill();
@@ -109,7 +109,7 @@ pub(crate) struct PingSeries<'a> {
     running: BackgroundScript,
 }
 
-/// Result of a series of pings: sent, answered, and the longest run without an answer.
+/// Result of a series of pings: sent, answered, and the longest run of unanswered ones.
 #[derive(Debug)]
 pub(crate) struct PingSummary {
     pub(crate) sent: u64,
@@ -118,7 +118,7 @@ pub(crate) struct PingSummary {
     pub(crate) missed: u64,
 }
 
-/// Milliseconds between two pings.
+/// Interval between two pings of a series, in milliseconds.
 pub(crate) const EVERY_MS: u64 = 10;
 
 impl<'a> PingSeries<'a> {

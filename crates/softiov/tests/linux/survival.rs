@@ -1,4 +1,4 @@
-//! Every way in which the host's process ends, under virtual machines with stock drivers: no QEMU ends, and
+//! Checks every way in which the host's process ends, under virtual machines with stock drivers: no QEMU ends, and
 //! connections survive if a host returns. Times are printed, not judged.
 
 mod scene;
@@ -18,7 +18,7 @@ const TIMES: u32 = 5;
 /// Time after which an idle host has saved all of its state for a successor.
 const IDLE: Duration = Duration::from_millis(500);
 
-/// `softiov upgrade` under traffic, several times: no link goes down, and connections survive.
+/// Checks `softiov upgrade` under traffic, several times: no link goes down, and connections survive.
 pub(crate) fn hand_over_is_not_noticed(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, world| {
         let wire = world.wire.as_ref().ok();
@@ -31,7 +31,10 @@ pub(crate) fn hand_over_is_not_noticed(world: &mut LinuxTestbed) -> Result<Check
             let (host, begun) = (scene.host()?, Instant::now());
             let said = scene.softiov("upgrade")?;
             longest = longest.max(begun.elapsed());
-            ensure!(said.contains("has taken over") && scene.host()? != host, "it said {said}");
+            ensure!(
+                said.contains("has taken over") && scene.host()? != host,
+                "softiov upgrade did not replace the host: {said}"
+            );
             streams.iter_mut().try_for_each(IperfStream::moves)?;
         }
         let answers = pings.stop()?;
@@ -40,13 +43,13 @@ pub(crate) fn hand_over_is_not_noticed(world: &mut LinuxTestbed) -> Result<Check
         let after = link_losses(scene)?;
         ensure!(after == before, "links went down: {before:?} times before, {after:?} after");
         // While a busy machine delays the successor, rings fill up, and streams then crowd out pings.
-        ensure!(answers.received > 0, "no ping is answered: {answers:?}");
+        ensure!(answers.received > 0, "no ping was answered: {answers:?}");
         scene.all_machines_run()
     })
 }
 
-/// SIGKILL of an idle host: the next process finds everything as it was. A driver that reads its card at that very
-/// moment must restart, so the check needs one crash without a lost link.
+/// Checks SIGKILL of an idle host: the next process finds everything as it was. A driver that reads its card at that
+/// very moment must restart, so the check needs one crash without a lost link.
 pub(crate) fn crash_while_idle_is_not_noticed(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, _| {
         let mut unnoticed = 0;
@@ -67,7 +70,7 @@ pub(crate) fn crash_while_idle_is_not_noticed(world: &mut LinuxTestbed) -> Resul
     })
 }
 
-/// SIGKILL under traffic in both directions, several times: links come back and connections survive.
+/// Checks SIGKILL under traffic in both directions, several times: links come back and connections survive.
 pub(crate) fn connections_outlive_crashes(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, world| {
         let [erin, frank] = scene.guests();
@@ -89,7 +92,7 @@ pub(crate) fn connections_outlive_crashes(world: &mut LinuxTestbed) -> Result<Ch
     })
 }
 
-/// Policy survives SIGKILL, both kept and volatile settings.
+/// Checks that the policy survives SIGKILL, both kept and volatile settings.
 pub(crate) fn policy_outlives_a_crash(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, _| {
         const VFS: [&str; 3] = ["pf0vf0", "pf1vf0", "pf1vf1"];
@@ -127,8 +130,8 @@ fn link_avf(scene: &SurvivalTestbed) -> Result<()> {
     erin.reach(AVF[1])
 }
 
-/// `softiov upgrade` under a stream between VFs of the second family, several times: iavf sees neither a reset nor a
-/// link change, and its counters continue.
+/// Checks `softiov upgrade` under a stream between VFs of the second family, several times: iavf sees neither a reset
+/// nor a link change, and its counters continue.
 pub(crate) fn avf_hand_over_is_not_noticed(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, _| {
         link_avf(scene)?;
@@ -150,7 +153,8 @@ pub(crate) fn avf_hand_over_is_not_noticed(world: &mut LinuxTestbed) -> Result<C
     })
 }
 
-/// After SIGKILL, a successor resets the card of the second family: iavf sets its VF up again, and frames pass.
+/// Checks that a successor resets the card of the second family after SIGKILL: iavf sets its VF up again, and frames
+/// pass.
 pub(crate) fn avf_starts_anew(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, _| {
         link_avf(scene)?;
@@ -164,17 +168,20 @@ pub(crate) fn avf_starts_anew(world: &mut LinuxTestbed) -> Result<CheckOutcome> 
     })
 }
 
-/// A QEMU of another user connects where its group may, and gets the reason where it may not.
+/// Checks that a QEMU of another user connects where its group may, and gets the reason where it may not.
 pub(crate) fn vmm_of_another_user_connects(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, world| {
         let builder = |name, vf| scene.builder(name, vf).user(VMM + 1, VMM);
         let refused = builder("stranger", SHUT).spawn(world.assets());
         match refused.and_then(|guest| guest.wait_ready(BOOT)) {
             Err(GuestError::Ended { tail, .. }) => {
-                ensure!(tail.contains("Permission denied"), "QEMU said {tail}");
+                ensure!(
+                    tail.contains("Permission denied"),
+                    "QEMU did not report \"Permission denied\": {tail}"
+                );
             }
             Err(other) => return Err(other.into()),
-            Ok(()) => bail!("a guest has booted on {SHUT}, which is not its user's"),
+            Ok(()) => bail!("a guest has booted on {SHUT}, which its user may not use"),
         }
         let tenant = ScenarioGuest::spawn(builder("tenant", OPEN), world.assets(), OPEN, 8)?;
         tenant.linux.wait_ready(BOOT)?;
@@ -189,7 +196,7 @@ pub(crate) fn vmm_of_another_user_connects(world: &mut LinuxTestbed) -> Result<C
     })
 }
 
-/// `vf disconnect` of one VF under traffic: its link goes down, and no other.
+/// Checks `vf disconnect` of one VF under traffic: its link goes down, and no other.
 pub(crate) fn disconnected_vf_costs_nothing_else(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, world| {
         let mut streams = scene.traffic(world.wire.as_ref().ok())?;
@@ -206,7 +213,7 @@ pub(crate) fn disconnected_vf_costs_nothing_else(world: &mut LinuxTestbed) -> Re
     })
 }
 
-/// SIGTERM under traffic: guests see their links go down, and every other device works. No host runs afterwards.
+/// Checks SIGTERM under traffic: guests see their links go down, and every other device works. No host runs afterwards.
 pub(crate) fn orderly_end_costs_the_link_alone(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, world| {
         let streams = scene.traffic(world.wire.as_ref().ok())?;
@@ -266,7 +273,7 @@ fn wait_loss(guest: &ScenarioGuest, interface: &str, before: u32) -> Result<()> 
     })
 }
 
-/// Ends the streams, and returns the longest time without a received byte in one of them, seconds.
+/// Ends the streams, and returns the longest time without a received byte in one of them, in seconds.
 fn close(streams: Vec<IperfStream<'_>>) -> Result<f64> {
     let gaps = streams.into_iter().map(IperfStream::close).collect::<Result<Vec<_>>>()?;
     Ok(gaps.into_iter().fold(0.0, f64::max))

@@ -1,5 +1,5 @@
-//! A guest in which DPDK's testpmd drives the function and takes commands. testpmd and its drivers are Debian's
-//! 22.11; Debian's 6.1 has no vfio without an IOMMU, so uio_pci_generic holds the function.
+//! Runs DPDK's testpmd in a guest, where it drives the function and takes commands. testpmd and its drivers are
+//! Debian's 22.11; Debian's 6.1 has no vfio without an IOMMU, so uio_pci_generic holds the function.
 
 use crate::guest::{COMMAND, ScenarioGuest};
 use anyhow::{Context, Result, ensure};
@@ -17,7 +17,7 @@ const PREPARE: &str = "chmod 755 / && mkdir -p /var/run /mnt/huge && echo 48 > /
 const TESTPMD: &str = "sleep 600 > /run/commands & dpdk-testpmd -l 0,1 --no-telemetry -m 64";
 const OPTIONS: &str = "--interactive --auto-start --total-num-mbufs=2048 --rxd=128 --txd=128";
 
-/// Prepares a guest for [`GuestTestpmd::start`].
+/// Prepares a guest for [`GuestTestpmd::start`]: binds its functions and reserves memory.
 pub(crate) fn prepare(guest: &ScenarioGuest) -> Result<()> {
     guest.check(PREPARE).map(drop)
 }
@@ -26,14 +26,15 @@ pub(crate) fn prepare(guest: &ScenarioGuest) -> Result<()> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PciSlot(u8);
 
-/// PCI slots of the functions in the guest of [`LinuxTestbed::prepare_dpdk`](crate::world::LinuxTestbed::prepare_dpdk).
+/// Slot of igbvf's VF in the guest of [`LinuxTestbed::prepare_dpdk`](crate::world::LinuxTestbed::prepare_dpdk). Slots
+/// of the other functions follow.
 pub(crate) const IGBVF: PciSlot = PciSlot(1);
 pub(crate) const IAVF: PciSlot = PciSlot(2);
 pub(crate) const IGB: PciSlot = PciSlot(3);
 /// PCI slot of the function in a guest with one function.
 pub(crate) const ONLY: PciSlot = PciSlot(1);
 
-/// testpmd that runs in a guest in the background. Dropping this value kills it.
+/// Process of testpmd in a guest in the background. Dropping this value kills it.
 #[derive(Debug)]
 pub(crate) struct GuestTestpmd<'a> {
     guest: &'a ScenarioGuest,
@@ -63,7 +64,8 @@ impl<'a> GuestTestpmd<'a> {
     }
 }
 
-/// Returns the packets that a queue has received and sent, by the forwarding statistics that `stop` prints last.
+/// Returns the numbers of packets that a queue has received and sent, by the forwarding statistics that `stop` prints
+/// last.
 pub(crate) fn queue(said: &str, queue: u8) -> Result<[u64; 2]> {
     let heading = format!("Forward Stats for RX Port= 0/Queue= {queue} ");
     let after =
@@ -72,7 +74,7 @@ pub(crate) fn queue(said: &str, queue: u8) -> Result<[u64; 2]> {
 }
 
 impl Drop for GuestTestpmd<'_> {
-    /// A testpmd left behind by a failed check would keep its function from the next check.
+    /// Kills testpmd. A testpmd left behind by a failed check would keep its function from the next check.
     fn drop(&mut self) {
         self.running.kill();
     }

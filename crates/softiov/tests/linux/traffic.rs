@@ -1,4 +1,4 @@
-//! Frames between two guests: every size and protocol, with the offloads that the driver enables by default.
+//! Checks frames between two guests: every size and protocol, with the offloads that the driver enables by default.
 
 use crate::guest::{ScenarioGuest, eventually};
 use crate::report::CheckOutcome;
@@ -21,7 +21,7 @@ const OFFLOADS: [&str; 6] = [
     "tx-vlan-offload: on",
 ];
 
-/// Small, nearly full and fragmented pings are answered, both ways.
+/// Checks that small, nearly full and fragmented pings are answered, both ways.
 pub(crate) fn pings_are_answered(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     for (from, to) in both_ways(world)? {
         for size in [56, 1400, 8000] {
@@ -31,7 +31,7 @@ pub(crate) fn pings_are_answered(world: &mut LinuxTestbed) -> Result<CheckOutcom
     Ok(CheckOutcome::Passed)
 }
 
-/// TCP passes in each direction with segmentation and checksums by the card, and no checksum is wrong.
+/// Checks that TCP passes in each direction with segmentation and checksums by the card, and that no checksum is wrong.
 pub(crate) fn tcp_is_offloaded(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     for (from, to) in both_ways(world)? {
         let features = from.check("ethtool -k eth0")?;
@@ -55,7 +55,7 @@ pub(crate) fn tcp_is_offloaded(world: &mut LinuxTestbed) -> Result<CheckOutcome>
     Ok(CheckOutcome::Passed)
 }
 
-/// UDP arrives at a rate without losses.
+/// Checks that UDP arrives at a rate without losses.
 pub(crate) fn udp_arrives(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     for (from, to) in both_ways(world)? {
         let flow = from.iperf(&to.address(), "-u -b 10M -l 1400 -n 1M")?;
@@ -66,7 +66,7 @@ pub(crate) fn udp_arrives(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     Ok(CheckOutcome::Passed)
 }
 
-/// IPv6 works: neighbour discovery uses multicast, and segmentation has a second IP version.
+/// Checks IPv6: neighbour discovery uses multicast, and segmentation has a second IP version.
 pub(crate) fn ipv6_works(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     for (from, to) in both_ways(world)? {
         for size in [56, 1400, 8000] {
@@ -79,7 +79,7 @@ pub(crate) fn ipv6_works(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     Ok(CheckOutcome::Passed)
 }
 
-/// With an MTU of 9000, the driver has the card split headers off and fill several buffers with a frame.
+/// Checks that, with an MTU of 9000, the driver has the card split headers off and fill several buffers with a frame.
 pub(crate) fn jumbo_frames_pass_whole(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     for guest in [world.alice()?, world.bob()?] {
         guest.check("ip link set eth0 mtu 9000")?;
@@ -102,7 +102,8 @@ pub(crate) fn jumbo_frames_pass_whole(world: &mut LinuxTestbed) -> Result<CheckO
     Ok(CheckOutcome::Passed)
 }
 
-/// `ethtool -S` matches the host's counters, frame check sequences included, and counts the traffic as local.
+/// Checks that `ethtool -S` matches the host's counters, frame check sequences included, and counts the traffic as
+/// local.
 pub(crate) fn counters_are_the_hosts(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let names = ["rx_packets", "rx_bytes", "lbrx_packets", "lbrx_bytes"];
@@ -124,8 +125,8 @@ pub(crate) fn counters_are_the_hosts(world: &mut LinuxTestbed) -> Result<CheckOu
     Ok(CheckOutcome::Passed)
 }
 
-/// Checksums and segmentation are done by the card or by the kernel, as `ethtool -K` says. (igbvf cannot toggle VLAN
-/// tags.)
+/// Checks that checksums and segmentation are done by the card or by the kernel, as `ethtool -K` says. (igbvf cannot
+/// toggle VLAN tags.)
 pub(crate) fn offloads_are_toggled(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let settings = [("rx off tx off", false), ("rx on tx on tso off", true), ("tso on rx off", false)];
@@ -157,7 +158,7 @@ fn both_ways(world: &LinuxTestbed) -> Result<[(&ScenarioGuest, &ScenarioGuest); 
     Ok([(alice, bob), (bob, alice)])
 }
 
-/// Returns the mean size of the frames between two readings, bytes.
+/// Returns the mean size in bytes of the frames between two readings of the counters.
 pub(crate) fn frame_size(before: TrafficCounts, after: TrafficCounts) -> u64 {
     (after.bytes - before.bytes) / (after.packets - before.packets).max(1)
 }

@@ -1,4 +1,4 @@
-//! Traffic between a guest and the network beyond the uplink, and an uplink that goes and comes back.
+//! Checks traffic between a guest and the network beyond the uplink, and an uplink that is removed and returned.
 
 use crate::guest::{ScenarioGuest, eventually};
 use crate::report::CheckOutcome;
@@ -11,7 +11,7 @@ use daemon::control::status::LinkState;
 const VLAN: u8 = 42;
 const AMOUNT: &str = "-n 16M";
 
-/// Pings, fragments and TCP pass in both directions.
+/// Checks that pings, fragments and TCP pass in both directions.
 pub(crate) fn vf_and_outside_exchange_traffic(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let wire = match &world.wire {
         Ok(wire) => wire,
@@ -26,7 +26,7 @@ pub(crate) fn vf_and_outside_exchange_traffic(world: &mut LinuxTestbed) -> Resul
     Ok(CheckOutcome::Passed)
 }
 
-/// Tagged frames leave by one port's uplink and enter by another's; no device in between has the VLAN.
+/// Checks that tagged frames leave by one port's uplink and enter by another's; no device in between has the VLAN.
 pub(crate) fn vlans_cross_the_uplink(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     if let Err(why) = &world.wire {
         return Ok(CheckOutcome::Skipped(format!("no uplink here: {why}")));
@@ -54,7 +54,7 @@ pub(crate) fn vlans_cross_the_uplink(world: &mut LinuxTestbed) -> Result<CheckOu
     refused.map(|()| CheckOutcome::Passed)
 }
 
-/// `ip link set TAP down` takes down the link of a guest whose VF follows the port, and no other.
+/// Checks that `ip link set TAP down` takes down the link of a guest whose VF follows the port, and no other.
 pub(crate) fn link_follows_the_tap(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let wire = match &world.wire {
         Ok(wire) => wire,
@@ -74,8 +74,8 @@ pub(crate) fn link_follows_the_tap(world: &mut LinuxTestbed) -> Result<CheckOutc
     Ok(CheckOutcome::Passed)
 }
 
-/// The tap is deleted and created again under a TCP connection: the guest sees its link go down and up, and the
-/// connection survives.
+/// Checks a tap that is deleted and created again under a TCP connection: the guest sees its link go down and up, and
+/// the connection survives.
 pub(crate) fn tap_is_removed_and_returned(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let wire = match &world.wire {
         Ok(wire) => wire,

@@ -1,6 +1,6 @@
-//! Our PF and VF drivers on QEMU's igb device, and our VF driver under another PF driver. `softiov drive` runs its
-//! checks in a guest whose kernel passes it the functions through VFIO; each check must have the result that is known
-//! of the card.
+//! Checks our PF and VF drivers on QEMU's igb device, and our VF driver under another PF driver. `softiov drive` runs
+//! its checks in a guest whose kernel passes it the functions through VFIO; each check must have the result that is
+//! known of the card.
 
 use crate::guest::{BOOT, COMMAND};
 use crate::report::CheckOutcome;
@@ -67,8 +67,8 @@ const QEMU_DIFFERS: [&str; 9] = [
 /// Names of the driver checks that VFs alone cannot run.
 const TAKES_THE_PF: [&str; 2] = ["port-vlan", "pf-reset"];
 
-/// Our PF driver drives QEMU's igb device and enables VFs, and our VF drivers work on them. Stock igb on the other
-/// device, a station on the wire, receives their frames.
+/// Checks that our PF driver drives QEMU's igb device and enables VFs, and that our VF drivers work on them. Stock igb
+/// on the other device, a station on the wire, receives their frames.
 pub(crate) fn our_drivers_drive_qemus_igb(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let guest = boot(world, E1000ES.into_iter().fold(with_igbs(), GuestBuilder::qemu_argument))?;
     hand_over(&guest, &[PF, BEHIND_A_PORT, ON_THE_ROOT])?;
@@ -84,12 +84,12 @@ pub(crate) fn our_drivers_drive_qemus_igb(world: &mut LinuxTestbed) -> Result<Ch
 /// as ours: the port's number, in STATUS.
 fn audit(guest: &LinuxGuest, functions: &str) -> Result<()> {
     let report = report(guest, &format!("--audit {functions}"))?;
-    let registers = report["registers"].as_array().context("no register")?;
+    let registers = report["registers"].as_array().context("the audit report has no registers")?;
     let machines: Vec<&Value> = registers.iter().filter(|entry| entry["whose"] == "machine").collect();
     ensure!(machines.iter().all(|entry| entry["register"] == "STATUS"), "{machines:?}");
-    ensure!(machines.len() == VFS.len() + 1, "the PF and each VF: {machines:?}");
+    ensure!(machines.len() == VFS.len() + 1, "not one register for the PF and for each VF: {machines:?}");
     let rings = registers.iter().filter(|entry| entry["resource"] == "dma-ring").count();
-    ensure!(rings >= 3 * VFS.len(), "{rings} registers of rings");
+    ensure!(rings >= 3 * VFS.len(), "the audit found only {rings} registers of rings");
     Ok(())
 }
 
@@ -99,7 +99,7 @@ struct ResetCase {
     words: &'static str,
     function: &'static str,
     rung: &'static str,
-    /// True if the device writes to its new owner's memory, because the reset had no effect.
+    /// True if the device is expected to write to its new owner's memory, because the reset has no effect.
     late: bool,
 }
 
@@ -137,8 +137,8 @@ fn ladder(guest: &LinuxGuest) -> Result<()> {
     Ok(())
 }
 
-/// Number of attempts per reset until frames arrived while the command watched: a busy machine may send none for a
-/// while.
+/// Number of attempts per reset until frames have arrived while the command watched: a machine under load may send
+/// none for a while.
 const TRIES: u32 = 4;
 
 impl ResetCase {
@@ -173,7 +173,7 @@ fn report(guest: &LinuxGuest, words: &str) -> Result<Value> {
     serde_json::from_str(&output.stdout).with_context(|| format!("{words}: {output:?}"))
 }
 
-/// Our VF driver works with stock igb as its PF's driver, and reaches the PF.
+/// Checks that our VF driver works with stock igb as its PF's driver, and reaches the PF.
 pub(crate) fn our_vf_driver_works_under_stock_igb(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let guest = boot(world, with_igbs())?;
     let peer = start_igb(&guest, PF)?;
@@ -183,8 +183,8 @@ pub(crate) fn our_vf_driver_works_under_stock_igb(world: &mut LinuxTestbed) -> R
     drive(&guest, &vf_arguments(&VFS), &peer, &known)
 }
 
-/// Our VF driver works on VFs of our card in a guest with an IOMMU: the card reaches only the memory that the program
-/// has mapped.
+/// Checks that our VF driver works on VFs of our card in a guest with an IOMMU. The card reaches only the memory that
+/// the program has mapped.
 pub(crate) fn our_vf_driver_drives_our_card_in_a_guest(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let builder = world.builder("vfio", VISITOR).vf_socket(world.socket(SECOND_VISITOR));
     let guest = boot(world, builder)?;
@@ -264,7 +264,10 @@ fn drive(
     let command = format!("softiov drive --json {functions} --peer {peer} --address 10.82.0.101");
     let output = guest.run(&command, COMMAND)?;
     let report: Value = serde_json::from_str(&output.stdout).with_context(|| format!("{output:?}"))?;
-    let checks = report["checks"].as_array().filter(|checks| !checks.is_empty()).context("no check")?;
+    let checks = report["checks"]
+        .as_array()
+        .filter(|checks| !checks.is_empty())
+        .context("the report has no checks")?;
     for check in checks {
         let name = check["check"].as_str().context("a check without a name")?;
         ensure!(check["result"] == known.result(name), "{check}, and it should be {}", known.result(name));

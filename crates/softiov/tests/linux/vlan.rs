@@ -1,4 +1,4 @@
-//! VLANs between guests: those that a guest joins, and the port VLAN that the administrator sets.
+//! Checks VLANs between guests: those that a guest joins, and the port VLAN that the administrator sets.
 
 use crate::guest::ScenarioGuest;
 use crate::report::CheckOutcome;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 /// Number of broadcasts sent in a VLAN, to count those that each guest receives.
 const BROADCASTS: u32 = 20;
 
-/// Two guests with an interface in VLAN 100 exchange frames that the card tags and untags.
+/// Checks that two guests with an interface in VLAN 100 exchange frames that the card tags and untags.
 pub(crate) fn members_reach_each_other(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     join_both(world)?;
     let (alice, bob) = (world.alice()?, world.bob()?);
@@ -28,7 +28,7 @@ pub(crate) fn members_reach_each_other(world: &mut LinuxTestbed) -> Result<Check
     Ok(CheckOutcome::Passed)
 }
 
-/// A guest in another VLAN, a guest in none, and a former member receive no frame of the members.
+/// Checks that a guest in another VLAN, a guest in no VLAN, and a former member receive no frame of the members.
 pub(crate) fn others_see_nothing(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     join_both(world)?;
     let (alice, bob, carol) = (world.alice()?, world.bob()?, world.carol()?);
@@ -50,12 +50,12 @@ pub(crate) fn others_see_nothing(world: &mut LinuxTestbed) -> Result<CheckOutcom
         heard.iter().copied().all(none),
         "of {BROADCASTS} broadcasts guests that are no members got {heard:?}"
     );
-    alice.ping(&bob.address(), 56, 3).context("untagged frames pass")?;
+    alice.ping(&bob.address(), 56, 3).context("untagged frames must pass")?;
     Ok(CheckOutcome::Passed)
 }
 
-/// A guest on a port VLAN is unaware of it: it sends untagged, and members of the VLAN receive its frames tagged. It
-/// reaches no other guest, and cannot join another VLAN.
+/// Checks that a guest on a port VLAN is unaware of it: it sends untagged, and members of the VLAN receive its frames
+/// tagged. It reaches no other guest, and cannot join another VLAN.
 pub(crate) fn port_vlan_is_tagged_for_the_guest(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     join_both(world)?;
     let (alice, bob, carol) = (world.alice()?, world.bob()?, world.carol()?);
@@ -78,8 +78,8 @@ pub(crate) fn port_vlan_is_tagged_for_the_guest(world: &mut LinuxTestbed) -> Res
 
     bob.check(&format!("ip link del eth0.{PORT_VLAN}"))?;
     let ask = |address: &str| format!("arping -c 2 -w 2 -I eth1 {address}");
-    carol.check_fails(&ask(&bob.address())).context("bob is not in the VLAN")?;
-    carol.check_fails(&ask(&alice.address())).context("alice's untagged interface is not in the VLAN")?;
+    carol.check_fails(&ask(&bob.address())).context("carol must not reach bob, who is not in the VLAN")?;
+    carol.check_fails(&ask(&alice.address())).context("carol must not reach alice's untagged interface")?;
     let heard = broadcasts_heard(world, carol, &[alice, bob])?;
     ensure!(all(heard[0]) && none(heard[1]), "of {BROADCASTS} broadcasts alice and bob got {heard:?}");
 
@@ -97,7 +97,7 @@ fn join_both(world: &LinuxTestbed) -> Result<()> {
     world.bob()?.join_vlan("eth0", PORT_VLAN)
 }
 
-/// Has `from` send [`BROADCASTS`] frames into VLAN 100, and returns how many more broadcasts each VF received
+/// Has the guest `from` send [`BROADCASTS`] frames into VLAN 100, and returns how many more broadcasts each VF received
 /// meanwhile.
 fn broadcasts_heard(world: &LinuxTestbed, from: &ScenarioGuest, by: &[&ScenarioGuest]) -> Result<Vec<u64>> {
     let count = |guest: &&ScenarioGuest| Ok(world.vf(guest.vf)?.rx.broadcast);

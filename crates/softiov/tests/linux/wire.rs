@@ -1,6 +1,6 @@
-//! The network beyond the uplinks: a network namespace with a bridge, an address and an iperf3 server, into which the
-//! taps of two ports are plugged. It needs privileges; without them the scenario runs without uplinks and says so.
-//! The host itself creates the taps.
+//! Network beyond the uplinks: a network namespace with a bridge, an address and an iperf3 server, into which the taps
+//! of two ports are plugged. It needs privileges; without them the scenario runs without uplinks and reports that. The
+//! host itself creates the taps.
 
 use anyhow::{Context, Result, ensure};
 use linux_guest::HostTools;
@@ -32,18 +32,19 @@ pub(crate) struct WireNamespace {
 pub(crate) struct NamespaceServer(Child);
 
 impl WireNamespace {
-    /// Creates the namespace of the network with its bridge.
+    /// Creates the namespace beyond the uplinks with its bridge.
     ///
     /// # Errors
     /// A privilege or a program is missing.
     pub(crate) fn open() -> Result<Self> {
-        let tools = HostTools::prepare().context("busybox and iperf3 for the host")?;
-        File::options().read(true).write(true).open("/dev/net/tun").context("/dev/net/tun")?;
+        let tools = HostTools::prepare().context("cannot prepare busybox and iperf3")?;
+        File::options().read(true).write(true).open("/dev/net/tun").context("cannot open /dev/net/tun")?;
         // Unique on this machine, and short enough for an interface name.
         let name = format!("siot{}", std::process::id());
-        run(Command::new("ip").args(["netns", "add", &name])).context("a network namespace")?;
+        run(Command::new("ip").args(["netns", "add", &name])).context("cannot create a network namespace")?;
         let mut wire = Self { name, tools, iperf3: None };
-        wire.ip(&format!("link add {BRIDGE} type bridge mcast_snooping 0")).context("a bridge")?;
+        wire.ip(&format!("link add {BRIDGE} type bridge mcast_snooping 0"))
+            .context("cannot create a bridge")?;
         wire.ip(&format!("addr add {}/24 dev {BRIDGE}", wire.address()))?;
         wire.ip(&format!("link set {BRIDGE} up"))?;
         wire.iperf3 = Some(
@@ -56,7 +57,8 @@ impl WireNamespace {
     /// Serves a folder's files by HTTP at the namespace's address.
     pub(crate) fn serve(&self, folder: &Path) -> Result<NamespaceServer> {
         let mut httpd = self.tools.busybox();
-        self.start(httpd.args(["httpd", "-f", "-h"]).arg(folder)).context("httpd in the namespace")
+        self.start(httpd.args(["httpd", "-f", "-h"]).arg(folder))
+            .context("cannot start httpd in the namespace")
     }
 
     /// Returns the name of the tap that the host creates for a port.
@@ -83,7 +85,7 @@ impl WireNamespace {
         self.ip(&format!("link del {}", self.tap(port)))
     }
 
-    /// Creates a port's tap again in the host's namespace. It must be plugged once the host has attached it.
+    /// Creates a port's tap again in the host's namespace. Plug it once the host has attached it.
     pub(crate) fn return_tap(&self, port: u8) -> Result<()> {
         run(Command::new("ip").args(["tuntap", "add", &self.tap(port), "mode", "tap"])).map(drop)
     }
@@ -103,22 +105,23 @@ impl WireNamespace {
         format!("10.82.0.{NUMBER}")
     }
 
-    /// Returns the path of the namespace in /run/netns or /proc.
+    /// Returns the path of the namespace beyond the uplinks, in /run/netns or /proc.
     pub(crate) fn namespace(&self) -> PathBuf {
         Path::new("/run/netns").join(&self.name)
     }
 
-    /// Pings a guest from beyond the uplinks; every ping must be answered.
+    /// Pings a guest from the namespace beyond the uplinks; every ping must be answered.
     pub(crate) fn ping(&self, address: &str, size: u32, count: u32) -> Result<()> {
         let mut ping = self.inside(&self.tools.busybox());
         let words = format!("ping -A -c {count} -s {size} {address}");
-        let text = run(ping.args(words.split(' '))).context("from the namespace")?;
+        let text = run(ping.args(words.split(' '))).context("ping from the namespace failed")?;
         let expected = format!("{count} packets transmitted, {count} packets received");
         ensure!(text.contains(&expected), "from the namespace: {words}: {text}");
         Ok(())
     }
 
-    /// Returns the namespace's interfaces, neighbours, learnt addresses and connections as text, for error messages.
+    /// Returns the interfaces, neighbours, learnt addresses and connections of the namespace as text, for error
+    /// messages.
     pub(crate) fn state(&self) -> String {
         let ask = |words: &str| {
             let mut words = words.split(' ');
@@ -135,7 +138,7 @@ impl WireNamespace {
         Ok(NamespaceServer(quiet.spawn()?))
     }
 
-    /// Runs `ip` with these words in the namespace.
+    /// Runs `ip` with the arguments `words` in the namespace beyond the uplinks.
     fn ip(&self, words: &str) -> Result<()> {
         run(Command::new("ip").args(["-n", &self.name]).args(words.split(' '))).map(drop)
     }

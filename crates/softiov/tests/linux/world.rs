@@ -1,5 +1,5 @@
-//! The scenario: a live host, two guests for most checks, a third that misbehaves, and the network beyond the
-//! uplinks. A guest boots when a check first asks for it.
+//! Testbed of the checks: a live host, two guests for most checks, a third that misbehaves, and the network beyond the
+//! uplinks. A guest boots when a check first requests it.
 
 use crate::guest::{BOOT, COMMAND, ScenarioGuest, eventually};
 use crate::survival::SurvivalTestbed;
@@ -19,33 +19,35 @@ use std::path::{Path, PathBuf};
 use std::thread::scope;
 use tempfile::TempDir;
 
-/// First VFs of the guests Alice and Bob, on the first port.
+/// Name of the guest Alice's first VF, on the first port. The name of Bob's follows.
 pub(crate) const ALICE: &str = "pf0vf0";
 pub(crate) const BOB: &str = "pf0vf1";
-/// First VF of the guest Carol; the administrator has set its Ethernet address.
+/// Name of the guest Carol's first VF; the administrator has set its Ethernet address.
 pub(crate) const CAROL: &str = "pf0vf2";
-/// Carol's second VF, on port VLAN 100.
+/// Name of Carol's second VF, on port VLAN 100.
 pub(crate) const CAROL_VLAN: &str = "pf0vf3";
-/// Carol's third VF, on the other port, which shares a wire with the first if there is an uplink.
+/// Name of Carol's third VF, on the other port, which shares a wire with the first if there is an uplink.
 pub(crate) const CAROL_OUTSIDE: &str = "pf1vf0";
-/// VFs for a guest that boots for one check.
+/// Name of a VF for a guest that boots for one check. Others follow.
 pub(crate) const VISITOR: &str = "pf0vf4";
 pub(crate) const SECOND_VISITOR: &str = "pf0vf5";
 
-/// VFs on two ports of the second family that a wire joins: Alice's second VF, with doorbells as messages, and Bob's,
-/// with mapped doorbells.
+/// Name of Alice's second VF, of the second family, with doorbells as messages. Bob's follows, with mapped doorbells,
+/// on a port that a wire joins to Alice's.
 pub(crate) const ALICE_AVF: &str = "pf3vf0";
 pub(crate) const BOB_AVF: &str = "pf4vf0";
-/// VF on Bob's port of the second family, for a guest that boots for one check.
+/// Name of the VF on Bob's port of the second family, for a guest that boots for one check.
 pub(crate) const VISITOR_AVF: &str = "pf4vf1";
-/// VFs on Alice's port for a guest that boots for one check: the last VF that a port may have, and one in the middle.
+/// Name of the last VF that Alice's port of the second family may have, for a guest that boots for one check. A VF in
+/// the middle follows.
 pub(crate) const LAST_AVF: &str = "pf3vf63";
 pub(crate) const MIDDLE_AVF: &str = "pf3vf31";
 
-/// PF that a guest (Dave) drives, on a port of its own that shares the wire.
+/// Name of the PF that the guest Dave drives, on a port of its own that shares the wire.
 pub(crate) const PF: &str = "pf2";
 
-/// Guests that stay: names, processors, and functions from eth0 on. The addresses of the first end in 1.
+/// Guests that run through all checks: names, processors, and functions from eth0 on. The addresses of the first end in
+/// 1.
 const STANDING: [(&str, u32, &[&str]); 3] = [
     ("alice", 1, &[ALICE, ALICE_AVF]),
     ("bob", 2, &[BOB, BOB_AVF]),
@@ -54,7 +56,7 @@ const STANDING: [(&str, u32, &[&str]); 3] = [
 
 /// Indexes of the host's ports with an uplink.
 const PORTS: [u8; 3] = [0, 1, 2];
-/// Ethernet address of [`CAROL`], set by the administrator.
+/// Ethernet address of [`CAROL`], which the administrator has set.
 pub(crate) const CAROL_MAC: &str = "02:82:57:60:00:02";
 /// Value of the setting `mac` that leaves the choice of the address to the guest.
 const NO_MAC: &str = "00:00:00:00:00:00";
@@ -82,7 +84,7 @@ pub(crate) struct LinuxTestbed {
 }
 
 impl LinuxTestbed {
-    /// Starts the host of the checks, with the network beyond its uplinks if this machine allows one.
+    /// Starts the host of the checks, with the network beyond the host's uplinks if this machine allows it.
     pub(crate) fn start() -> Result<Self> {
         let assets = BootFiles::prepare(KernelSeries::Bookworm61)?;
         let runtime_dir = TempDir::new()?;
@@ -109,7 +111,7 @@ impl LinuxTestbed {
         settle_all(self.standing.iter().filter_map(OnceCell::get))
     }
 
-    /// Returns Alice, the first guest: eth0 is [`ALICE`], eth1 [`ALICE_AVF`]. Almost every check needs Bob too, so both
+    /// Returns the first guest, Alice: eth0 is [`ALICE`], eth1 [`ALICE_AVF`]. Almost every check needs Bob too, so both
     /// boot at once.
     pub(crate) fn alice(&self) -> Result<&ScenarioGuest> {
         self.stand(&[0, 1])?;
@@ -122,7 +124,7 @@ impl LinuxTestbed {
         self.standing[0].get_mut().context("alice is not running")
     }
 
-    /// Returns Bob, the second guest, with two processors: eth0 is [`BOB`], eth1 [`BOB_AVF`].
+    /// Returns the second guest, Bob, with two processors: eth0 is [`BOB`], eth1 [`BOB_AVF`].
     pub(crate) fn bob(&self) -> Result<&ScenarioGuest> {
         self.stand(&[0, 1])?;
         self.standing(1)
@@ -134,13 +136,13 @@ impl LinuxTestbed {
         self.standing[1].get_mut().context("bob is not running")
     }
 
-    /// Returns Carol, the third guest: eth0 is [`CAROL`], eth1 [`CAROL_VLAN`], eth2 [`CAROL_OUTSIDE`].
+    /// Returns the third guest, Carol: eth0 is [`CAROL`], eth1 [`CAROL_VLAN`], eth2 [`CAROL_OUTSIDE`].
     pub(crate) fn carol(&self) -> Result<&ScenarioGuest> {
         self.stand(&[2])?;
         self.standing(2)
     }
 
-    /// Returns Alice, Bob and Carol.
+    /// Returns the guests Alice, Bob and Carol.
     pub(crate) fn everyone(&self) -> Result<[&ScenarioGuest; 3]> {
         self.stand(&[0, 1, 2])?;
         Ok([self.standing(0)?, self.standing(1)?, self.standing(2)?])
@@ -150,8 +152,8 @@ impl LinuxTestbed {
         self.standing[place].get().context("a guest is not running")
     }
 
-    /// Boots those guests of [`STANDING`], by index, that do not run yet, all at once, and settles them. They stay for
-    /// later checks.
+    /// Boots those guests of [`STANDING`], by index, that do not run yet, all at once, and restores their network
+    /// state. They run on for later checks.
     fn stand(&self, wanted: &[usize]) -> Result<()> {
         let spawn = |place: usize| -> Result<(usize, ScenarioGuest)> {
             let (name, cpus, vfs) = STANDING[place];
@@ -174,8 +176,8 @@ impl LinuxTestbed {
         self.standing[2].take().context("carol is not running")
     }
 
-    /// Boots Dave, the guest that drives [`PF`], or settles him if he runs. Checks that need him call this, so that
-    /// others do not wait.
+    /// Boots Dave, the guest that drives [`PF`], or restores his network state if he runs. Checks that need him call
+    /// this, so that others do not wait.
     pub(crate) fn settle_dave(&mut self) -> Result<()> {
         if self.dave.is_none() {
             self.send_visitors_home()?;
@@ -227,7 +229,7 @@ impl LinuxTestbed {
         guests.into_iter().flatten().try_for_each(|guest| Ok(guest.linux.shutdown(COMMAND)?))
     }
 
-    /// Returns the builder of a guest with a name on a VF of the checks' host.
+    /// Returns the builder of a guest called `name` on the VF `vf` of the checks' host.
     pub(crate) fn builder(&self, name: &str, vf: &str) -> GuestBuilder {
         LinuxGuest::builder(name).vf_socket(self.socket(vf))
     }
@@ -258,14 +260,15 @@ impl LinuxTestbed {
     /// Returns the status of [`PF`].
     pub(crate) fn pf(&self) -> Result<FunctionStatus> {
         match ask(self.host.control_socket(), ControlRequest::PortList)? {
-            ControlAnswer::Ports(ports) => {
-                ports.into_iter().find_map(|port| port.pf).context("no port with a guest's PF")
-            }
+            ControlAnswer::Ports(ports) => ports
+                .into_iter()
+                .find_map(|port| port.pf)
+                .context("the host has no port whose PF a guest drives"),
             _ => bail!("unexpected answer to the request for all ports"),
         }
     }
 
-    /// Returns the status of the first port.
+    /// Returns the status of the host's first port.
     pub(crate) fn port(&self) -> Result<PortStatus> {
         match ask(self.host.control_socket(), ControlRequest::PortShow { port: "pf0".into() })? {
             ControlAnswer::Port(port) => Ok(*port),
@@ -273,7 +276,7 @@ impl LinuxTestbed {
         }
     }
 
-    /// Returns the status of a VF.
+    /// Returns the host's status of a VF.
     pub(crate) fn vf(&self, vf: &str) -> Result<VfStatus> {
         self.ask(ControlRequest::VfShow { vf: vf.to_owned() })
     }
@@ -304,7 +307,7 @@ impl LinuxTestbed {
         self.change(vf, VfSettings::link(state)).map(drop)
     }
 
-    /// Waits until the host's status of a VF is as wanted; `describe` names the expectation.
+    /// Waits until the host's status of a VF is as wanted; `describe` names the expectation for the error.
     pub(crate) fn wait_vf(
         &self,
         vf: &str,
@@ -313,7 +316,7 @@ impl LinuxTestbed {
     ) -> Result<VfStatus> {
         eventually(|| {
             let status = self.vf(vf)?;
-            if is_so(&status) { Ok(status) } else { bail!("{vf} should {wanted}, it is {status:?}") }
+            if is_so(&status) { Ok(status) } else { bail!("{vf} should {wanted}, but is {status:?}") }
         })
     }
 
@@ -325,7 +328,7 @@ impl LinuxTestbed {
     }
 }
 
-/// Settles several guests at the same time, since most of the time is waiting.
+/// Restores the network state of several guests at the same time, since most of the time is waiting.
 fn settle_all<'a>(guests: impl Iterator<Item = &'a ScenarioGuest>) -> Result<()> {
     scope(|threads| {
         let settling: Vec<_> = guests.map(|guest| threads.spawn(|| guest.settle())).collect();

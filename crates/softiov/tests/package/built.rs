@@ -1,4 +1,4 @@
-//! Debian package of the program under test, built as `cargo xtask deb` builds it.
+//! Builds the Debian package of the program under test, as `cargo xtask deb` builds it.
 
 use anyhow::{Result, ensure};
 use std::env;

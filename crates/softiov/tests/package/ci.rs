@@ -1,6 +1,6 @@
-//! Pages of the guide that need virtual machines, followed on a Debian as their readers have it: the first virtual
-//! machine, from the package on, and the example for a CI. GitHub's runner and container, and downloads of packages,
-//! are not tested.
+//! Follows two pages of the guide that need virtual machines, on a Debian as their readers have it: first-vm, from the
+//! package on, and ci, with the example for a CI. GitHub's runner and container, and downloads of packages, are not
+//! tested.
 
 use crate::built;
 use crate::machine::{DebianMachine, obstacle};
@@ -18,7 +18,7 @@ const PREPARED: &str =
     ln -s \"$1\" kernel && ln -s \"$2\" initramfs && ln -s \"$3\" docs/examples/ci";
 
 #[test]
-fn commands_of_pages_first_vm_and_ci_work_with_the_package() -> Result<()> {
+fn commands_of_guide_pages_first_vm_and_ci_work() -> Result<()> {
     if let Some(obstacle) = obstacle() {
         skipped("the guide's pages with virtual machines", obstacle);
         return Ok(());

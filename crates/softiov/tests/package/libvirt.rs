@@ -1,5 +1,5 @@
-//! libvirt machines on VFs of the packaged host, with the output of `softiov qemu-args --format libvirt`: one of the
-//! system's libvirt, which runs QEMU as another user, and one of a user's session.
+//! Tests libvirt machines on VFs of the packaged host, with the output of `softiov qemu-args --format libvirt`. One
+//! belongs to the system's libvirt, which runs QEMU as another user, and one to a user's session.
 
 use crate::built;
 use crate::machine::{DebianMachine, obstacle};

@@ -1,4 +1,4 @@
-//! The life of the package from its installation to its removal, with two guests on the host's VFs.
+//! Tests the life of the package from its installation to its removal, with two guests on the host's VFs.
 
 use crate::built;
 use crate::machine::{DebianMachine, obstacle};
@@ -10,16 +10,16 @@ use std::time::Duration;
 
 const BOOT: Duration = Duration::from_secs(180);
 const COMMAND: Duration = Duration::from_secs(240);
-/// Highest exposure that `systemd-analyze security` may find, in tenths.
+/// Highest exposure that `systemd-analyze security` may find in the host's unit, in tenths.
 const EXPOSURE: u32 = 25;
-/// Shell script that pings from one guest to the other until /stop exists, and prints a word for each ping.
+/// Shell script that pings one guest from the other until the file /stop exists, and prints a word for each ping.
 const PINGS: &str = "while [ ! -e /stop ]; do
     ping -c 1 -W 30 10.0.0.2 >/dev/null && echo answered || echo lost
     usleep 20000
 done";
 
 #[test]
-fn debian_package_installs_upgrades_under_guests_and_purges() -> Result<()> {
+fn package_upgrade_keeps_guests_and_purge_leaves_no_file() -> Result<()> {
     if let Some(obstacle) = obstacle() {
         skipped("the package", obstacle);
         return Ok(());

@@ -1,4 +1,4 @@
-//! A Debian 13 with a systemd of its own, in namespaces on this machine, with this machine's kernel and no network.
+//! Debian 13 with a systemd of its own, in namespaces on this machine, with this machine's kernel and no network.
 //! Packages are installed and removed in it, and units started and stopped. Its changes are gone at its end. Needs
 //! root.
 
@@ -125,7 +125,7 @@ impl DebianMachine {
         self.folder.path()
     }
 
-    /// Returns the path on this machine of a file in the Debian machine.
+    /// Returns the path on this machine of a file at `path` in the Debian machine.
     pub(crate) fn place(&self, path: &str) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root{path}", self.init))
     }

@@ -1,5 +1,5 @@
-//! The static program, for the target that `docs/operations.md` names, without optimisation, which takes minutes: it
-//! runs where there is only /proc, without a dynamic linker.
+//! Tests the static program, for the target that `docs/operations.md` names, without optimisation, which takes minutes:
+//! it runs where there is only /proc, without a dynamic linker.
 
 use crate::machine::obstacle;
 use anyhow::{Context, Result, ensure};
@@ -46,7 +46,10 @@ fn build() -> Result<PathBuf> {
     command.args(["build", "--quiet", "--locked", "--package", "softiov", "--profile", "quick"]);
     command.args(["--target", TARGET]);
     // Beside the program under test, so that both builds share their dependencies.
-    let folder = Path::new(env!("CARGO_BIN_EXE_softiov")).ancestors().nth(2).context("a target folder")?;
+    let folder = Path::new(env!("CARGO_BIN_EXE_softiov"))
+        .ancestors()
+        .nth(2)
+        .context("the program does not lie in a target folder")?;
     let output = command.arg("--target-dir").arg(folder).current_dir(&checkout).output()?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Ok(folder.join(TARGET).join("quick/softiov"))

@@ -1,4 +1,4 @@
-//! The guest kit's QEMU in a machine, where its users find it.
+//! Installs the guest kit's QEMU in a Debian machine, where its users find it.
 
 use crate::machine::DebianMachine;
 use anyhow::Result;

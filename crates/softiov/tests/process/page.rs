@@ -1,4 +1,4 @@
-//! A page of the documentation as its reader meets it: its commands are typed into one shell in their order, and
+//! Follows a page of the documentation as its reader does: its commands are typed into one shell in their order, and
 //! their output must match the page. `...` on a page stands for lines that it leaves out, and `[..]` for text that
 //! differs between machines. Blocks that are not commands (`toml`, `xml`) are skipped.
 
@@ -64,7 +64,7 @@ pub(crate) fn steps(page: &str) -> Vec<DocumentedCommand> {
     steps
 }
 
-/// Returns the text that a line behind `> ` adds to the command before it; `None` for another line.
+/// Returns the text that a line after `> ` adds to the command before it; `None` for another line.
 fn continued(line: &str) -> Option<&str> {
     line.strip_prefix("> ").or((line == ">").then_some(""))
 }
@@ -80,9 +80,14 @@ pub(crate) struct DocumentationReader {
 }
 
 impl DocumentationReader {
-    /// Starts the shell of a reader. `places` are pairs of names: the page has the first, and this machine the second.
+    /// Starts the shell of a reader. `places` are pairs of names: the first is the name on the page, and the second
+    /// that on this machine.
     pub(crate) fn at(mut shell: Command, places: &[(&str, &str)]) -> Self {
-        let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a shell");
+        let mut shell = shell
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the reader's shell must start");
         let (typed, printed) =
             (shell.stdin.take(), BufReader::new(shell.stdout.take().expect("stdout is piped")));
         let places = places.iter().map(|(page, here)| ((*page).to_owned(), (*here).to_owned())).collect();
@@ -138,7 +143,7 @@ impl DocumentationReader {
             if let Some(status) = line.strip_prefix(ENDED) {
                 // The shell has added the line break.
                 printed.pop();
-                return (printed, status.trim().parse().expect("a number"));
+                return (printed, status.trim().parse().expect("the exit status must be a number"));
             }
             printed += &line;
         }
@@ -146,7 +151,7 @@ impl DocumentationReader {
 
     fn type_in(&mut self, line: &str) {
         let typed = self.typed.as_mut().expect("the shell's input is open until the end");
-        writeln!(typed, "{line}").expect("the shell reads");
+        writeln!(typed, "{line}").expect("the reader's shell must read commands");
     }
 }
 

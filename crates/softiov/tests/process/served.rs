@@ -1,5 +1,5 @@
-//! A host in a process of its own, as a user starts it: `softiov serve`, which is the keeper, and the process that it
-//! has started. Checks with stock guests and the soak share it.
+//! Runs a host in a process of its own, as a user starts it: `softiov serve`, which is the keeper, and the process that
+//! it has started. Checks with stock guests and the soak share it.
 
 use anyhow::{Context, Result, bail, ensure};
 use host::test_support::{hosts, kill_all};
@@ -18,22 +18,29 @@ const LOOK: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub(crate) struct HostWithKeeper {
     pub(crate) keeper: Child,
+    /// Program that the keeper runs, and that asks the host.
+    program: PathBuf,
     folder: TempDir,
 }
 
 impl HostWithKeeper {
     /// Starts a host with the configuration text `config`, and waits until it serves.
     pub(crate) fn start(config: &str) -> Result<Self> {
+        Self::start_program(env!("CARGO_BIN_EXE_softiov").into(), config)
+    }
+
+    /// Starts a host of the `softiov` at the path `program`, and waits until it serves.
+    pub(crate) fn start_program(program: PathBuf, config: &str) -> Result<Self> {
         let folder = TempDir::new()?;
         // VMMs of other users must reach their sockets.
         fs::set_permissions(folder.path(), Permissions::from_mode(0o711))?;
         fs::write(folder.path().join("softiov.toml"), config)?;
-        let mut command = Command::new(env!("CARGO_BIN_EXE_softiov"));
+        let mut command = Command::new(&program);
         command.arg("serve").arg("--config").arg(folder.path().join("softiov.toml"));
         let log = File::create(folder.path().join("log"))?;
         let keeper = in_folder(&mut command, &folder).stdout(Stdio::null()).stderr(log).spawn()?;
         // From here on, the keeper is killed on every error.
-        let mut served = Self { keeper, folder };
+        let mut served = Self { keeper, program, folder };
         let deadline = Instant::now() + PATIENCE;
         while !served.log().contains("serving") {
             let over = served.keeper.try_wait()?.is_some() || Instant::now() > deadline;
@@ -58,8 +65,8 @@ impl HostWithKeeper {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    /// Waits until the keeper has exactly one host process, other than `former`, and returns its pid. The host may not
-    /// serve yet.
+    /// Waits until the keeper has exactly one host process, other than `former`, and returns its process id. The host
+    /// may not serve yet.
     pub(crate) fn host(&self, former: Option<Pid>) -> Result<Pid> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -73,7 +80,7 @@ impl HostWithKeeper {
 
     /// Runs a command of `softiov` on this host, which must succeed, and returns its output.
     pub(crate) fn softiov(&self, words: &str) -> Result<String> {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_softiov"));
+        let mut command = Command::new(&self.program);
         let output = in_folder(command.args(words.split(' ')), &self.folder).output()?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "softiov {words}: {}: {said}", output.status);

@@ -1,4 +1,5 @@
-//! Events of the soak campaign (hand-overs and crashes), one after the other, and the checks after each.
+//! Performs the events of the soak campaign (hand-overs and crashes), one after the other, and the checks
+//! after each.
 
 use crate::CampaignOptions;
 use crate::embedded::EmbeddedGuests;
@@ -11,19 +12,20 @@ use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
 
-/// Shortest pause between two events, and the most that a random number adds to it.
+/// Shortest pause between two events of the campaign. The maximum that a random number adds follows.
 const PAUSE: Duration = Duration::from_millis(200);
 const MORE: Duration = Duration::from_millis(2_800);
-/// Number of events after which links, connections and descriptors must have recovered.
+/// Number of events of the campaign after which links, connections and descriptors must have recovered.
 const REST: u32 = 10;
 /// Timeout for the number of descriptors to return to its value at the start.
 const SETTLING: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 /// Number of further answers that prove that two embedded guests reach each other.
 const ALIVE: u64 = 30;
-/// Memory by which keeper and host may grow, KiB: allocators do not return everything.
+/// Memory in KiB by which keeper and host may grow in the campaign: allocators do not return everything.
 const GROWTH: u64 = 2_048;
-/// Log messages of the keeper: a host has died; hosts died so often that the keeper delays the next.
+/// Log message of the keeper for a host that has died. The message for a delayed start, after too many
+/// deaths, follows.
 const DEATH: &str = "; starting the host again";
 const WAITS: &str = "the next start is in";
 
@@ -58,7 +60,7 @@ pub(crate) struct SoakCampaign {
     seed: u64,
     wait: String,
     random: RandomGenerator,
-    /// Number of hand-overs that the campaign has still to perform.
+    /// Number of hand-overs that the campaign still has to perform.
     hand_overs: u32,
     kills: u32,
     embedded: EmbeddedGuests,
@@ -187,7 +189,7 @@ impl SoakCampaign {
         self.embedded.wait_links().map(|()| gap)
     }
 
-    /// Returns the number of times that the keeper has delayed the start of a host.
+    /// Returns the number of times that the keeper delayed the start of a host.
     fn keepers_waits(&self) -> usize {
         self.served.log().matches(WAITS).count()
     }
@@ -220,7 +222,7 @@ impl SoakCampaign {
         }
     }
 
-    /// Records machines and connections that have ended, as losses of the campaign.
+    /// Records Linux guests and connections that have ended, as losses of the campaign.
     fn look(&mut self, what: &str) {
         for [machines, connections] in [self.embedded.losses(), self.machines.losses()] {
             let machines =

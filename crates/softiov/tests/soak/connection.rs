@@ -1,6 +1,6 @@
-//! A TCP connection between two Linux guests that compares every byte: this program's work inside such a guest. The
-//! sender sends a sequence that never repeats, in blocks; the receiver knows the sequence, and reports at the end how
-//! much of it arrived. A guest that loses its connection ends early. The connection carries little, to leave the
+//! Runs a TCP connection between two Linux guests that compares every byte: this program's work inside such a guest.
+//! The sender sends a sequence that never repeats, in blocks; the receiver knows the sequence, and reports at the end
+//! how much of it arrived. A guest that loses its connection ends early. The connection carries little, to leave the
 //! processors to the host.
 
 use crate::random::RandomGenerator;
@@ -21,10 +21,10 @@ pub(crate) const RECEIVED: &str = "/run/received";
 
 const PORT: u16 = 4_000;
 const SEED: u64 = 82_576;
-/// Bytes that the sender sends per [`PACE`]: 512 KiB/s.
+/// Number of bytes that the sender sends per [`PACE`]: 512 KiB/s.
 pub(crate) const BLOCK: usize = 16 << 10;
 const PACE: Duration = Duration::from_millis(32);
-/// Timeout for the sender to connect, until the receiver listens.
+/// Timeout for the sender's connection: until the receiver listens.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Work of this program inside a guest, instead of a campaign.
@@ -70,7 +70,7 @@ fn receive() -> Result<()> {
     Ok(())
 }
 
-/// Reads a whole block, or the bytes before the end of the stream, and returns their number.
+/// Reads a whole block from the connection, or the bytes before the end of the stream, and returns their number.
 fn fill(stream: &mut TcpStream, block: &mut [u8]) -> std::io::Result<usize> {
     let mut count = 0;
     while count < block.len() {

@@ -1,5 +1,5 @@
-//! Embedded guests of the campaign: a pair that exchanges a request and an answer every millisecond, and a pair that
-//! sends streams.
+//! Runs the embedded guests of the campaign: a pair that exchanges a request and an answer every millisecond, and a
+//! pair that sends streams.
 
 use crate::served::HostWithKeeper;
 use anyhow::{Result, ensure};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Numbers of the embedded guests' VFs: the first two exchange requests, the others send streams.
+/// Numbers of the embedded guests' VFs: the first two guests exchange requests, the others send streams.
 pub(crate) const VFS: [u8; 4] = [0, 1, 2, 3];
 const PULSE: Duration = Duration::from_millis(1);
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -73,7 +73,7 @@ impl EmbeddedGuests {
         self.streams.flowing.store(flowing, Ordering::Release);
     }
 
-    /// Starts a request every millisecond between the first two guests, and measures interruptions of the answers.
+    /// Sends a request every millisecond between the first two guests, and measures interruptions of the answers.
     pub(crate) fn pulse(&self) -> Result<InterruptionMeasurement> {
         Ok(self.guests[0].pulse(address(VFS[1]), PULSE)?)
     }
@@ -93,14 +93,14 @@ impl EmbeddedGuests {
         self.streams.bytes.load(Ordering::Acquire)
     }
 
-    /// Returns the embedded guests that have ended, and the errors of streams since the last call.
+    /// Returns descriptions of the embedded guests that have ended, and the errors of streams since the last call.
     pub(crate) fn losses(&self) -> [Vec<String>; 2] {
         let ended = |guest: &Arc<EmbeddedGuest>| Some(format!("{}: {}", guest.name(), guest.stats().err()?));
         let ended = self.guests.iter().filter_map(ended).collect();
         [ended, std::mem::take(&mut self.streams.losses.lock().unwrap_or_else(PoisonError::into_inner))]
     }
 
-    /// Ends the streams, after every byte was compared.
+    /// Ends the streams of the embedded guests, after every byte was compared.
     pub(crate) fn finish(&mut self) {
         self.streams.over.store(true, Ordering::Release);
         for sender in self.senders.drain(..) {

@@ -1,4 +1,4 @@
-//! Resources that keeper and host hold, and the machine's processor time.
+//! Reads the resources that keeper and host hold, and the machine's processor time.
 
 use crate::served::HostWithKeeper;
 use anyhow::{Context, Result};
@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 pub(crate) struct ProcessResources {
     /// Number of open descriptors, by kind of target.
     pub(crate) descriptors: BTreeMap<String, usize>,
-    /// Memory of the process's own (anonymous), without guests' memory, KiB.
+    /// Memory of the process's own (anonymous), without guests' memory, in KiB.
     pub(crate) own_kib: u64,
-    /// Resident memory, guests' included, KiB.
+    /// Resident memory of the process, guests' included, in KiB.
     pub(crate) rss_kib: u64,
-    /// Resident memory with each shared page counted by its share, KiB.
+    /// Resident memory of the process with each shared page counted by its share, in KiB.
     pub(crate) pss_kib: u64,
 }
 
@@ -51,7 +51,8 @@ fn of(pid: i32) -> Result<ProcessResources> {
     })
 }
 
-/// Returns the kind of a descriptor's target, without the number that makes it unique: `socket:`, `anon_inode:[eventfd]`.
+/// Returns the kind of a descriptor's target, without the number that makes it unique: `socket:`,
+/// `anon_inode:[eventfd]`.
 fn kind(target: &Path) -> String {
     let text = target.to_string_lossy();
     text.split_once(":[")
@@ -84,7 +85,7 @@ impl ProcessorTicks {
         Ok(Self { all: ticks.iter().sum(), idle: idle + waiting, stolen })
     }
 
-    /// Returns the shares of time since `before` in which the processors were busy, and in which they served another
+    /// Returns the shares of time since `before` in which the processors were in use, and in which they served another
     /// machine, percent.
     pub(crate) fn since(self, before: Self) -> [f64; 2] {
         let percent = |ticks: u64| 100.0 * ticks as f64 / (self.all - before.all).max(1) as f64;

@@ -1,5 +1,5 @@
-//! Linux guests of the campaign: virtual machines with stock drivers, each with a VF and a connection to the next,
-//! which must all survive the campaign. A copy of this program inside each compares the bytes.
+//! Runs the Linux guests of the campaign: virtual machines with stock drivers, each with a VF and a connection to the
+//! next, which must all survive the campaign. A copy of this program inside each compares the bytes.
 
 use crate::connection::{BLOCK, FINISH, HOLD, RECEIVED};
 use crate::served::HostWithKeeper;
@@ -15,7 +15,7 @@ const COMMAND: Duration = Duration::from_secs(120);
 /// retransmission timeout.
 const PATIENCE: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(200);
-/// Number of further bytes that prove that a connection works.
+/// Number of further bytes that prove that a connection between Linux guests works.
 const ALIVE: u64 = 4 * BLOCK as u64;
 
 /// Linux guest of the campaign, with the programs in it that receive from one other guest and send to another.
@@ -95,7 +95,7 @@ impl MachineGroup {
         [machines, connections]
     }
 
-    /// Waits until every connection has carried more bytes, and returns how long that took.
+    /// Waits until every connection has carried more bytes, and returns the duration of the wait.
     pub(crate) fn wait_moving(&mut self) -> Result<Duration> {
         let start = Instant::now();
         self.let_flow(true)?;

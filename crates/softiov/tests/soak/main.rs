@@ -1,4 +1,4 @@
-//! A soak campaign: a host under traffic is handed over and killed again and again at random moments, and no guest
+//! Runs a soak campaign: a host under traffic is handed over and killed again and again at random moments, and no guest
 //! may lose a connection or a byte. `cargo xtask soak` runs it.
 //!
 //! Seven guests have a VF each. Of four embedded guests, two exchange a request and an answer every millisecond and

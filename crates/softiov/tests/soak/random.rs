@@ -1,8 +1,8 @@
-//! Random numbers from a seed (splitmix64), for the campaign's moments and bytes.
+//! Draws random numbers from a seed (splitmix64), for the campaign's moments and bytes.
 
 use std::time::Duration;
 
-/// State of the splitmix64 generator.
+/// State of the splitmix64 generator of random numbers.
 #[derive(Debug)]
 pub(crate) struct RandomGenerator(pub(crate) u64);
 
@@ -20,7 +20,7 @@ impl RandomGenerator {
         self.next() % end
     }
 
-    /// Fills a block with random bytes.
+    /// Fills a block with random bytes for a connection.
     pub(crate) fn fill(&mut self, block: &mut [u8]) {
         for word in block.chunks_mut(size_of::<u64>()) {
             word.copy_from_slice(&self.next().to_ne_bytes()[..word.len()]);

@@ -1,4 +1,4 @@
-//! Report of a campaign: distributions of interruptions, resources of keeper and host, and losses.
+//! Reports a campaign: distributions of interruptions, resources of keeper and host, and losses.
 
 use crate::holding::ProcessResources;
 use serde::Serialize;
@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Default)]
 pub(crate) struct CampaignInterruptions {
     pub(crate) hand_overs: Vec<Duration>,
-    /// Interruptions by crashes after which the keeper started the next host at once.
+    /// Interruptions of guests by crashes after which the keeper started the next host at once.
     pub(crate) kills: Vec<Duration>,
-    /// Interruptions by crashes after which the keeper delayed the next host, because there had been too many.
+    /// Interruptions of guests by crashes after which the keeper delayed the next host, because there had been too
+    /// many.
     pub(crate) kills_with_wait: Vec<Duration>,
-    /// Longest interruptions before events: the share of the machine itself.
+    /// Longest interruptions of guests before events: the share of the machine itself.
     pub(crate) quiet: Vec<Duration>,
-    /// Time from an event until every connection of Linux guests had carried more.
+    /// Durations from an event until every connection of Linux guests had carried more bytes.
     pub(crate) recoveries: Vec<Duration>,
 }
 
@@ -91,13 +92,14 @@ pub(crate) struct CampaignOutcome {
     pub(crate) linux_guests: usize,
     /// Longest interruption between two embedded guests per event, milliseconds.
     pub(crate) silences: Vec<InterruptionDistribution>,
-    /// Bytes compared between embedded guests.
+    /// Number of compared bytes between embedded guests.
     pub(crate) bytes_embedded: u64,
     pub(crate) bytes_linux: u64,
     /// Resources of keeper and host, each before and after the campaign.
     pub(crate) keeper: [ProcessResources; 2],
     pub(crate) host: [ProcessResources; 2],
-    /// Shares of time in which this machine's processors were busy, and in which they served another machine, percent.
+    /// Shares of time in which this machine's processors were in use, and in which they served another machine,
+    /// percent.
     pub(crate) busy: f64,
     pub(crate) stolen: f64,
     pub(crate) losses: Vec<CampaignFailure>,

@@ -1,5 +1,5 @@
-//! The back end: the service domain's half of the network driver. Each interface belongs to one worker, and
-//! each worker has its own queues, so workers share nothing. One worker is the stock driver.
+//! The network back end: the service domain's half of a split network driver. Each interface belongs to one
+//! worker, and each worker has its own queues, so workers share nothing. One worker is the stock driver.
 //!
 //! - `packet`: frames in the service domain;
 //! - `transmit`: from guests: takes requests, maps pages, and responds when the pages are released;
@@ -50,7 +50,7 @@ pub struct NotGranted;
 
 /// Machine operations that the network back end needs. Costs are charged by the implementer.
 pub trait NetworkBackendHal {
-    /// Handle of a mapped page.
+    /// Handle of a guest's page that the back end has mapped.
     type Mapping: Copy + Debug;
 
     /// Returns the transmit and receive rings of a guest's interface.
@@ -151,11 +151,11 @@ struct BackendWorker<M> {
     /// Transmit requests without a response, by slot of the worker.
     pending: Vec<Option<PendingTransmitRequest<M>>>,
     free: Vec<u16>,
-    /// Slots of `pending` whose pages are no longer needed.
+    /// Slots of `pending` with requests whose pages are no longer needed.
     released: VecDeque<u16>,
     /// Interfaces with unpublished responses on their rings.
     to_publish: Vec<VifIndex>,
-    /// Interfaces whose guests are due an event later.
+    /// Interfaces whose guests get their requested event later.
     withheld: Vec<VifIndex>,
 }
 
@@ -187,7 +187,7 @@ pub struct NetworkBackend<M> {
 }
 
 impl<M: Copy + Debug> NetworkBackend<M> {
-    /// Creates a back end with `workers` workers (at least one) and no interface.
+    /// Creates a network back end with `workers` workers (at least one) and no interface.
     #[must_use]
     pub fn new(workers: usize) -> Self {
         let workers: Vec<_> = (0..workers.max(1)).map(|_| BackendWorker::new()).collect();
@@ -231,7 +231,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         vif
     }
 
-    /// Delays events to guests: a guest gets one after `frames` frames, or on
+    /// Delays events to guests: a guest gets an event after `frames` frames, or on
     /// [`NetworkBackend::notify_withheld`].
     pub fn notify_every(&mut self, frames: u32) {
         self.batch = frames.max(1);
@@ -270,7 +270,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         self.interfaces[usize::from(vif.0)].broken
     }
 
-    /// Returns the number of frames that the back end stores.
+    /// Returns the number of frames in the back end's store.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.packets.used()

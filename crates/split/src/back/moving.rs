@@ -1,14 +1,14 @@
-//! Moves a network interface to another back-end worker. Its worker takes no more of its requests and finishes those
-//! begun; frames that arrive during the move wait. The new worker then takes over the interface and the waiting
-//! frames, in order. So each ring has one worker at any time, and the worker that mapped a page unmaps it.
+//! Moves a network interface to another back-end worker. The old worker takes no more requests of the interface, and
+//! finishes the pending ones; frames that arrive during the move wait. The new worker then takes over the interface and
+//! the waiting frames, in order. So each ring has one worker at any time, and the worker that mapped a page unmaps it.
 //! [`crate::dispatch`] decides on moves; the caller rebinds the event channel.
 
 use super::{NetworkBackend, VifIndex};
 use core::fmt::Debug;
 
 impl<M: Copy + Debug> NetworkBackend<M> {
-    /// Starts to move an interface to another back-end worker. Returns `false` if it is there or moving already, or
-    /// if either does not exist.
+    /// Starts to move an interface to another back-end worker. Returns `false` if it has that worker or is moving
+    /// already, or if the interface or worker does not exist.
     pub fn start_move(&mut self, vif: VifIndex, worker: usize) -> bool {
         let known = worker < self.workers.len();
         let Some(interface) = self.interfaces.get_mut(usize::from(vif.0)).filter(|_| known) else {
@@ -25,8 +25,8 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         true
     }
 
-    /// Returns `true` if a moving interface has nothing left at its worker: no frame to copy, no page to
-    /// release, no event to send.
+    /// Returns `true` if the old worker of a moving interface is done: no frame to copy, no page to release, no event
+    /// to send.
     #[must_use]
     pub fn is_drained(&self, vif: VifIndex) -> bool {
         let found = self.interfaces.get(usize::from(vif.0)).filter(|interface| interface.target.is_some());
@@ -35,8 +35,8 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         })
     }
 
-    /// Hands a drained interface to its new worker, and returns that worker. Returns `None` if the interface
-    /// is not drained.
+    /// Hands a drained interface to its new worker, and returns that worker. Returns `None` if the interface is not
+    /// drained.
     pub fn finish_move(&mut self, vif: VifIndex) -> Option<usize> {
         if !self.is_drained(vif) {
             return None;

@@ -8,24 +8,24 @@ use alloc::vec::Vec;
 /// Bytes of a frame stored in the service domain: all of a frame from a card.
 pub const BUFFER: usize = 2048;
 
-/// Handle of a frame in the store of frames.
+/// Handle of a frame in the back end's frame store.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FrameHandle(u32);
 
-/// Piece of a frame: bytes in a mapped page.
+/// Piece of a stored frame that is still in a guest's page, which the back end has mapped.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct MappedFramePiece {
-    /// Slot of the worker's `pending` list that holds the mapping.
+    /// Slot of the worker's `pending` list that holds the mapping of the piece's page.
     pub(super) slot: u16,
     pub(super) offset: u16,
     pub(super) size: u16,
 }
 
-/// Frame in the back end's store of frames.
+/// Frame in the back end's frame store.
 #[derive(Debug)]
 pub(super) struct StoredFrame {
     pub(super) buffer: Box<[u8; BUFFER]>,
-    /// Number of bytes of the frame in its buffer.
+    /// Number of the frame's bytes that are in the service domain's buffer.
     pub(super) head: usize,
     pub(super) pieces: [MappedFramePiece; PIECES],
     pub(super) count: usize,
@@ -49,7 +49,7 @@ impl StoredFrame {
         }
     }
 
-    /// Returns the length of the whole frame in bytes.
+    /// Returns the length of the stored frame in bytes: its buffered bytes and all pieces.
     pub(super) fn length(&self) -> usize {
         self.head + self.pieces[..self.count].iter().map(|piece| usize::from(piece.size)).sum::<usize>()
     }
@@ -80,7 +80,7 @@ impl FrameStore {
         Some(key)
     }
 
-    /// Frees a frame of the store. Handles are not copied, so a frame is freed once.
+    /// Frees a frame of the store. A frame's handle cannot be copied, so a frame is freed once.
     pub(super) fn put(&mut self, FrameHandle(at): FrameHandle) {
         self.free.push(at);
     }

@@ -1,5 +1,5 @@
 //! Path of frames to guests. A frame is queued at the worker of its interface if the guest has posted the pages it
-//! needs. The worker's turn copies queued frames into those pages, in order.
+//! needs. The worker copies queued frames into those pages, in order.
 
 use super::packet::{BUFFER, FrameHandle};
 use super::{GrantedAddress, NetworkBackend, NetworkBackendHal, VifIndex, VifState};
@@ -13,19 +13,19 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         self.packets.take()
     }
 
-    /// Returns the buffer of a frame that is to be filled.
+    /// Returns the buffer of an allocated frame, for the caller to fill.
     pub fn buffer(&mut self, key: &FrameHandle) -> &mut [u8; BUFFER] {
         &mut self.packets.at_mut(key).buffer
     }
 
-    /// Sets the length of the frame in its buffer, and its offloads.
+    /// Sets the length and the offloads of a frame that the caller put into its buffer.
     pub fn set_filled(&mut self, key: &FrameHandle, length: usize, offload: PendingOffloads) {
         let packet = self.packets.at_mut(key);
         (packet.head, packet.offload) = (length.min(BUFFER), offload);
     }
 
-    /// Queues a frame for a guest. Returns `false` if it was dropped: the guest has not posted the pages it
-    /// needs beyond those reserved, or the interface does not exist.
+    /// Queues a frame for a guest. Returns `false` if the frame was dropped: too few posted pages are unreserved, or
+    /// the interface does not exist.
     pub fn deliver<H: NetworkBackendHal<Mapping = M>>(
         &mut self,
         key: FrameHandle,
@@ -61,8 +61,8 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         !self.workers[worker].queue.is_empty()
     }
 
-    /// Copies up to `limit` frames of a worker to their guests, and returns their number. Each guest that
-    /// requested an event gets one, or gets it later if it was given few frames.
+    /// Copies up to `limit` frames of a worker to their guests, and returns their number. A guest that requested an
+    /// event gets it now, or later if it was given few frames.
     pub fn receive<H: NetworkBackendHal<Mapping = M>>(
         &mut self,
         worker: usize,
@@ -93,8 +93,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         count
     }
 
-    /// Publishes responses to a guest. If it requested an event, it gets one now or is put on the withheld
-    /// list.
+    /// Publishes responses to a guest. A guest that requested an event gets it now, or is put on the withheld list.
     fn publish<H: NetworkBackendHal<Mapping = M>>(&mut self, worker: usize, vif: VifIndex, host: &mut H) {
         let batch = self.batch;
         let interface = self.interface(vif);
@@ -115,13 +114,13 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         host.notify(vif);
     }
 
-    /// Returns `true` if guests of a worker have frames of which they were not notified.
+    /// Returns `true` if guests of a worker have frames for which they got no event yet.
     #[must_use]
     pub fn has_withheld_events(&self, worker: usize) -> bool {
         !self.workers[worker].withheld.is_empty()
     }
 
-    /// Notifies the guests of a worker of all frames of which they were not notified.
+    /// Sends the withheld events of a worker: notifies each of its guests of the frames for which it got no event.
     pub fn notify_withheld<H: NetworkBackendHal<Mapping = M>>(&mut self, worker: usize, host: &mut H) {
         while let Some(vif) = self.workers[worker].withheld.pop() {
             let interface = self.interface(vif);
@@ -188,7 +187,8 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         self.interface(to).receive.put(&mut host.rings(to).receive, response);
     }
 
-    /// Copies the next bytes of a frame to a granted page: first bytes of the buffer, then bytes in granted pages.
+    /// Copies the next bytes of a frame to a granted page: first buffered bytes, then bytes in the sender's granted
+    /// pages.
     fn fill<H: NetworkBackendHal<Mapping = M>>(
         &self,
         key: &FrameHandle,
@@ -225,7 +225,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
     }
 }
 
-/// Position in a frame that is being copied.
+/// Position of the next byte to copy from a stored frame.
 #[derive(Debug, Default)]
 struct CopyPosition {
     head: usize,

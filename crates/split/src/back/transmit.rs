@@ -1,7 +1,6 @@
-//! Path of frames from guests. A worker takes the requests of its interfaces in turn, one frame of each, maps the
-//! pages and copies the headers. Decisions use the copy of the headers, and the copy is delivered, so a guest
-//! cannot change them afterwards. The worker that mapped a page unmaps it and responds once the frame is
-//! sent.
+//! Path of frames from guests. A worker takes the requests of its interfaces in turn, one frame of each, maps the pages
+//! and copies the headers. Decisions use the copy of the headers, and the copy is delivered, so a guest cannot change
+//! the headers afterwards. The worker that mapped a page unmaps it and responds once the frame is sent.
 
 use super::packet::{BUFFER, FrameHandle, MappedFramePiece};
 use super::{NetworkBackend, NetworkBackendHal, VifIndex};
@@ -9,15 +8,15 @@ use crate::message::{TxRequest, TxResponse, parse_segments, status, tx_flag};
 use crate::{MAX_FRAME, PAGE, PIECES, PendingOffloads};
 use core::fmt::Debug;
 
-/// Bytes of a frame copied for inspection.
+/// Bytes at the start of a frame that the back end copies, to inspect the headers.
 const HEADERS: usize = 128;
 
-/// Transmit request without a response.
+/// Transmit request of a guest without a response.
 #[derive(Debug)]
 pub(super) struct PendingTransmitRequest<M> {
     vif: VifIndex,
     id: u16,
-    /// The request came with a slot of extra information, which needs a response too.
+    /// The transmit request came with a slot of extra information, which needs a response too.
     extra: bool,
     reference: u32,
     /// Mapping of the request's page; `None` if the page could not be mapped.
@@ -42,7 +41,7 @@ struct FrameRequests {
     segment: Option<u16>,
 }
 
-/// Error: the requests on the transmit ring do not delimit a frame, so the ring is unusable.
+/// Error of transmit requests that do not delimit a frame, so the ring is unusable.
 struct MalformedTransmitRequests;
 
 impl<M: Copy + Debug> NetworkBackend<M> {
@@ -93,7 +92,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
             .map_or(TransmitPollOutcome::Nothing, |key| TransmitPollOutcome::Frame(vif, key))
     }
 
-    /// Requests an event from an empty ring and checks the ring once more, so that no request is missed.
+    /// Requests an event from an empty transmit ring and checks the ring once more, so that no request is missed.
     fn recheck<H: NetworkBackendHal<Mapping = M>>(&mut self, vif: VifIndex, host: &mut H) {
         let page = &mut host.rings(vif).transmit;
         let ring = &self.interface(vif).transmit;
@@ -103,7 +102,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         }
     }
 
-    /// Takes the requests of one frame from the ring. Returns `None` if there is none.
+    /// Takes the requests of one frame from the transmit ring. Returns `None` if there is none.
     fn describe<H: NetworkBackendHal<Mapping = M>>(
         &mut self,
         vif: VifIndex,
@@ -180,8 +179,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         None
     }
 
-    /// Copies the headers at the start of a frame's first piece. The page is released at once if nothing else of it
-    /// is needed.
+    /// Copies the headers from a frame's first piece. Releases the piece's page at once if no payload follows in it.
     fn copy_headers<H: NetworkBackendHal<Mapping = M>>(&mut self, key: &FrameHandle, host: &mut H) -> bool {
         let packet = self.packets.at_mut(key);
         let first = packet.pieces[0];
@@ -207,7 +205,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         true
     }
 
-    /// Returns the start of a frame: all of one from a card, at least the headers of one from a guest.
+    /// Returns the buffered start of a frame: a whole frame from a card, at least the headers of a frame from a guest.
     #[must_use]
     pub fn head(&self, key: &FrameHandle) -> &[u8] {
         let packet = self.packets.at(key);
@@ -220,8 +218,8 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         self.packets.at(key).offload
     }
 
-    /// Copies a whole frame to the front of `into`, which needs room for [`MAX_FRAME`] bytes. Returns its
-    /// length, or `None` if it cannot be read.
+    /// Copies a whole frame to the front of `into`, which needs room for [`MAX_FRAME`] bytes. Returns the frame's
+    /// length, or `None` if the frame cannot be read.
     pub fn gather<H: NetworkBackendHal<Mapping = M>>(
         &self,
         key: &FrameHandle,
@@ -240,8 +238,8 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         Some(length)
     }
 
-    /// Copies a flooded frame for a further destination. Returns `None` if it is longer than [`BUFFER`] or too many
-    /// frames are in flight.
+    /// Copies a flooded frame for a further destination. Returns `None` if the frame is longer than [`BUFFER`] or too
+    /// many frames are in flight.
     pub fn duplicate<H: NetworkBackendHal<Mapping = M>>(
         &mut self,
         key: &FrameHandle,
@@ -256,7 +254,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         Some(copy)
     }
 
-    /// Frees a sent or dropped frame, and leaves its pages to their worker to release.
+    /// Frees a sent or dropped frame, and leaves the frame's pages to their worker to release.
     pub fn discard(&mut self, key: FrameHandle) {
         let packet = self.packets.at(&key);
         let released = &mut self.workers[packet.worker].released;
@@ -264,7 +262,8 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         self.packets.put(key);
     }
 
-    /// Unmaps and responds to up to `limit` requests whose pages are no longer needed. Returns their number.
+    /// Unmaps the pages of up to `limit` transmit requests that need them no longer, and responds. Returns the number
+    /// of requests.
     pub fn release<H: NetworkBackendHal<Mapping = M>>(
         &mut self,
         worker: usize,
@@ -296,15 +295,15 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         count
     }
 
-    /// Returns the granted address of a piece of a frame or `None` if the piece's request is no longer pending.
+    /// Returns the granted address of a frame's piece, or `None` if the piece's request is no longer pending.
     pub(super) fn granted(&self, worker: usize, piece: MappedFramePiece) -> Option<super::GrantedAddress> {
         let pending = self.workers[worker].pending[usize::from(piece.slot)].as_ref()?;
         Some(super::GrantedAddress { vif: pending.vif, reference: pending.reference, offset: piece.offset })
     }
 }
 
-/// Returns the pieces of a frame if its requests are valid: each within a page, none empty, together as long
-/// as the first says.
+/// Returns the pieces of a frame if its transmit requests are valid: each piece within a page, none empty, as long
+/// together as announced.
 fn pieces(requests: &[TxRequest]) -> Option<[MappedFramePiece; PIECES]> {
     let mut pieces = [MappedFramePiece::default(); PIECES];
     let rest: usize = requests[1..].iter().map(|request| usize::from(request.size)).sum();

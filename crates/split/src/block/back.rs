@@ -1,6 +1,7 @@
-//! The service domain's half of the block driver. A request is copied once, then refused or turned into a
-//! disk command; its pages stay mapped until the disk completes it. A turn takes one request, and nothing a
-//! guest writes prolongs it. A guest with an invalid ring is ignored from then on.
+//! The block back end: the service domain's half of a split disk driver. A request is copied once, then
+//! refused or turned into a disk command; its pages stay mapped until the disk completes it. Each call takes
+//! one request, and nothing a guest writes prolongs the call. A guest with an invalid ring is ignored from
+//! then on.
 
 use super::{BlockRequestHeader, BlockRequestSegment, BlockResponse, READ, SEGMENTS, WRITE};
 use crate::back::NotGranted;
@@ -9,18 +10,18 @@ use crate::ring::{BackRing, RingPage};
 use alloc::vec::Vec;
 use core::fmt::Debug;
 
-/// Requests that the disk processes at once, at most.
+/// Maximum number of requests that the disk processes at once.
 pub const REQUESTS: usize = 32;
 
 /// Machine operations that the block back end needs. Costs are charged by the implementer.
 pub trait BlockBackendHal {
-    /// Handle of a mapped page.
+    /// Handle of a guest's page that the back end has mapped.
     type Mapping: Copy + Debug;
 
     /// Returns the ring that front end and back end share.
     fn ring(&mut self) -> &mut RingPage;
 
-    /// Maps a granted page; for writing if the disk is read.
+    /// Maps a granted page, for writing if the request reads the disk.
     ///
     /// # Errors
     /// [`NotGranted`] if the grant does not permit it.
@@ -46,7 +47,7 @@ pub struct BlockCommand {
     pub sectors: u32,
 }
 
-/// Outcome of taking a block request from the ring.
+/// Outcome of polling the ring for a block request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockRequestOutcome {
     /// The request became this command for the disk.
@@ -68,7 +69,7 @@ pub struct BlockRequestCounters {
     pub refused: u64,
 }
 
-/// Request that the disk has not completed.
+/// Block request that the disk has not completed.
 #[derive(Debug)]
 struct PendingBlockRequest<M> {
     id: u16,
@@ -79,8 +80,9 @@ struct PendingBlockRequest<M> {
 #[derive(Debug)]
 pub struct BlockBackend<M> {
     ring: BackRing,
-    /// Number of sectors of the disk, and whether they are writable.
+    /// Number of sectors of the disk.
     sectors: u64,
+    /// The guest may write to the disk.
     writable: bool,
     pending: [Option<PendingBlockRequest<M>>; REQUESTS],
     broken: bool,
@@ -119,7 +121,7 @@ impl<M: Copy + Debug> BlockBackend<M> {
         self.pending.iter().flatten().count()
     }
 
-    /// Takes the next request, or requests an event if none is pending.
+    /// Takes the next block request, or requests an event if none is pending.
     pub fn take<H: BlockBackendHal<Mapping = M>>(&mut self, host: &mut H) -> BlockRequestOutcome {
         let Some(tag) = self.pending.iter().position(Option::is_none).filter(|_| !self.broken) else {
             return BlockRequestOutcome::Idle;
@@ -135,7 +137,7 @@ impl<M: Copy + Debug> BlockBackend<M> {
         BlockRequestOutcome::Command(command)
     }
 
-    /// Completes a command of the disk. Returns `false` if no command has that tag.
+    /// Answers the block request of a completed disk command. Returns `false` if no command has that tag.
     pub fn complete<H: BlockBackendHal<Mapping = M>>(
         &mut self,
         tag: u8,

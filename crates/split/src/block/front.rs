@@ -1,5 +1,5 @@
-//! The guest's half of the block driver. A request's pages are granted while it is pending. Responses to
-//! unknown requests are ignored.
+//! The block front end: the guest's half of a split disk driver. A request's pages are granted while it is
+//! pending. Responses to unknown requests are ignored.
 
 use super::{
     BlockRequestHeader, BlockRequestSegment, BlockResponse, PER_PAGE, READ, REQUESTS, SEGMENTS, WRITE,
@@ -16,7 +16,7 @@ pub trait BlockFrontendHal {
     /// Grants a page of the guest to the service domain. Returns `None` if the grant table is full.
     fn grant(&mut self, page: u32, write: bool) -> Option<u32>;
 
-    /// Ends the grant of a page.
+    /// Ends the service domain's access to a granted page.
     fn end(&mut self, reference: u32);
 
     /// Sends an event to the back end in the service domain.
@@ -29,7 +29,7 @@ pub enum BlockSubmitError {
     /// The ring or the grant table is full; retry after a response.
     #[error("the block request ring or the grant table is full")]
     Full,
-    /// The number of sectors is zero or more than a request holds.
+    /// The disk request has no sectors, or more than a request holds.
     #[error("block request length is out of range (1-88 sectors)")]
     Length,
 }
@@ -58,8 +58,8 @@ impl Default for BlockFrontend {
 }
 
 impl BlockFrontend {
-    /// Describes a request to read or write sectors, from or to whole guest pages starting at `page`. Returns
-    /// its id. [`BlockFrontend::flush`] publishes it.
+    /// Queues a request to read or write sectors, from or to whole guest pages starting at `page`. Returns
+    /// the request's id. [`BlockFrontend::flush`] publishes it.
     ///
     /// # Errors
     /// [`BlockSubmitError`], with nothing granted.
@@ -100,7 +100,7 @@ impl BlockFrontend {
         Ok(id as u16)
     }
 
-    /// Publishes described requests, with an event if the back end requested one.
+    /// Publishes queued disk requests, with an event if the back end requested one.
     pub fn flush(&mut self, hal: &mut impl BlockFrontendHal) {
         if self.ring.publish(hal.ring()) {
             hal.notify();
@@ -113,7 +113,7 @@ impl BlockFrontend {
         self.requests.iter().flatten().count()
     }
 
-    /// Returns the next completed request, whose grants have ended. Requests an event if there is none.
+    /// Returns the next completed disk request, whose grants have ended. Requests an event if there is none.
     pub fn take(&mut self, hal: &mut impl BlockFrontendHal) -> Option<CompletedBlockRequest> {
         let mut has_asked = false;
         loop {

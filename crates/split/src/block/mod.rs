@@ -25,30 +25,32 @@ use crate::ring::{RingSlot, SLOT};
 pub const SECTOR: u64 = 512;
 /// Number of disk sectors in a page.
 pub const PER_PAGE: u8 = (PAGE as u64 / SECTOR) as u8;
-/// Segments of a request, at most, each in its own page (`xen/io/blkif.h`).
+/// Maximum number of segments of a block request, each in its own page (`xen/io/blkif.h`).
 pub const SEGMENTS: u8 = 11;
 
-/// Codes of the operations of a block request (`xen/io/blkif.h`).
+/// Operation code of a block request that reads the disk (`xen/io/blkif.h`).
 const READ: u8 = 0;
+/// Operation code of a block request that writes the disk.
 const WRITE: u8 = 1;
 
-/// First slot of a request; its segments are in the slots behind it.
+/// Header in the first slot of a block request; the segments are in the slots behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct BlockRequestHeader {
     operation: u8,
     segments: u8,
-    /// Id of the request, returned in the response.
+    /// Id of the block request, returned in the response.
     id: u16,
     sector: u64,
 }
 
-/// Segment of a disk request: sectors within a granted page.
+/// Segment of a block request: sectors within a granted page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct BlockRequestSegment {
     /// Grant reference of the segment's page.
     reference: u32,
-    /// First and last sector of the segment within the page.
+    /// First sector of the segment within the page.
     first: u8,
+    /// Last sector of the segment within the page.
     last: u8,
 }
 

@@ -1,4 +1,5 @@
-//! Both halves over a real grant table: request processing, the lifetime of mappings, and hostile guests.
+//! Tests of the block driver's front end and back end over a real grant table: request processing, lifetime of
+//! mappings, hostile guests.
 
 use super::{
     BlockBackend, BlockBackendHal, BlockCommand, BlockFrontend, BlockFrontendHal, BlockRequestHeader,
@@ -17,15 +18,17 @@ use hypervisor::grant::{GrantAccess, GrantHandle, GrantReference, GrantTables};
 const DISK: u64 = 10_000;
 const PAGES: u32 = 64;
 
-/// Ring, grants and event counts that the two halves share.
+/// Ring, grants and event counts that block front end and block back end share.
 struct SharedBlockState {
     ring: RingPage,
     grants: GrantTables,
     service: DomainId,
     guest: DomainId,
-    /// Number of pages that the back end has mapped; then numbers of events sent to the front end and to the back end.
+    /// Number of pages that the back end has mapped.
     mapped: u32,
+    /// Number of events sent to the block front end.
     to_front: u32,
+    /// Number of events sent to the block back end.
     to_back: u32,
 }
 
@@ -109,7 +112,7 @@ impl SplitBlockFixture {
     }
 
     fn command(&mut self) -> BlockCommand {
-        let BlockRequestOutcome::Command(command) = self.take() else { panic!("no command") };
+        let BlockRequestOutcome::Command(command) = self.take() else { panic!("expected a disk command") };
         command
     }
 
@@ -126,8 +129,8 @@ impl SplitBlockFixture {
         }
     }
 
-    /// Asserts that only pages of pending requests are mapped and that every request taken is answered once.
-    fn assert_kept(&self) {
+    /// Asserts that only pages of pending block requests are mapped, and that every request taken is answered once.
+    fn assert_mapped_and_answered(&self) {
         let counters = self.back.counters();
         assert_eq!(counters.taken - counters.done, self.back.in_flight() as u64);
         assert!(self.shared.mapped <= REQUESTS as u32 * u32::from(SEGMENTS));
@@ -154,7 +157,7 @@ fn block_messages_are_decoded_as_they_were_encoded() {
 fn pages_of_a_block_request_stay_mapped_until_the_disk_is_done() {
     let mut bench = SplitBlockFixture::new();
     let id = bench.submit(100, 20).unwrap();
-    assert_eq!(bench.shared.to_back, 1, "the back end gets an event");
+    assert_eq!(bench.shared.to_back, 1, "the submitted request sends the back end an event");
     let command = bench.command();
     assert_eq!((command.sector, command.sectors, command.write), (100, 20, false));
     assert_eq!((bench.shared.mapped, bench.shared.to_front), (3, 0));
@@ -163,7 +166,7 @@ fn pages_of_a_block_request_stay_mapped_until_the_disk_is_done() {
     assert_eq!((bench.shared.mapped, bench.shared.to_front), (0, 1));
     assert_eq!(bench.done(), [CompletedBlockRequest { id, succeeded: true }]);
     assert_eq!((bench.take(), bench.front.in_flight()), (BlockRequestOutcome::Idle, 0));
-    bench.assert_kept();
+    bench.assert_mapped_and_answered();
 }
 
 #[test]
@@ -174,7 +177,7 @@ fn block_responses_follow_the_order_of_completion() {
     for at in [2, 0, 3, 1] {
         assert!(bench.back.complete(tags[at], at != 3, &mut bench.shared));
         assert_eq!(bench.done(), [CompletedBlockRequest { id: ids[at], succeeded: at != 3 }]);
-        bench.assert_kept();
+        bench.assert_mapped_and_answered();
     }
 }
 
@@ -187,16 +190,16 @@ fn block_ring_indices_wrap_without_losing_requests() {
         bench.back.complete(tag, true, &mut bench.shared);
         assert_eq!(bench.done(), [CompletedBlockRequest { id, succeeded: true }], "{n}");
     }
-    bench.assert_kept();
+    bench.assert_mapped_and_answered();
 }
 
 #[test]
-fn block_submit_rejects_invalid_lengths_and_a_full_ring() {
+fn block_request_of_invalid_length_or_to_full_ring_is_rejected() {
     let mut bench = SplitBlockFixture::new();
     assert_eq!(bench.submit(0, 0), Err(BlockSubmitError::Length));
     assert_eq!(bench.submit(0, 89), Err(BlockSubmitError::Length));
     let made = (0..).take_while(|_| bench.submit(0, 88).is_ok()).count();
-    assert_eq!(made, SLOTS as usize / 12, "a full ring");
+    assert_eq!(made, SLOTS as usize / 12, "a full ring has a slot for every request and its segments");
     assert_eq!(bench.submit(0, 88), Err(BlockSubmitError::Full));
 }
 
@@ -224,15 +227,15 @@ fn invalid_block_request_is_answered_with_an_error() {
         assert_eq!(bench.shared.mapped, 0);
     }
     bench.write(&[BlockRequestHeader { operation: READ, segments: 0, id: 1, sector: 0 }.emit()]);
-    assert_eq!(bench.take(), BlockRequestOutcome::Refused, "without a sector");
+    assert_eq!(bench.take(), BlockRequestOutcome::Refused, "a request without a segment is refused");
     bench.write(&request(WRITE, 0, read_only, whole));
-    assert!(bench.command().write, "and the next one is served");
+    assert!(bench.command().write, "the request after a refused one is served");
     assert!(!bench.back.is_broken());
-    bench.assert_kept();
+    bench.assert_mapped_and_answered();
 }
 
 #[test]
-fn block_request_with_an_unmappable_page_leaves_none_mapped() {
+fn block_request_with_an_unmappable_page_leaves_no_page_mapped() {
     let mut bench = SplitBlockFixture::new();
     let page = bench.shared.grant(0, true).unwrap();
     let header = BlockRequestHeader { operation: READ, segments: 3, id: 0, sector: 0 }.emit();
@@ -262,7 +265,7 @@ fn invalid_request_index_disables_the_block_ring() {
         let mut bench = SplitBlockFixture::new();
         let header = BlockRequestHeader { operation: READ, segments, id: 0, sector: 0 }.emit();
         bench.write(&[header, header]);
-        assert_eq!(bench.take(), BlockRequestOutcome::Idle, "it has no end");
+        assert_eq!(bench.take(), BlockRequestOutcome::Idle, "the ring holds only part of the request");
         assert!(bench.back.is_broken());
     }
 }
@@ -278,7 +281,7 @@ fn guest_that_takes_no_disk_responses_blocks_only_itself() {
         taken += 1;
     }
     assert_eq!(taken, SLOTS / 2);
-    bench.assert_kept();
+    bench.assert_mapped_and_answered();
 }
 
 #[test]
@@ -323,7 +326,7 @@ fn random_ring_contents_do_not_panic_the_block_back_end() {
                 BlockRequestOutcome::Idle => break,
                 _ => {}
             }
-            bench.assert_kept();
+            bench.assert_mapped_and_answered();
         }
     }
 }

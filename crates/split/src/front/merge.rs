@@ -1,7 +1,6 @@
-//! Merges consecutive segments of a stream into one packet before the stack sees them (large receive
-//! offload). Merged segments differ only in position, acknowledgement and window; the last one's
-//! acknowledgement and window are kept. Segments with changing options, such as time stamps, and those out of
-//! order or repeated are passed on unmerged.
+//! Merges consecutive TCP segments into one packet before the stack sees them (large receive offload). Merged segments
+//! differ only in position, acknowledgement and window; the last one's acknowledgement and window are kept. Segments
+//! with changing options, such as time stamps, and those out of order or repeated are passed on unmerged.
 
 use super::FrontendReceivedFrame;
 use crate::{MAX_FRAME, PendingOffloads};
@@ -14,7 +13,7 @@ const SHORTEST_TCP: usize = 20;
 /// TCP flags permitted in a merged segment: ACK.
 const ALLOWED_FLAGS: u8 = 0x10;
 
-/// Merger of segments, with a frame read ahead that waits for the next call if it cannot be merged.
+/// Merger of TCP segments. A frame that was read ahead and cannot be merged waits for the next call.
 #[derive(Debug)]
 pub(super) struct SegmentMerger {
     buffer: Box<[u8]>,
@@ -26,8 +25,9 @@ pub(super) struct SegmentMerger {
 struct TcpSegmentOffsets {
     sequence: u32,
     acknowledgement: u32,
-    /// Offsets of the payload's start and end in the frame.
+    /// Offset of the payload's first byte in the frame.
     payload: usize,
+    /// Offset of the byte behind the payload in the frame.
     end: usize,
 }
 
@@ -48,7 +48,7 @@ impl SegmentMerger {
         Some(received)
     }
 
-    /// Returns the buffer into which the next frame of the ring is read ahead.
+    /// Returns the buffer for the frame that is read ahead.
     pub(super) fn next(&mut self) -> &mut [u8] {
         &mut self.buffer
     }
@@ -77,8 +77,7 @@ fn word(frame: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]])
 }
 
-/// Parses a segment that may be merged: TCP over IPv4 without IP options, unfragmented, with payload and no
-/// flag but ACK.
+/// Parses a TCP segment that may be merged: IPv4 without options, unfragmented, with payload and no flag but ACK.
 fn segment(frame: &[u8]) -> Option<TcpSegmentOffsets> {
     let headers = frame.get(..TCP + SHORTEST_TCP)?;
     let is_tcp = headers[12..15] == [8, 0, 0x45] && headers[IP + 9] == 6;
@@ -103,7 +102,7 @@ fn is_same_stream(one: (&[u8], TcpSegmentOffsets), two: (&[u8], TcpSegmentOffset
     one.1.payload == two.1.payload && fixed.into_iter().all(same) && same(options)
 }
 
-/// Appends the payload of segment `next` to the segment in `frame`, if it follows in the same stream. Returns the
+/// Appends the payload of TCP segment `next` to the segment in `frame`, if it follows in the same stream. Returns the
 /// merged length.
 fn join(frame: &mut [u8], length: usize, next: &[u8]) -> Option<usize> {
     let (one, two) = (segment(frame.get(..length)?)?, segment(next)?);
@@ -192,16 +191,16 @@ mod tests {
             assert_eq!(joined(&one, &changed(at, to)), None, "{what}");
         }
         assert!(joined(&one, &frame(100, 100)).is_some());
-        assert_eq!(joined(&one, &frame(101, 100)), None, "a gap");
-        assert_eq!(joined(&one, &frame(0, 100)), None, "once more");
-        assert_eq!(joined(&one, &frame(100, 0)), None, "nothing but an acknowledgement");
+        assert_eq!(joined(&one, &frame(101, 100)), None, "a segment after a gap is not merged");
+        assert_eq!(joined(&one, &frame(0, 100)), None, "a repeated segment is not merged");
+        assert_eq!(joined(&one, &frame(100, 0)), None, "a pure acknowledgement is not merged");
         let mut late = frame(100, 100);
         late[TCP + 8..TCP + 12].copy_from_slice(&u32::MAX.to_be_bytes());
-        assert_eq!(joined(&one, &late), None, "acknowledges less");
+        assert_eq!(joined(&one, &late), None, "a segment that acknowledges less is not merged");
     }
 
     #[test]
-    fn merged_packet_has_the_last_acknowledgement_and_window() {
+    fn merged_tcp_packet_has_the_last_acknowledgement_and_window() {
         let mut two = frame(100, 50);
         two[TCP + 11] = 77;
         two[TCP + 15] = 5;
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn segment_merge_ignores_padding_and_stops_at_64_kib() {
+    fn tcp_segment_merge_ignores_padding_and_stops_at_64_kib() {
         let padded = [frame(0, 5), vec![0xff; 3]].concat();
         let merged = joined(&padded, &frame(5, 5)).unwrap();
         assert_eq!(&merged[TCP + 32..], &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
@@ -219,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn unmergeable_received_frame_is_returned_by_the_next_call() {
+    fn received_frame_that_cannot_merge_is_returned_separately() {
         let mut merge = SegmentMerger::new();
         let mut into = vec![0; MAX_FRAME];
         let of = |frame: &[u8], csum_blank| FrontendReceivedFrame {

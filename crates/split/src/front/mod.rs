@@ -1,6 +1,5 @@
-//! The front end: the guest's half of the network driver. Frames to send are copied into its own pages,
-//! granted, and described on the transmit ring. Pages to receive into are granted and posted on the receive
-//! ring.
+//! The network front end: the guest's half of a split network driver. Frames to send are copied into its own pages,
+//! granted, and described on the transmit ring. Pages to receive into are granted and posted on the receive ring.
 //!
 //! - `transmit` and `receive`: the two directions;
 //! - `merge`: merges segments into one packet;
@@ -25,10 +24,10 @@ use transmit::FrontendTransmitQueue;
 /// Machine operations that the network front end needs. Pages below [`crate::ring::SLOTS`] are for sending, the next
 /// [`crate::ring::SLOTS`] for receiving. Costs are charged by the implementer.
 pub trait NetworkFrontendHal {
-    /// Returns the interface's rings, which both halves share.
+    /// Returns the interface's rings, which front end and back end share.
     fn rings(&mut self) -> &mut InterfaceRings;
 
-    /// Returns one of the front end's pages.
+    /// Returns a page of the front end for sending or receiving.
     fn page(&mut self, page: u32) -> &mut [u8];
 
     /// Grants a page to the back end, for writing or only for reading. Returns `None` if the grant table is
@@ -53,7 +52,7 @@ pub struct NetworkFrontendCounters {
     pub received: u64,
     /// Frames dropped because the back end's responses were malformed or reported an error.
     pub malformed: u64,
-    /// Pages still in use by the back end after it had responded.
+    /// Pages that the back end still used after it had responded, so that their grant could not end.
     pub stuck: u64,
 }
 
@@ -69,14 +68,14 @@ pub struct NetworkFrontend {
 }
 
 impl NetworkFrontend {
-    /// Creates a front end with no page posted; [`NetworkFrontend::start`] posts them.
+    /// Creates a network front end with no page posted; [`NetworkFrontend::start`] posts pages.
     #[must_use]
     pub fn new(mac: MacAddress) -> Self {
         let (transmit, receive) = (FrontendTransmitQueue::new(), FrontendReceiveQueue::new());
         Self { mac, transmit, receive, merge: None, counters: NetworkFrontendCounters::default() }
     }
 
-    /// Enables merging of consecutive segments into one packet.
+    /// Enables merging of consecutive received TCP segments into one packet.
     pub fn merge_segments(&mut self) {
         self.merge = Some(SegmentMerger::new());
     }
@@ -87,7 +86,7 @@ impl NetworkFrontend {
         self.merge.is_some()
     }
 
-    /// Posts pages to receive into.
+    /// Posts pages for received frames on the receive ring.
     pub fn start<H: NetworkFrontendHal>(&mut self, hal: &mut H) {
         self.receive.post(hal);
     }

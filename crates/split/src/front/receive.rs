@@ -8,7 +8,7 @@ use crate::ring::{FrontRing, SLOTS};
 use crate::{PAGE, PIECES, PendingOffloads};
 use alloc::boxed::Box;
 
-/// Frame that the front end received.
+/// Frame that a network front end received.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FrontendReceivedFrame {
     /// Length of the received frame in bytes.
@@ -55,8 +55,8 @@ impl NetworkFrontend {
             || self.receive.ring.pending(&hal.rings().receive).is_ok_and(|count| count > 0)
     }
 
-    /// Copies the next frame to the front of `into`, merged with the segments that follow if merging is
-    /// enabled. Returns `None` if there is none. Malformed frames are counted and skipped.
+    /// Copies the next received frame to the front of `into`, merged with the segments that follow if merging is
+    /// enabled. Returns `None` if no frame is pending. Malformed frames are counted and skipped.
     pub fn receive<H: NetworkFrontendHal>(
         &mut self,
         hal: &mut H,
@@ -73,7 +73,7 @@ impl NetworkFrontend {
         found
     }
 
-    /// Receives the next frame without merging.
+    /// Copies the next received frame to the front of `into`, without merging.
     fn receive_one<H: NetworkFrontendHal>(
         &mut self,
         hal: &mut H,
@@ -93,8 +93,8 @@ impl NetworkFrontend {
         None
     }
 
-    /// Posts free pages and requests an event, after all frames were taken. Returns `true` if a frame arrived
-    /// before that.
+    /// Posts free pages and requests an event, after all frames were taken. Returns `true` if a frame arrived before
+    /// the request.
     pub fn receive_done<H: NetworkFrontendHal>(&mut self, hal: &mut H) -> bool {
         self.receive.post(hal);
         self.receive.ring.arm_event(&mut hal.rings().receive, 1);

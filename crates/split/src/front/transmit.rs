@@ -9,7 +9,7 @@ use crate::{MAX_FRAME, PAGE, PIECES, PendingOffloads, slots};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Error of sending a frame.
+/// Error of sending a frame through a network front end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TransmitError {
     /// The ring is full; retry after the next event.
@@ -25,7 +25,7 @@ pub(super) struct FrontendTransmitQueue {
     ring: FrontRing,
     /// Transmit pages that hold no frame.
     free: Vec<u16>,
-    /// Grant reference of each page in use.
+    /// Grant reference of each transmit page that holds a frame.
     granted: Box<[Option<u32>]>,
 }
 
@@ -38,8 +38,8 @@ impl FrontendTransmitQueue {
         }
     }
 
-    /// Reserves and grants a page for each piece of a frame. Returns `None`, with none reserved, if there are
-    /// too few.
+    /// Reserves and grants a transmit page for each piece of a frame. Returns `None`, with none reserved, if too few
+    /// are free.
     fn reserve<H: NetworkFrontendHal>(&mut self, hal: &mut H, pieces: usize) -> Option<[u16; PIECES]> {
         let mut ids = [0; PIECES];
         for at in 0..pieces {
@@ -57,7 +57,7 @@ impl FrontendTransmitQueue {
         Some(ids)
     }
 
-    /// Copies a piece of a frame to its page, and puts the request for it on the ring, which must have room.
+    /// Copies a piece of a frame to its page, and puts the request for the piece on the ring, which must have room.
     fn put<H: NetworkFrontendHal>(
         &mut self,
         hal: &mut H,
@@ -71,7 +71,8 @@ impl FrontendTransmitQueue {
         self.ring.put(&mut hal.rings().transmit, &request.emit());
     }
 
-    /// Frees the page that a response names. Returns `false` if the page was not in use or its grant cannot end.
+    /// Frees the transmit page that a response names. Returns `false` if the page was not in use or its grant cannot
+    /// end.
     fn take_back<H: NetworkFrontendHal>(&mut self, hal: &mut H, id: u16) -> bool {
         let Some(reference) = self.granted.get_mut(usize::from(id)).and_then(Option::take) else {
             return false;
@@ -119,7 +120,7 @@ impl NetworkFrontend {
         Ok(())
     }
 
-    /// Publishes queued frames, with an event if the back end requested one.
+    /// Publishes queued frames on the transmit ring, with an event if the back end requested one.
     pub fn flush<H: NetworkFrontendHal>(&mut self, hal: &mut H) {
         if self.transmit.ring.publish(&mut hal.rings().transmit) {
             hal.notify();
@@ -132,8 +133,8 @@ impl NetworkFrontend {
         self.transmit.ring.outstanding() as usize
     }
 
-    /// Frees pages of sent frames, and requests an event when half of the others are sent. Returns the number
-    /// of pages freed.
+    /// Frees the pages of sent frames, and requests an event when half of the pending frames are sent. Returns the
+    /// number of pages freed.
     pub fn clean<H: NetworkFrontendHal>(&mut self, hal: &mut H) -> usize {
         let mut cleaned = 0;
         // The second round sees responses put while the event was requested; later ones raise that event.

@@ -1,6 +1,6 @@
-//! The shared ring of Xen (`xen/io/ring.h`). The front end puts requests; the back end takes them and puts
-//! responses in the same slots. Indices run freely and wrap at 2^32. Each side publishes the index for which
-//! it wants an event, and checks the ring once more afterwards, so that no event is lost.
+//! The shared ring of Xen (`xen/io/ring.h`). The front end puts requests; the back end takes them and puts responses in
+//! the same slots. Indices run freely and wrap at 2^32. Front end and back end each publish the index for which they
+//! want an event, and check the ring once more afterwards, so that no event is lost.
 //!
 //! The page is shared with an untrusted peer. Each side keeps its own indices privately and accepts a peer's
 //! index only if at most [`SLOTS`] slots are in use.
@@ -43,7 +43,7 @@ impl Default for RingPage {
     }
 }
 
-/// Error of an index of the peer that claims more filled slots than possible.
+/// Error: the peer published a ring index that claims more filled slots than possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("invalid ring index: the peer claims {0} filled slots")]
 pub struct RingOverrun(pub u32);

@@ -10,14 +10,14 @@ fn slot(n: u8) -> [u8; SLOT] {
 fn ring_requests_are_taken_in_order_and_answered_in_place() {
     let (mut page, mut front, mut back) = (RingPage::default(), FrontRing::default(), BackRing::default());
     (1..=3).for_each(|n| assert!(front.put(&mut page, &slot(n)).is_some()));
-    assert_eq!(back.take(&page), None, "not published yet");
+    assert_eq!(back.take(&page), None, "the peer has not published yet");
     assert!(front.publish(&mut page));
     for n in 1..=3 {
         assert_eq!(back.take(&page), Some(slot(n)));
         assert!(back.put(&mut page, &slot(n + 100)));
     }
     assert_eq!(back.take(&page), None);
-    assert_eq!(front.take(&page), None, "not published yet");
+    assert_eq!(front.take(&page), None, "the peer has not published yet");
     assert!(back.publish(&mut page));
     assert_eq!(
         (0..4).map_while(|_| front.take(&page)).map(|(_, s)| s[0]).collect::<Vec<_>>(),
@@ -34,10 +34,10 @@ fn ring_slot_is_free_once_its_response_is_taken() {
     assert_eq!((0..=SLOTS).filter(|_| front.put(&mut page, &slot(0)).is_some()).count(), SLOTS as usize);
     let _ = front.publish(&mut page);
     assert_eq!(back.take(&page), Some(slot(0)));
-    assert_eq!(front.put(&mut page, &slot(0)), None, "taken is not answered");
+    assert_eq!(front.put(&mut page, &slot(0)), None, "a taken request keeps its slot until the response");
     back.put(&mut page, &slot(1));
     let _ = back.publish(&mut page);
-    assert_eq!(front.put(&mut page, &slot(0)), None, "answered is not taken back");
+    assert_eq!(front.put(&mut page, &slot(0)), None, "an untaken response keeps its slot");
     assert_eq!(front.take(&page), Some((0, slot(1))));
     assert_eq!(front.put(&mut page, &slot(0)), Some(SLOTS));
 }
@@ -52,9 +52,9 @@ fn back_end_cannot_put_more_responses_than_requests() {
 fn requested_ring_event_is_sent_once() {
     let (mut page, mut front, mut back) = (RingPage::default(), FrontRing::default(), BackRing::default());
     front.put(&mut page, &slot(1));
-    assert!(front.publish(&mut page), "the first request is waited for");
+    assert!(front.publish(&mut page), "the back end waits for the first request");
     front.put(&mut page, &slot(2));
-    assert!(!front.publish(&mut page), "the back end is at it");
+    assert!(!front.publish(&mut page), "the back end did not request another event");
     while back.take(&page).is_some() {}
     back.arm_event(&mut page);
     assert_eq!(back.pending(&page), Ok(0));
@@ -63,7 +63,7 @@ fn requested_ring_event_is_sent_once() {
 }
 
 #[test]
-fn ring_request_before_the_final_check_is_seen_by_the_check() {
+fn ring_request_published_before_the_final_check_is_found() {
     let (mut page, mut front, mut back) = (RingPage::default(), FrontRing::default(), BackRing::default());
     front.put(&mut page, &slot(1));
     let _ = front.publish(&mut page);
@@ -72,7 +72,7 @@ fn ring_request_before_the_final_check_is_seen_by_the_check() {
     front.put(&mut page, &slot(2));
     assert!(!front.publish(&mut page), "no event was requested");
     back.arm_event(&mut page);
-    assert_eq!(back.pending(&page), Ok(1), "the final check sees the request");
+    assert_eq!(back.pending(&page), Ok(1), "the final check finds the request");
 }
 
 /// Checks that the back end sees every request or gets an event for it. Tries every order of two publications, an event
@@ -101,7 +101,7 @@ fn ring_loses_no_event_in_any_order_of_operations() {
 }
 
 #[test]
-fn ring_event_follows_the_requested_number_of_responses() {
+fn ring_event_is_sent_after_the_requested_number_of_responses() {
     let (mut page, mut front, mut back) = (RingPage::default(), FrontRing::default(), BackRing::default());
     (0..8).for_each(|n| assert!(front.put(&mut page, &slot(n)).is_some()));
     let _ = front.publish(&mut page);
@@ -128,7 +128,7 @@ fn request_index_beyond_the_ring_is_rejected() {
     page.requests = SLOTS;
     assert_eq!((0..).map_while(|_: u32| back.take(&page)).count(), SLOTS as usize);
     page.requests = SLOTS + 1;
-    assert_eq!(back.pending(&page), Err(RingOverrun(1)), "nothing was answered");
+    assert_eq!(back.pending(&page), Err(RingOverrun(1)), "no request has a response");
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn ring_response_without_a_request_is_rejected() {
     let (mut page, mut front) = (RingPage::default(), FrontRing::default());
     front.put(&mut page, &slot(1));
     page.responses = 1;
-    assert_eq!(front.pending(&page), Err(RingOverrun(1)), "the request is not even published");
+    assert_eq!(front.pending(&page), Err(RingOverrun(1)), "the request is not published");
     let _ = front.publish(&mut page);
     page.responses = 2;
     assert_eq!(front.take(&page), None);

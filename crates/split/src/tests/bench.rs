@@ -1,4 +1,4 @@
-//! Test bench: guests and a service domain with real grant tables and both halves of the driver.
+//! Fixture with guests and a service domain: real grant tables, front ends and a back end.
 
 use crate::back::{
     FrameHandle, GrantedAddress, NetworkBackend, NetworkBackendHal, NotGranted, TransmitPollOutcome, VifIndex,
@@ -30,7 +30,7 @@ pub(super) struct SplitNetworkFixture {
     fronts: Vec<NetworkFrontend>,
 }
 
-/// Machine interface of one guest's front end, over the shared state.
+/// Machine operations of one guest's front end, on the shared test state.
 struct GuestFrontendHal<'a> {
     shared: &'a mut SharedNetworkState,
     vif: VifIndex,
@@ -151,7 +151,7 @@ impl SplitNetworkFixture {
             fronts.push(front);
         }
         let mut bench = Self { backend, shared, fronts };
-        bench.hear();
+        bench.deliver_events();
         (0..workers).for_each(|worker| while bench.take(worker) != TransmitPollOutcome::Idle {});
         bench
     }
@@ -170,12 +170,12 @@ impl SplitNetworkFixture {
         let (front, mut side) = self.front(vif);
         let sent = front.transmit(&mut side, frame, offload);
         front.flush(&mut side);
-        self.hear();
+        self.deliver_events();
         sent
     }
 
-    /// Handles the events of all front ends in the back end.
-    pub(super) fn hear(&mut self) {
+    /// Delivers all pending events of front ends to the back end.
+    pub(super) fn deliver_events(&mut self) {
         self.shared.to_back.drain(..).for_each(|vif| self.backend.event(vif));
     }
 
@@ -195,7 +195,7 @@ impl SplitNetworkFixture {
         self.backend.release(worker, &mut self.shared, usize::MAX)
     }
 
-    /// Sends a worker's guests the events that the back end withheld.
+    /// Sends the events that the back end withheld from a worker's guests.
     pub(super) fn notify_withheld(&mut self, worker: usize) {
         self.backend.notify_withheld(worker, &mut self.shared);
     }
@@ -241,7 +241,7 @@ impl SplitNetworkFixture {
 
     /// Delivers a frame to an interface, as if a card had received the frame. Returns `false` if the frame was dropped.
     pub(super) fn arrive(&mut self, frame: &[u8], to: VifIndex) -> bool {
-        let key = self.backend.allocate().expect("there is room for all that is posted");
+        let key = self.backend.allocate().expect("the frame store has a frame for every posted page");
         self.backend.buffer(&key)[..frame.len()].copy_from_slice(frame);
         self.backend.set_filled(&key, frame.len(), PendingOffloads::default());
         self.deliver(key, to)
@@ -291,7 +291,7 @@ impl SplitNetworkFixture {
     }
 
     /// Overwrites every transmit page of a guest.
-    pub(super) fn scribble(&mut self, vif: VifIndex) {
+    pub(super) fn overwrite_pages(&mut self, vif: VifIndex) {
         let guest = self.shared.guest(vif);
         let own = self.shared.grants.domain(guest).unwrap();
         (0..SLOTS).for_each(|page| own.page_mut(page).unwrap()[..PAGE].fill(0xee));

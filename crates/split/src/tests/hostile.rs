@@ -31,7 +31,7 @@ fn request(reference: u32, offset: u16, size: u16) -> TxRequest {
 fn others_are_served(bench: &mut SplitNetworkFixture) {
     bench.send(B, &frame(60, 1), PendingOffloads::default()).unwrap();
     let taken = (0..8).map(|_| bench.take(0)).find(|taken| matches!(taken, TransmitPollOutcome::Frame(B, _)));
-    let Some(TransmitPollOutcome::Frame(_, key)) = taken else { panic!("no frame of the other guest") };
+    let Some(TransmitPollOutcome::Frame(_, key)) = taken else { panic!("expected a frame of guest B") };
     bench.backend.discard(key);
     assert_eq!(bench.backend.in_flight(), 0);
 }
@@ -45,7 +45,7 @@ fn invalid_ring_index_disables_only_its_interface() {
         assert_eq!(bench.take(0), TransmitPollOutcome::Nothing);
         assert!(bench.backend.is_broken(A) && !bench.backend.is_broken(B));
         bench.backend.event(A);
-        assert_eq!(bench.take(0), TransmitPollOutcome::Idle, "it is heard no more");
+        assert_eq!(bench.take(0), TransmitPollOutcome::Idle, "events of a broken interface are ignored");
         others_are_served(&mut bench);
     }
 }
@@ -82,7 +82,7 @@ fn back_end_does_not_read_a_page_that_is_not_granted() {
         write(&mut bench, A, &[request(reference, 0, 60).emit()]);
         assert_eq!(bench.take(0), TransmitPollOutcome::Nothing);
         assert_eq!(bench.release(0), 1);
-        assert_eq!(bench.take(0), TransmitPollOutcome::Nothing, "nothing more is there");
+        assert_eq!(bench.take(0), TransmitPollOutcome::Nothing, "the transmit ring has no further frame");
     }
     assert_eq!(bench.backend.counters(A).malformed, 2);
     others_are_served(&mut bench);
@@ -136,23 +136,23 @@ fn unwritable_posted_page_drops_only_its_received_frame() {
     assert_eq!(RxResponse::parse(&bench.shared.rings[0].receive.slots[0]).status, status::ERROR);
     let counters = *bench.backend.counters(A);
     assert_eq!((counters.received, counters.unwritable), (1, 1));
-    assert_eq!(bench.received(A).len(), 1, "the front end passes over the error");
+    assert_eq!(bench.received(A).len(), 1, "the front end skips the frame with an error");
     assert_eq!(bench.malformed(A), 1);
 }
 
 #[test]
-fn guest_that_withdraws_pages_loses_only_its_frames() {
+fn guest_that_withdraws_posted_pages_loses_only_its_frames() {
     let mut bench = SplitNetworkFixture::new(2, 1);
     (0..4).for_each(|n| assert!(bench.arrive(&frame(60, n), A)));
     bench.shared.rings[0].receive.requests = 2;
     assert_eq!(bench.turn(0), 4);
     assert!(bench.backend.is_broken(A));
-    assert!(!bench.arrive(&frame(60, 0), A), "and gets no more");
+    assert!(!bench.arrive(&frame(60, 0), A), "a broken interface gets no frame");
     others_are_served(&mut bench);
 }
 
 #[test]
-fn repeated_events_queue_an_interface_once() {
+fn repeated_guest_events_queue_the_interface_once() {
     let mut bench = SplitNetworkFixture::new(2, 1);
     (0..10_000).for_each(|_| bench.backend.event(A));
     bench.backend.event(VifIndex(77));

@@ -64,9 +64,9 @@ fn granted_page_is_released_by_the_worker_that_mapped_it() {
     bench.send(A, &frame(4_000, 1), PendingOffloads::default()).unwrap();
     bench.forward(0, |_| B);
     assert_eq!(bench.backend.worker_of(B), 1);
-    assert_eq!(bench.copy(1), 1, "the other worker copies");
-    assert!(!bench.backend.may_transmit(1), "and has nothing to release");
-    assert_eq!(bench.clean(A), 0, "the page is still mapped");
+    assert_eq!(bench.copy(1), 1, "worker 1 copies the frame");
+    assert!(!bench.backend.may_transmit(1), "worker 1 has no page to release");
+    assert_eq!(bench.clean(A), 0, "worker 0 still has the page mapped");
     assert!(bench.backend.may_transmit(0));
     assert_eq!(bench.release(0), 1);
     assert_eq!((bench.clean(A), bench.stuck(A)), (1, 0));
@@ -76,7 +76,7 @@ fn granted_page_is_released_by_the_worker_that_mapped_it() {
 fn granted_page_with_only_headers_is_released_at_once() {
     let mut bench = SplitNetworkFixture::new(2, 1);
     bench.send(A, &frame(66, 1), PendingOffloads::default()).unwrap();
-    let TransmitPollOutcome::Frame(from, key) = bench.take(0) else { panic!("no frame") };
+    let TransmitPollOutcome::Frame(from, key) = bench.take(0) else { panic!("expected a frame") };
     assert_eq!((from, bench.release(0)), (A, 1));
     assert_eq!(bench.clean(A), 1);
     assert!(bench.deliver(key, B));
@@ -88,14 +88,14 @@ fn granted_page_with_only_headers_is_released_at_once() {
 fn delivered_frame_has_the_headers_that_were_inspected() {
     let mut bench = SplitNetworkFixture::new(2, 1);
     bench.send(A, &frame(300, 1), PendingOffloads::default()).unwrap();
-    let TransmitPollOutcome::Frame(_, key) = bench.take(0) else { panic!("no frame") };
+    let TransmitPollOutcome::Frame(_, key) = bench.take(0) else { panic!("expected a frame") };
     let looked_at = bench.backend.head(&key).to_vec();
-    bench.scribble(A);
+    bench.overwrite_pages(A);
     assert!(bench.deliver(key, B));
     bench.turn(0);
     let (received, _) = bench.received(B).remove(0);
     assert_eq!(received[..looked_at.len()], looked_at);
-    assert_ne!(received, frame(300, 1), "the rest is the guest's own loss");
+    assert_ne!(received, frame(300, 1), "bytes behind the inspected headers may change");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn frames_queued_for_a_guest_never_exceed_its_posted_pages() {
     assert_eq!(bench.backend.counters(A).no_room, 10);
     assert_eq!(bench.backend.in_flight(), SLOTS as usize);
     while bench.turn(0) > 0 {}
-    assert_eq!(fill(&mut bench, 1), 0, "the guest has posted nothing since");
+    assert_eq!(fill(&mut bench, 1), 0, "the guest has posted no page since");
     assert_eq!(bench.received(A).len(), SLOTS as usize);
     assert_eq!(fill(&mut bench, SLOTS), SLOTS as usize);
 }
@@ -123,21 +123,21 @@ fn full_transmit_ring_accepts_frames_again_after_an_event() {
     let before = bench.events_to(A);
     while bench.forward(0, |_| B) > 0 {}
     bench.release(0);
-    assert_eq!(bench.events_to(A) - before, 1, "one for half of them");
+    assert_eq!(bench.events_to(A) - before, 1, "one event for half of the pages");
     assert!(bench.clean(A) > 0);
     assert_eq!(bench.send(A, &small, PendingOffloads::default()), Ok(()));
     assert_eq!(bench.send(A, &[0; 13], PendingOffloads::default()), Err(TransmitError::Length(13)));
 }
 
 #[test]
-fn guest_gets_one_event_per_batch_and_none_while_polling() {
+fn guest_gets_one_event_per_frame_batch_and_none_while_polling() {
     let mut bench = SplitNetworkFixture::new(1, 1);
     (0..10).for_each(|n| assert!(bench.arrive(&frame(60, n), A)));
     bench.turn(0);
     assert_eq!(bench.events_to(A), 1);
     (0..10).for_each(|n| assert!(bench.arrive(&frame(60, n), A)));
     bench.turn(0);
-    assert_eq!(bench.events_to(A), 1, "it has not asked again");
+    assert_eq!(bench.events_to(A), 1, "the guest has requested no further event");
     assert_eq!(bench.received(A).len(), 20);
     assert!(bench.arrive(&frame(60, 0), A));
     bench.turn(0);
@@ -155,7 +155,7 @@ fn no_frame_is_lost_between_poll_and_event_request() {
     assert!(bench.arrive(&frame(60, 2), A));
     bench.turn(0);
     assert_eq!(bench.events_to(A), 1);
-    assert!(bench.receive_done(A), "to be polled again");
+    assert!(bench.receive_done(A), "a frame before the event request needs another poll");
     assert_eq!(bench.take_all(A).len(), 1);
     assert!(!bench.receive_done(A));
 }
@@ -178,7 +178,7 @@ fn interfaces_of_a_back_end_worker_send_in_turn() {
 fn flooded_frame_is_copied_to_each_guest() {
     let mut bench = SplitNetworkFixture::new(3, 1);
     bench.send(A, &frame(1_500, 9), PendingOffloads::default()).unwrap();
-    let TransmitPollOutcome::Frame(_, key) = bench.take(0) else { panic!("no frame") };
+    let TransmitPollOutcome::Frame(_, key) = bench.take(0) else { panic!("expected a frame") };
     let copy: FrameHandle = bench.duplicate(&key).unwrap();
     assert!(bench.deliver(copy, B) && bench.deliver(key, VifIndex(2)));
     bench.turn(0);

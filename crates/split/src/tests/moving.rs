@@ -1,4 +1,4 @@
-//! Interfaces that change workers with frames in flight: order is kept, each page is released by the worker
+//! Tests of interfaces that change workers with frames in flight: order is kept, each page is released by the worker
 //! that mapped it, and no frame or event is lost.
 
 use super::{A, B};
@@ -17,9 +17,12 @@ fn numbers(frames: &[(Vec<u8>, PendingOffloads)]) -> Vec<u8> {
 fn frames_during_an_interface_move_wait_for_earlier_frames() {
     let mut bench = SplitNetworkFixture::new(2, 2);
     (0..5).for_each(|n| assert!(bench.arrive(&frame(60, n), A)));
-    assert!(bench.backend.start_move(A, 1) && !bench.backend.start_move(A, 1), "once");
+    assert!(
+        bench.backend.start_move(A, 1) && !bench.backend.start_move(A, 1),
+        "a second move during a move is refused"
+    );
     (5..9).for_each(|n| assert!(bench.arrive(&frame(60, n), A)));
-    assert_eq!((bench.backend.finish_move(A), bench.copy(1)), (None, 0), "five are still with the first");
+    assert_eq!((bench.backend.finish_move(A), bench.copy(1)), (None, 0), "worker 0 still has five frames");
     assert_eq!(bench.copy(0), 5);
     assert!(bench.backend.is_drained(A));
     assert_eq!((bench.backend.finish_move(A), bench.backend.worker_of(A)), (Some(1), 1));
@@ -28,14 +31,14 @@ fn frames_during_an_interface_move_wait_for_earlier_frames() {
 }
 
 #[test]
-fn interface_moves_only_after_its_pages_are_unmapped() {
+fn interface_changes_worker_only_after_unmapping_its_pages() {
     let mut bench = SplitNetworkFixture::new(2, 2);
     bench.send(A, &frame(3_000, 1), PendingOffloads::default()).unwrap();
-    let TransmitPollOutcome::Frame(_, key) = bench.take(0) else { panic!("no frame") };
+    let TransmitPollOutcome::Frame(_, key) = bench.take(0) else { panic!("expected a frame") };
     assert!(bench.backend.start_move(A, 1));
     bench.backend.discard(key);
-    assert!(!bench.backend.is_drained(A), "its page waits to be released");
-    assert_eq!((bench.release(1), bench.release(0)), (0, 1), "by who has mapped it");
+    assert!(!bench.backend.is_drained(A), "worker 0 still has a page to release");
+    assert_eq!((bench.release(1), bench.release(0)), (0, 1), "worker 0 mapped the page and releases it");
     assert_eq!(bench.backend.finish_move(A), Some(1));
     assert_eq!((bench.clean(A), bench.stuck(A)), (1, 0));
 }
@@ -47,9 +50,9 @@ fn frames_sent_during_an_interface_move_use_the_new_worker() {
         bench.send(A, &frame(60, n), PendingOffloads::default()).unwrap();
     }
     assert!(bench.backend.start_move(A, 1));
-    assert_eq!(bench.take(0), TransmitPollOutcome::Idle, "the old one has it no more");
+    assert_eq!(bench.take(0), TransmitPollOutcome::Idle, "the old worker no longer serves the interface");
     bench.send(A, &frame(60, 3), PendingOffloads::default()).unwrap();
-    assert_eq!(bench.take(1), TransmitPollOutcome::Idle, "the new one has it not yet");
+    assert_eq!(bench.take(1), TransmitPollOutcome::Idle, "the new worker does not serve the interface yet");
     assert_eq!(bench.backend.finish_move(A), Some(1));
     assert_eq!((bench.forward(1, |_| B), bench.copy(1)), (3, 3));
     assert_eq!(numbers(&bench.received(B)), [1, 2, 3]);
@@ -59,12 +62,12 @@ fn frames_sent_during_an_interface_move_use_the_new_worker() {
 fn interface_move_to_an_invalid_worker_is_rejected() {
     let mut bench = SplitNetworkFixture::new(2, 2);
     assert!(!bench.backend.start_move(VifIndex(9), 1) && !bench.backend.start_move(A, 2));
-    assert!(!bench.backend.start_move(A, 0), "it is there");
+    assert!(!bench.backend.start_move(A, 0), "the interface has worker 0 already");
     assert_eq!((bench.backend.finish_move(A), bench.backend.finish_move(VifIndex(9))), (None, None));
 }
 
 #[test]
-fn disabled_interface_stays_disabled_after_a_move() {
+fn disabled_interface_stays_disabled_after_a_worker_change() {
     let mut bench = SplitNetworkFixture::new(2, 2);
     bench.shared.rings[0].transmit.requests = 9_999;
     bench.backend.event(A);
@@ -76,7 +79,7 @@ fn disabled_interface_stays_disabled_after_a_move() {
 }
 
 #[test]
-fn events_are_withheld_until_a_full_batch_or_the_delay() {
+fn guest_events_are_withheld_until_a_full_batch_or_the_delay() {
     let mut bench = SplitNetworkFixture::new(1, 1);
     bench.backend.notify_every(3);
     let give = |bench: &mut SplitNetworkFixture, frames: u8| {
@@ -85,12 +88,16 @@ fn events_are_withheld_until_a_full_batch_or_the_delay() {
         (bench.events_to(A), bench.backend.has_withheld_events(0))
     };
     assert_eq!(give(&mut bench, 2), (0, true));
-    assert_eq!(give(&mut bench, 1), (1, true), "three are there; the list is looked at later");
+    assert_eq!(
+        give(&mut bench, 1),
+        (1, true),
+        "three frames send the event; the withheld list is cleared later"
+    );
     bench.notify_withheld(0);
     assert_eq!(
         (bench.events_to(A), bench.backend.has_withheld_events(0)),
         (1, false),
-        "it has heard of them"
+        "the guest was notified of the three frames"
     );
     assert_eq!(bench.received(A).len(), 3);
     assert_eq!(give(&mut bench, 1), (1, true));
@@ -110,11 +117,11 @@ fn polling_guest_is_sent_no_event() {
         bench.turn(0);
     }
     bench.notify_withheld(0);
-    assert_eq!(bench.events_to(A), 1, "it has not asked again");
+    assert_eq!(bench.events_to(A), 1, "the guest has requested no further event");
     assert_eq!(bench.received(A).len(), 8);
 }
 
-/// Operation of the property test, with the indices of its interface and worker.
+/// Operation on interfaces and workers in the property test, with their indices.
 #[derive(Debug, Clone, Copy)]
 enum GuestWorkerOperation {
     Arrive(u8),
@@ -141,7 +148,7 @@ fn operations() -> impl Strategy<Value = Vec<GuestWorkerOperation>> {
     prop::collection::vec(operation, 0..300)
 }
 
-/// Three guests on three workers, with the numbers of the frames that each guest was sent and has received.
+/// Model of three guests on three workers, with the numbers of the frames that each guest was sent and has received.
 struct GuestWorkerModel {
     bench: SplitNetworkFixture,
     next: [u8; 3],
@@ -150,8 +157,8 @@ struct GuestWorkerModel {
 }
 
 impl GuestWorkerModel {
-    /// Performs an operation of the property test. Frames that arrive for a guest are numbered; frames that guests send
-    /// are dropped.
+    /// Performs an operation of the property test. Numbers the frames that arrive for a guest; drops frames that guests
+    /// send.
     fn operation(&mut self, operation: GuestWorkerOperation) {
         let all = [VifIndex(0), VifIndex(1), VifIndex(2)];
         let Self { bench, next, sent, received } = self;
@@ -186,7 +193,7 @@ impl GuestWorkerModel {
                 let at = usize::from(vif);
                 received[at].extend(numbers(&bench.received(all[at])));
                 bench.clean(all[at]);
-                bench.hear();
+                bench.deliver_events();
             }
         }
     }
@@ -194,7 +201,7 @@ impl GuestWorkerModel {
 
 proptest! {
     #[test]
-    fn moving_interfaces_never_loses_or_reorders_frames(operations in operations()) {
+    fn moving_interfaces_between_workers_keeps_all_frames_in_order(operations in operations()) {
         let mut world =
             GuestWorkerModel { bench: SplitNetworkFixture::new(3, 3), next: [0; 3], sent: Default::default(), received: Default::default() };
         operations.into_iter().for_each(|operation| world.operation(operation));
@@ -215,7 +222,7 @@ proptest! {
 }
 
 #[test]
-fn merged_segments_are_received_as_one_counted_packet() {
+fn merged_tcp_segments_are_received_and_counted_as_one_packet() {
     let mut bench = SplitNetworkFixture::new(1, 1);
     bench.merge_segments(A);
     let segment = |sequence: u32| {

@@ -47,7 +47,7 @@ pub enum ServerViolation {
 /// DMA window that the client maps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientDmaWindow {
-    /// First device address, a multiple of 4,096.
+    /// First device address of the DMA window, a multiple of 4,096.
     pub iova: u64,
     /// Size of the DMA window in bytes, a multiple of 4,096.
     pub size: u64,
@@ -98,7 +98,7 @@ impl<F> Client<F> {
     }
 
     /// Requests the properties of a region ([`ReplyContents::Region`]) in a reply body of at most `room` bytes. With
-    /// room for the fixed part only (32 bytes), the answer's `argsz` is the size of the whole.
+    /// room for the fixed part only (32 bytes), the reply's `argsz` is the size of the whole.
     pub fn region_info<G>(&mut self, out: &mut MessageOutbox<G>, index: u32, room: u32) -> u16 {
         let body =
             RegionInfoBody { argsz: U32::new(room), index: U32::new(index), ..RegionInfoBody::default() };
@@ -146,27 +146,27 @@ impl<F> Client<F> {
         self.request(out, Command::DmaUnmap, &[body.as_bytes()], Vec::new())
     }
 
-    /// Reads `count` bytes of a region, at most 1 MiB; the reply is [`ReplyContents::Data`].
+    /// Requests `count` bytes of a region, at most 1 MiB; the reply is [`ReplyContents::Data`].
     pub fn read<G>(&mut self, out: &mut MessageOutbox<G>, region: u32, offset: u64, count: u32) -> u16 {
         let body = access(region, offset, count);
         self.request(out, Command::RegionRead, &[body.as_bytes()], Vec::new())
     }
 
-    /// Writes bytes to a region and requests a reply: [`ReplyContents::Done`].
+    /// Requests a write of bytes to a region, with a reply: [`ReplyContents::Done`].
     pub fn write<G>(&mut self, out: &mut MessageOutbox<G>, region: u32, offset: u64, data: &[u8]) -> u16 {
         let body = access(region, offset, data.len() as u32);
         self.request(out, Command::RegionWrite, &[body.as_bytes(), data], Vec::new())
     }
 
-    /// Sends bytes for a region without waiting for a reply.
+    /// Requests a write of bytes to a region, without a reply.
     pub fn write_posted<G>(&mut self, out: &mut MessageOutbox<G>, region: u32, offset: u64, data: &[u8]) {
         let body = access(region, offset, data.len() as u32);
         let body = [body.as_bytes(), data];
         self.send(out, Command::RegionWrite, &body, Vec::new(), true);
     }
 
-    /// Writes several values of up to 8 bytes each (longer ones are cut) without a reply. The server must have
-    /// negotiated `write_multiple`.
+    /// Requests the writes of several values of up to 8 bytes each (longer ones are cut), without a reply. The server
+    /// must have negotiated `write_multiple`.
     pub fn write_multi_posted<G>(&mut self, out: &mut MessageOutbox<G>, writes: &[(u32, u64, &[u8])]) {
         let head = MultiWriteBody { wr_cnt: U64::new(writes.len() as u64) };
         let entries: Vec<MultiWriteEntry> = writes.iter().map(multi_entry).collect();
@@ -174,13 +174,13 @@ impl<F> Client<F> {
         self.send(out, Command::RegionWriteMulti, &body, Vec::new(), true);
     }
 
-    /// Assigns eventfds to the vectors of interrupt type `index` from `start` on.
+    /// Assigns eventfds to the interrupt vectors of interrupt type `index` from `start` on.
     pub fn assign_irqs<G>(&mut self, out: &mut MessageOutbox<G>, index: u32, start: u32, fds: Vec<G>) -> u16 {
         let count = fds.len() as u32;
         self.set_irqs(out, irq_set::DATA_EVENTFD | irq_set::ACTION_TRIGGER, (index, start, count), fds)
     }
 
-    /// Removes the eventfds of `count` vectors from `start` on.
+    /// Removes the eventfds of `count` interrupt vectors from `start` on.
     pub fn deassign_irqs<G>(
         &mut self,
         out: &mut MessageOutbox<G>,
@@ -196,7 +196,7 @@ impl<F> Client<F> {
         self.set_irqs(out, irq_set::DATA_NONE | irq_set::ACTION_TRIGGER, (index, 0, 0), Vec::new())
     }
 
-    /// Unmasks a vector that is masked when it fires.
+    /// Requests that the device unmasks an interrupt vector, one of a type whose vectors are masked when they fire.
     pub fn unmask_irq<G>(&mut self, out: &mut MessageOutbox<G>, index: u32, vector: u32) -> u16 {
         self.set_irqs(out, irq_set::DATA_NONE | irq_set::ACTION_UNMASK, (index, vector, 1), Vec::new())
     }
@@ -250,13 +250,13 @@ impl<F> Client<F> {
         id
     }
 
-    /// Returns the number of pending requests.
+    /// Returns the number of requests that the server has not answered.
     pub fn pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// Adds the bytes and descriptors of one `recvmsg`; then call [`next_reply`](Self::next_reply) until it returns
-    /// `None`.
+    /// Adds the received bytes and descriptors of one `recvmsg` call; then call [`next_reply`](Self::next_reply) until
+    /// it returns `None`.
     ///
     /// # Errors
     /// Too many unread bytes are buffered.

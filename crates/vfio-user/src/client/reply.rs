@@ -15,20 +15,20 @@ use crate::wire::{
 /// Server's reply to one request of the client.
 #[derive(Debug)]
 pub struct ServerReply<'a, F> {
-    /// Id of the answered request, as the client returned it.
+    /// Message id of the answered request, as the client's function returned it.
     pub id: u16,
     /// Command of the answered request.
     pub command: Command,
     /// Contents of the reply, or the server's error number (0 if the server gave none).
     pub answer: Result<ReplyContents<'a>, Errno>,
-    /// Descriptors of the reply: one for a mappable region.
+    /// Descriptors that came with the reply: one for a mappable region.
     pub fds: Vec<F>,
 }
 
 /// Contents of a reply to a successful request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplyContents<'a> {
-    /// The request succeeded; the reply has no data.
+    /// The request succeeded, and the reply has no data.
     Done,
     /// Reply to `version`, the proposal of a protocol version.
     Version {

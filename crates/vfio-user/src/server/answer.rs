@@ -1,11 +1,11 @@
-//! Server's reply to a request, unless the client wants none.
+//! Writes the server's reply to a request, unless the client wants none.
 
 use alloc::vec::Vec;
 
 use crate::outbox::MessageOutbox;
 use crate::wire::{Errno, MessageHeader};
 
-/// Destination of the reply to one request. Drops everything for a request with `NO_REPLY`.
+/// Destination of the reply to one request. Drops the reply to a request with `NO_REPLY`.
 pub(super) struct ReplyWriter<'a, F> {
     request: MessageHeader,
     out: &'a mut MessageOutbox<F>,
@@ -16,12 +16,12 @@ impl<'a, F> ReplyWriter<'a, F> {
         Self { request, out }
     }
 
-    /// Returns the request's header, for a later reply.
+    /// Returns the header of the request to reply to, for a later reply.
     pub(super) fn request(&self) -> MessageHeader {
         self.request
     }
 
-    /// Returns true if the client waits for a reply.
+    /// Returns true if the client waits for a reply to the request.
     pub(super) fn wanted(&self) -> bool {
         !self.request.no_reply()
     }

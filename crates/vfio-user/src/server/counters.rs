@@ -3,7 +3,7 @@
 /// Counters of a session since its connection began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SessionCounters {
-    /// Number of messages handled, of any kind.
+    /// Number of the client's messages that the session has handled, of any kind.
     pub messages: u64,
     /// Number of region reads by the client.
     pub reads: u64,
@@ -19,6 +19,6 @@ pub struct SessionCounters {
     pub refused: u64,
     /// Number of replies from the client that match no request.
     pub unasked_replies: u64,
-    /// Number of descriptors closed unused: too many, or with a message that takes none.
+    /// Number of received descriptors closed unused: too many, or with a message that takes none.
     pub dropped_fds: u64,
 }

@@ -20,18 +20,18 @@ pub struct RegionInfo<'a> {
     pub sparse: &'a [SparseArea],
 }
 
-/// DMA window, checked for size, wrap-around, alignment and overlap before the device sees it.
+/// DMA window of the client. The session checks size, wrap-around, alignment and overlap before the device sees it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DmaWindow<F> {
     /// First device address of the DMA window, a multiple of 4,096.
     pub iova: u64,
-    /// Size of the window in bytes, a multiple of 4,096 and not 0; `iova + size` does not overflow.
+    /// Size of the DMA window in bytes, a multiple of 4,096 and not 0; `iova + size` does not overflow.
     pub size: u64,
     /// True if the device may read the DMA window.
     pub readable: bool,
     /// True if the device may write the DMA window.
     pub writable: bool,
-    /// File of the window's memory; `None` for a window that cannot be accessed: a ROM, another device's RAM, or a
+    /// File of the DMA window's memory; `None` for a window that cannot be accessed: a ROM, another device's RAM, or a
     /// guest whose memory is not shared.
     pub file: Option<DmaWindowFile<F>>,
 }
@@ -41,58 +41,58 @@ pub struct DmaWindow<F> {
 pub struct DmaWindowFile<F> {
     /// Descriptor of the file with guest memory.
     pub fd: F,
-    /// Offset of the window in the file, a multiple of 4,096; `offset + size` is below 2^63.
+    /// Offset of the DMA window in the file, a multiple of 4,096; `offset + size` is below 2^63.
     pub offset: u64,
 }
 
 /// Change of a device's interrupts. `index` is a known interrupt type, vectors are below its count.
 #[derive(Debug, PartialEq, Eq)]
 pub enum IrqChange<F> {
-    /// Disables an interrupt type: every vector loses its eventfd.
+    /// Disables an interrupt type: every interrupt vector loses its eventfd.
     Disable {
-        /// Interrupt type that is disabled.
+        /// Number of the interrupt type that is disabled.
         index: u32,
     },
-    /// Assigns eventfds to the vectors from `start` on, replacing earlier ones.
+    /// Assigns eventfds to the interrupt vectors from `start` on, replacing earlier ones.
     Assign {
-        /// Interrupt type of the vectors.
+        /// Interrupt type whose vectors get eventfds.
         index: u32,
-        /// First vector that gets an eventfd.
+        /// First interrupt vector that gets an eventfd.
         start: u32,
-        /// Eventfd of each vector, not empty.
+        /// Eventfds for the interrupt vectors from `start` on; not empty.
         fds: Vec<F>,
     },
-    /// Removes the eventfds of vectors, while the interrupt type stays enabled.
+    /// Removes the eventfds of interrupt vectors, while the interrupt type stays enabled.
     Deassign {
-        /// Interrupt type of the vectors.
+        /// Interrupt type whose vectors lose their eventfds.
         index: u32,
-        /// Vectors that lose their eventfds, not empty.
+        /// Interrupt vectors that lose their eventfds; not empty.
         vectors: Range<u32>,
     },
-    /// Fires a vector at once.
+    /// Fires an interrupt vector at once.
     Trigger {
-        /// Interrupt type of the vector.
+        /// Interrupt type of the vector that fires.
         index: u32,
-        /// Vector that fires.
+        /// Interrupt vector that fires.
         vector: u32,
     },
-    /// Masks a vector. Only for types with [`irq_flags::MASKABLE`](crate::wire::irq_flags).
+    /// Masks an interrupt vector. Only for types with [`irq_flags::MASKABLE`](crate::wire::irq_flags).
     Mask {
-        /// Interrupt type of the vector.
+        /// Interrupt type of the vector that is masked.
         index: u32,
-        /// Vector that is masked.
+        /// Interrupt vector that is masked.
         vector: u32,
     },
-    /// Unmasks a vector.
+    /// Unmasks an interrupt vector.
     Unmask {
-        /// Interrupt type of the vector.
+        /// Interrupt type of the vector that is unmasked.
         index: u32,
-        /// Vector that is unmasked.
+        /// Interrupt vector that is unmasked.
         vector: u32,
     },
 }
 
-/// State of a client's request after the device's function has returned.
+/// State of a client's request after the device's function for it has returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestCompletion {
     /// The device has finished the client's request.
@@ -142,9 +142,9 @@ pub trait ServedDevice<F> {
     /// Unmaps all DMA windows of the client.
     fn dma_unmap_all(&mut self);
 
-    /// Changes or fires interrupts of the device. A request about several vectors may become several
-    /// calls; if any of them returns [`RequestCompletion::Later`], one completion finishes the request. The session may
-    /// close meanwhile, as with [`dma_map`](Self::dma_map).
+    /// Changes or fires interrupts of the device. A request about several vectors may become several calls; if any of
+    /// them returns [`RequestCompletion::Later`], one completion finishes the request. The session may close meanwhile,
+    /// as with [`dma_map`](Self::dma_map).
     ///
     /// # Errors
     /// The device does not support the change.

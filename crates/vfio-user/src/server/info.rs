@@ -1,4 +1,4 @@
-//! Replies to the requests for information: protocol version, device, regions and interrupts.
+//! Replies to a client's requests for information: protocol version, device, regions and interrupts.
 
 use alloc::vec::Vec;
 
@@ -23,8 +23,8 @@ pub(super) enum VersionNegotiationError {
     Fatal(ProtocolError),
 }
 
-/// Negotiates the protocol capabilities of both sides. The reply repeats only capabilities that the client mentioned,
-/// and is no longer than the request: QEMU reads it into the request's buffer.
+/// Replies to a version request with the protocol capabilities that both sides support. The reply repeats only
+/// capabilities that the client mentioned, and is no longer than the request: QEMU reads it into the request's buffer.
 pub(super) fn version<F>(
     body: &[u8],
     max_dma_maps: u32,

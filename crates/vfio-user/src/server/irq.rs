@@ -47,7 +47,8 @@ pub(super) fn set<F, D: ServedDevice<F>>(
     }
 }
 
-/// Returns the range of vectors from `start`, if it is not empty and inside the interrupt type's vectors.
+/// Returns the range of interrupt vectors from `start`, if it is not empty and inside the interrupt type's
+/// vectors.
 fn vectors(start: u32, count: u32, info: IrqInfo) -> Result<Range<u32>, Errno> {
     let end = start.checked_add(count).ok_or(Errno::EINVAL)?;
     if count == 0 || end > info.count {
@@ -56,8 +57,8 @@ fn vectors(start: u32, count: u32, info: IrqInfo) -> Result<Range<u32>, Errno> {
     Ok(start..end)
 }
 
-/// Assigns one eventfd to each vector, or removes all eventfds: QEMU enables vectors before it has eventfds
-/// for them.
+/// Assigns one eventfd to each interrupt vector, or removes all eventfds: QEMU enables vectors before it has
+/// eventfds for them.
 fn set_eventfds<F, D: ServedDevice<F>>(
     index: u32,
     action: u32,

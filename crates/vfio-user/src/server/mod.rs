@@ -23,8 +23,8 @@ use answer::ReplyWriter;
 use dma::{DmaWindowRange, DmaWindowTable};
 use info::VersionNegotiationError;
 
-/// Unsent bytes at which a session stops taking messages: a client that does not read its replies costs this much
-/// and one more reply.
+/// Number of unsent reply bytes at which a session stops taking messages: a client that does not read its replies costs
+/// this much and one more reply.
 pub const OUTBOX_LIMIT: usize = 256 * 1024;
 
 /// Protocol version and capabilities that client and server have agreed on.
@@ -38,7 +38,7 @@ pub struct NegotiatedVersion {
     pub write_multiple: bool,
 }
 
-/// Result of one call of [`ServerSession::step`].
+/// Progress of a session in one call of [`ServerSession::step`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionProgress {
     /// The session has handled a message: call again.
@@ -100,8 +100,8 @@ impl<F> ServerSession<F> {
         }
     }
 
-    /// Adds the bytes and descriptors of one `recvmsg`: never merge two, or descriptors go to the wrong message
-    /// (see [`decoder`](crate::decoder)). Then call [`step`](Self::step) until it returns something else than
+    /// Adds the received bytes and descriptors of one `recvmsg` call: never merge two, or descriptors go to the wrong
+    /// message (see [`decoder`](crate::decoder)). Then call [`step`](Self::step) until it returns something else than
     /// [`SessionProgress::Handled`].
     ///
     /// # Errors
@@ -146,7 +146,7 @@ impl<F> ServerSession<F> {
         }
     }
 
-    /// Ends the session of a closed connection: unmaps all windows and drops all eventfds. The caller decides on a
+    /// Ends the session of a closed connection: unmaps all DMA windows and drops all eventfds. The caller decides on a
     /// reset of the device.
     pub fn close<D: ServedDevice<F>>(mut self, device: &mut D) {
         self.state.dma.clear(device);

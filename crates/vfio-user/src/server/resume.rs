@@ -23,7 +23,7 @@ impl<F> ServerSession<F> {
         session
     }
 
-    /// Restores the incomplete message of the other process and its descriptors, before any push.
+    /// Restores the incomplete message that the other process had received, and its descriptors, before any push.
     ///
     /// # Errors
     /// The partial message is invalid: no session can have left it.

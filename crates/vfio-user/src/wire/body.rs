@@ -13,7 +13,7 @@ pub struct VersionBody {
     pub minor: U16,
 }
 
-/// Request of `DMA_MAP`; the reply has no body.
+/// Body of a `DMA_MAP` request; the reply has no body.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct DmaMapBody {
@@ -21,7 +21,7 @@ pub struct DmaMapBody {
     pub argsz: U32,
     /// Flags of the mapping, see [`dma_flags`](super::dma_flags).
     pub flags: U32,
-    /// Offset of the window in the attached file; 0 without one.
+    /// Offset of the DMA window in the attached file; 0 without a file.
     pub offset: U64,
     /// First device address of the DMA window.
     pub address: U64,
@@ -65,7 +65,7 @@ pub struct RegionInfoBody {
     pub argsz: U32,
     /// Flags of the region, see [`region_flags`](super::region_flags).
     pub flags: U32,
-    /// Region number.
+    /// Number of the requested region.
     pub index: U32,
     /// Offset of the first capability from the start of this structure; 0 when there is none.
     pub cap_offset: U32,
@@ -79,7 +79,7 @@ pub struct RegionInfoBody {
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct RegionCapabilityHeader {
-    /// Id of the capability.
+    /// Id of the region capability.
     pub id: U16,
     /// Version of the capability's layout.
     pub version: U16,
@@ -98,7 +98,7 @@ impl RegionCapabilityHeader {
 pub struct SparseMmapBody {
     /// Number of mappable areas that follow.
     pub nr_areas: U32,
-    /// Reserved, zero.
+    /// Reserved field, zero.
     pub reserved: U32,
 }
 
@@ -106,9 +106,9 @@ pub struct SparseMmapBody {
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct SparseAreaBody {
-    /// Offset of the area from the start of the region in bytes.
+    /// Offset of the mappable area from the start of the region in bytes.
     pub offset: U64,
-    /// Size of the mappable area in bytes.
+    /// Size of the region's mappable area in bytes.
     pub size: U64,
 }
 
@@ -122,23 +122,23 @@ pub struct IrqInfoBody {
     pub flags: U32,
     /// Number of the interrupt type.
     pub index: U32,
-    /// Number of vectors of that type.
+    /// Number of interrupt vectors of that interrupt type.
     pub count: U32,
 }
 
-/// Request of `DEVICE_SET_IRQS`; one byte per vector follows with `DATA_BOOL`. The reply has no body.
+/// Body of a `DEVICE_SET_IRQS` request; one byte per interrupt vector follows with `DATA_BOOL`. The reply has no body.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct IrqSetBody {
-    /// Bytes of this structure and the following data.
+    /// Bytes of this structure and the data after it.
     pub argsz: U32,
     /// Data kind and action, see [`irq_set`](super::irq_set).
     pub flags: U32,
     /// Number of the interrupt type.
     pub index: U32,
-    /// First vector that the action applies to.
+    /// First interrupt vector that the action applies to.
     pub start: U32,
-    /// Number of vectors that the action applies to.
+    /// Number of interrupt vectors that the action applies to.
     pub count: U32,
 }
 
@@ -148,7 +148,7 @@ pub struct IrqSetBody {
 pub struct RegionAccessBody {
     /// Offset of the access from the start of the region in bytes.
     pub offset: U64,
-    /// Region number.
+    /// Number of the region that is read or written.
     pub region: U32,
     /// Number of bytes read or written.
     pub count: U32,
@@ -168,9 +168,9 @@ pub struct MultiWriteBody {
 pub struct MultiWriteEntry {
     /// Offset of the write from the start of the region in bytes.
     pub offset: U64,
-    /// Region number.
+    /// Number of the region that is written.
     pub region: U32,
-    /// Used bytes of `data`, at most 8.
+    /// Number of used bytes of `data`, at most 8.
     pub count: U32,
     /// Data of the write, first byte first.
     pub data: [u8; 8],

@@ -8,10 +8,10 @@ use super::{IrqSetBody, MAX_DATA_XFER, MAX_MULTI_WRITES, MultiWriteBody, MultiWr
 const FIXED_BODY: usize = 256;
 /// Maximum bytes of a `VERSION` request; QEMU's has about 200.
 const VERSION_BODY: usize = 4096;
-/// Maximum vectors of one interrupt type (PCI allows MSI-X 2,048).
+/// Maximum number of interrupt vectors of one interrupt type (PCI allows MSI-X 2,048).
 const MAX_VECTORS: usize = 2048;
 
-/// Commands of a message (vfio-user specification, table "Commands").
+/// Command of a vfio-user message (vfio-user specification, table "Commands").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Command {
@@ -19,15 +19,15 @@ pub enum Command {
     Version = 1,
     /// Maps a DMA window.
     DmaMap = 2,
-    /// Unmaps a DMA window, or all.
+    /// Unmaps a DMA window, or all DMA windows.
     DmaUnmap = 3,
-    /// Returns the numbers of regions and interrupt types.
+    /// Requests the numbers of the device's regions and interrupt types.
     DeviceGetInfo = 4,
-    /// Describes one region of the device.
+    /// Requests the properties of one region of the device.
     DeviceGetRegionInfo = 5,
-    /// Returns the ioeventfds of a region.
+    /// Requests the ioeventfds of a region.
     DeviceGetRegionIoFds = 6,
-    /// Describes one interrupt type of the device.
+    /// Requests the properties of one interrupt type of the device.
     DeviceGetIrqInfo = 7,
     /// Assigns, fires or masks interrupts.
     DeviceSetIrqs = 8,
@@ -86,8 +86,8 @@ impl Command {
         self as u16
     }
 
-    /// Returns the maximum bytes after a request's header. Longer requests are discarded and refused, and so is any
-    /// payload of an unsupported command.
+    /// Returns the maximum length of a request after its header, in bytes. Longer requests are discarded and refused,
+    /// and so is any payload of an unsupported command.
     pub const fn max_request_body(self) -> usize {
         match self {
             Self::Version => VERSION_BODY,
@@ -113,7 +113,7 @@ impl Command {
         }
     }
 
-    /// Returns the maximum bytes after a reply's header.
+    /// Returns the maximum length of a reply after its header, in bytes.
     pub const fn max_reply_body(self) -> usize {
         match self {
             Self::RegionRead => size_of::<RegionAccessBody>() + MAX_DATA_XFER as usize,

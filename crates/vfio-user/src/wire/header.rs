@@ -18,7 +18,7 @@ const ERROR: u32 = 1 << 5;
 pub enum MessageType {
     /// The message is a request.
     Command,
-    /// The message is a reply.
+    /// The message is a reply to a request.
     Reply,
     /// The specification does not define the message's type.
     Unknown,
@@ -84,7 +84,7 @@ impl MessageHeader {
         self.flags.get() & NO_REPLY != 0
     }
 
-    /// Returns true if the error bit is set, which only replies use.
+    /// Returns true if the error bit is set in the header, which only replies use.
     pub fn is_error(&self) -> bool {
         self.flags.get() & ERROR != 0
     }

@@ -1,4 +1,4 @@
-//! Wire format: header, commands, bodies, error numbers, version text.
+//! Wire format of vfio-user messages: header, commands, bodies, error numbers, version text.
 //!
 //! Source: the vfio-user specification (`docs/interop/vfio-user.rst` of QEMU) and `struct vfio_*` of
 //! `<linux/vfio.h>`, whose layouts it reuses. The specification requires "host endianness"; every current host of a
@@ -19,7 +19,7 @@ pub use errno::Errno;
 pub use header::{MessageHeader, MessageType};
 pub use version::{MalformedCapabilities, VersionCapabilities};
 
-/// Major version of the protocol, of which there is one.
+/// Major version of the vfio-user protocol, of which there is one.
 pub const VERSION_MAJOR: u16 = 0;
 /// Newest supported minor version of the protocol.
 pub const VERSION_MINOR: u16 = 1;
@@ -59,37 +59,37 @@ pub mod region_flags {
 pub mod irq_flags {
     /// Interrupts are signalled by an eventfd.
     pub const EVENTFD: u32 = 1 << 0;
-    /// The client may mask and unmask the type's vectors.
+    /// The client may mask and unmask the interrupt vectors of the type.
     pub const MASKABLE: u32 = 1 << 1;
-    /// A vector of the type is masked when it fires.
+    /// An interrupt vector of the type is masked when it fires.
     pub const AUTOMASKED: u32 = 1 << 2;
-    /// The vectors of the interrupt type are enabled as one set.
+    /// The interrupt vectors of the type are enabled as one set.
     pub const NORESIZE: u32 = 1 << 3;
 }
 
 /// Flags of a change of interrupts (`VFIO_IRQ_SET_*`): exactly one data bit and one action bit.
 pub mod irq_set {
-    /// The request has no data: the action applies to the whole range of vectors.
+    /// The request has no data: the action applies to the whole range of interrupt vectors.
     pub const DATA_NONE: u32 = 1 << 0;
-    /// A byte per vector selects the vectors of the action.
+    /// The request's data is a byte per interrupt vector, which selects the vectors of the action.
     pub const DATA_BOOL: u32 = 1 << 1;
-    /// An eventfd per vector is attached to the message.
+    /// The request's data is an eventfd per interrupt vector, attached to the message.
     pub const DATA_EVENTFD: u32 = 1 << 2;
-    /// The action of the request is to mask vectors.
+    /// The action of the request is to mask interrupt vectors.
     pub const ACTION_MASK: u32 = 1 << 3;
-    /// The action of the request is to unmask vectors.
+    /// The action of the request is to unmask interrupt vectors.
     pub const ACTION_UNMASK: u32 = 1 << 4;
-    /// The action of the request is to fire vectors, or to assign eventfds to them.
+    /// The action of the request is to fire interrupt vectors, or to assign eventfds to them.
     pub const ACTION_TRIGGER: u32 = 1 << 5;
 }
 
-/// Flags of mapping and unmapping a window, `VFIO_DMA_MAP_FLAG_*` and `VFIO_DMA_UNMAP_FLAG_*`.
+/// Flags of mapping and unmapping a DMA window, `VFIO_DMA_MAP_FLAG_*` and `VFIO_DMA_UNMAP_FLAG_*`.
 pub mod dma_flags {
-    /// DMA_MAP: the device may read the window.
+    /// DMA_MAP: the device may read the DMA window.
     pub const READ: u32 = 1 << 0;
-    /// DMA_MAP: the device may write the window.
+    /// DMA_MAP: the device may write the DMA window.
     pub const WRITE: u32 = 1 << 1;
-    /// DMA_UNMAP: all windows are unmapped (the kernel's value, which QEMU and libvfio-user share).
+    /// DMA_UNMAP: all DMA windows are unmapped (the kernel's value, which QEMU and libvfio-user share).
     pub const UNMAP_ALL: u32 = 1 << 1;
 }
 
@@ -113,7 +113,7 @@ pub mod pci_region {
 
 /// The fixed interrupt numbers of a PCI function (`VFIO_PCI_*_IRQ_INDEX`).
 pub mod pci_irq {
-    /// Interrupt type of the pin (INTx).
+    /// Interrupt type of the interrupt pin (INTx).
     pub const INTX: u32 = 0;
     /// Interrupt type of MSI.
     pub const MSI: u32 = 1;

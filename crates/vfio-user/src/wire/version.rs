@@ -51,8 +51,9 @@ impl VersionCapabilities {
         })
     }
 
-    /// Renders the text of a `VERSION` message with its NUL in at most `room` bytes, and returns its capabilities:
-    /// those that do not fit are omitted, the least useful first. Too little room yields an empty text, which is legal.
+    /// Renders the text of a `VERSION` message with its NUL in at most `room` bytes, and returns the rendered
+    /// capabilities. Those that do not fit are omitted, the least useful first. Too little room yields an empty text,
+    /// which is legal.
     pub fn render(mut self, room: usize) -> (Self, Vec<u8>) {
         loop {
             let text = self.text();
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn capabilities_are_parsed_as_rendered() {
+    fn parsed_capabilities_equal_the_rendered_ones() {
         let (said, text) = EVERYTHING.render(usize::MAX);
         assert_eq!(said, EVERYTHING);
         assert_eq!(VersionCapabilities::parse(&text), Ok(EVERYTHING));

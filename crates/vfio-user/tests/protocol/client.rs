@@ -10,7 +10,7 @@ use vfio_user::wire::{Command, Errno};
 
 use crate::script::{CountedFd, ERROR, REPLY, ScriptedSession, message, sized_message, words};
 
-/// Client and server session of a connection, with the outboxes whose bytes pass between them.
+/// Client session and server session of one connection, with the outboxes whose bytes pass between them.
 #[derive(Default)]
 struct ScriptedConnection {
     client: Client<CountedFd>,
@@ -45,7 +45,7 @@ impl ScriptedConnection {
 
     fn exchange<T>(&mut self, check: impl FnOnce(ServerReply<'_, CountedFd>) -> T) -> T {
         self.deliver();
-        check(self.client.next_reply().unwrap().expect("a reply"))
+        check(self.client.next_reply().unwrap().expect("a reply must arrive"))
     }
 
     fn done(&mut self) {
@@ -154,7 +154,7 @@ fn gives_up(bytes: &[u8], error: ServerViolation) {
 }
 
 #[test]
-fn invalid_reply_ends_the_clients_connection() {
+fn client_ends_its_connection_after_an_invalid_reply() {
     let malformed = ServerViolation::MalformedReply(Command::RegionRead);
     gives_up(&message(0, 9, REPLY, &[0; 15]), malformed);
     gives_up(&message(0, 9, REPLY, &words(&[0, 0, 0, 4])), malformed);

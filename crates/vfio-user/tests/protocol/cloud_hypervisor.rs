@@ -1,5 +1,5 @@
-//! Tests Cloud Hypervisor's message sequence, byte for byte as its client (the `vfio_user` crate) sends it, and its
-//! limitations. `peer` uses the crate itself.
+//! Tests Cloud Hypervisor's message sequence, byte for byte as its client (the `vfio_user` crate) sends it, and the
+//! client's limitations. `peer` uses the crate itself.
 
 use crate::script::{
     REPLY, ScriptedSession, access, dma_map, dma_unmap, fds, set_irqs, u32_at, version_body, words,
@@ -18,7 +18,7 @@ fn connect() -> ScriptedSession {
     version[2] = 1;
     let reply = script.ask(1, &version);
     assert!(reply.starts_with(b"\0\0\x01\0{\"capabilities\":{"), "the key is mandatory to the client");
-    assert_eq!(reply.last(), Some(&0), "it cuts the last byte off unseen");
+    assert_eq!(reply.last(), Some(&0), "the client cuts off the last byte without a look");
     // Its argsz counts the header, by mistake.
     script.ask(4, &words(&[32, 0, 0, 0]));
     for index in 0..9 {
@@ -69,12 +69,12 @@ fn mappable_region_reply_has_a_descriptor() {
         let room = u32_at(&script.ask(5, &region_request(32, index)), 0);
         let reply = script.request(5, &region_request(room, index), Vec::new());
         let mappable = u32_at(&reply.body, 4) & 4 != 0;
-        assert_eq!(mappable, !reply.fds.is_empty(), "it unwraps the descriptor of region {index}");
+        assert_eq!(mappable, !reply.fds.is_empty(), "the client unwraps the descriptor of region {index}");
     }
 }
 
 #[test]
-fn intx_reports_no_vectors_to_cloud_hypervisor() {
+fn interrupt_pin_is_reported_without_vectors() {
     let mut script = connect();
     assert_eq!(script.ask(7, &words(&[16, 0, 0, 0])), words(&[16, 0, 0, 0]), "INTx 0");
 }

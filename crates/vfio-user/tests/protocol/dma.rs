@@ -54,7 +54,7 @@ fn empty_unaligned_or_wrapping_dma_window_is_refused() {
 }
 
 #[test]
-fn dma_windows_file_offset_must_be_aligned_and_in_range() {
+fn file_offset_of_a_dma_window_must_be_aligned_and_in_range() {
     let mut script = ScriptedSession::agreed();
     for offset in [1, u64::MAX - 0xfff, i64::MAX as u64 - 0xfff] {
         assert_eq!(script.refused_with(MAP, &dma_map(RW, offset, 0, 0x2000), fds(&[5])), EINVAL);
@@ -101,7 +101,7 @@ fn dma_unmap_removes_whole_windows_and_echoes_the_request() {
     }
     let entry = dma_unmap(0, 0x10000, 0x10000);
     assert_eq!(script.ask(UNMAP, &entry), entry);
-    assert_eq!(script.refused(UNMAP, &entry), ENOENT, "once");
+    assert_eq!(script.refused(UNMAP, &entry), ENOENT, "a window can be unmapped once only");
     assert_eq!(script.device.maps, []);
 }
 
@@ -123,14 +123,14 @@ fn dma_unmap_removes_every_window_inside_the_range() {
 }
 
 #[test]
-fn dma_unmap_of_all_windows_is_flag_bit_1_without_a_range() {
+fn dma_unmap_with_the_all_flag_takes_no_address_range() {
     let mut script = ScriptedSession::agreed();
     let memory = fds(&[5]);
     script.ask_with(MAP, &dma_map(RW, 0, 0, 0x1000), memory.clone());
     script.ask(MAP, &dma_map(RW, 0, 0x1000, 0x1000));
     assert_eq!(script.refused(UNMAP, &dma_unmap(ALL, 0, 0x1000)), EINVAL);
     assert_eq!(script.refused(UNMAP, &dma_unmap(1 << 2, 0, 0)), EINVAL);
-    assert_eq!(script.refused(UNMAP, &dma_unmap(1 << 0, 0, 0x1000)), EINVAL, "no dirty bitmaps");
+    assert_eq!(script.refused(UNMAP, &dma_unmap(1 << 0, 0, 0x1000)), EINVAL, "dirty bitmaps are unsupported");
     assert_eq!(script.ask(UNMAP, &dma_unmap(ALL, 0, 0)), dma_unmap(ALL, 0, 0));
     assert_eq!(script.session.dma_maps(), 0);
     assert_eq!(Rc::strong_count(&memory[0]), 1, "closed");
@@ -151,7 +151,7 @@ fn negotiated_limit_of_dma_windows_is_enforced() {
 }
 
 #[test]
-fn dma_map_with_no_reply_flag_is_done_or_counted_as_refused() {
+fn dma_map_without_reply_is_done_or_counted_as_refused() {
     let mut script = ScriptedSession::agreed();
     script.tell(MAP, &dma_map(RW, 0, 0, 0x1000));
     script.tell(MAP, &dma_map(RW, 0, 0, 0x1000));

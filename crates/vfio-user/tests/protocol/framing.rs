@@ -33,7 +33,7 @@ fn message_that_arrives_in_single_bytes_is_one_message() {
 }
 
 #[test]
-fn half_a_message_uses_no_more_memory_than_its_bytes() {
+fn incomplete_message_uses_no_more_memory_than_its_bytes() {
     let mut script = ScriptedSession::agreed();
     let bytes = sized_message(7, 10, 0, 32 + (1 << 20), &access(0, 0, 1 << 20, &[0; 1000]));
     assert_eq!(script.receive(&bytes, Vec::new()), Ok(SessionProgress::Starved));
@@ -94,7 +94,7 @@ fn message_id_may_be_reused_by_a_later_request() {
 }
 
 #[test]
-fn session_handles_no_message_beyond_the_limit_of_replies() {
+fn session_handles_no_message_while_too_many_replies_wait() {
     let mut script = ScriptedSession::agreed();
     let read = message(1, 9, 0, &access(7, 0, 4096, &[]));
     let mut blocked = false;
@@ -126,7 +126,7 @@ fn received_bytes_beyond_the_sessions_limit_are_refused() {
     assert_eq!(refused, Some(ProtocolError::Overrun));
 }
 
-/// Decodes received bytes and descriptors. Returns the id of each message with the descriptors that belong to the
+/// Decodes received bytes and descriptors. Returns the id of each message, and the descriptors that belong to the
 /// message.
 fn owners(pushes: &[(&[u8], &[i32])]) -> Vec<(u16, Vec<i32>)> {
     let mut decoder = Decoder::new(|_| BUFFER_LIMIT);
@@ -158,7 +158,7 @@ fn descriptors_belong_to_the_last_received_message() {
 }
 
 #[test]
-fn descriptors_of_each_message_go_to_that_message() {
+fn each_received_descriptor_belongs_to_its_message() {
     let first = message(1, 2, COMMAND, &dma_map(3, 0, 0, 0x1000));
     let second = message(2, 8, COMMAND, &set_irqs(0x24, 2, 0, 2));
     assert_eq!(

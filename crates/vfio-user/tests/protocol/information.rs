@@ -53,7 +53,7 @@ fn region_reply_needs_room_for_capabilities_and_descriptor() {
 }
 
 #[test]
-fn region_request_unknown_or_with_little_room_is_refused() {
+fn request_for_unknown_region_or_with_little_room_is_refused() {
     let mut script = ScriptedSession::agreed();
     assert_eq!(script.refused(REGION, &region_request(32, 9)), EINVAL);
     assert_eq!(script.refused(REGION, &region_request(32, u32::MAX)), EINVAL);
@@ -65,7 +65,7 @@ fn region_request_unknown_or_with_little_room_is_refused() {
 }
 
 #[test]
-fn only_msix_reports_vectors() {
+fn only_the_msix_interrupt_type_has_vectors() {
     let mut script = ScriptedSession::agreed();
     for (index, count) in [(0, 0), (1, 0), (2, 3), (3, 0), (4, 0)] {
         let reply = script.ask(IRQ, &words(&[16, 0, index, 0]));
@@ -83,7 +83,7 @@ fn reset_request_reaches_the_device() {
 }
 
 #[test]
-fn unsupported_command_is_refused_without_its_payload() {
+fn unsupported_command_is_refused_and_its_payload_dropped() {
     let mut script = ScriptedSession::agreed();
     let ioeventfds_and_dirty_pages = [6, 14];
     for command in [0, 6, 11, 12, 14, 16, 17, 18, 19, 255, u16::MAX] {

@@ -25,7 +25,7 @@ fn eventfds_can_be_assigned_and_replaced() {
 }
 
 #[test]
-fn vector_range_set_without_descriptors_loses_its_eventfds() {
+fn interrupt_vectors_set_without_descriptors_lose_eventfds() {
     let mut script = ScriptedSession::agreed();
     script.ask_with(SET, &set_irqs(EVENTFD | TRIGGER, MSIX, 0, 3), fds(&[1, 2, 3]));
     script.said();
@@ -34,7 +34,7 @@ fn vector_range_set_without_descriptors_loses_its_eventfds() {
 }
 
 #[test]
-fn set_irqs_without_data_or_range_disables_the_interrupt_type() {
+fn interrupt_type_is_disabled_by_an_empty_vector_range() {
     let mut script = ScriptedSession::agreed();
     let eventfds = fds(&[1, 2, 3]);
     script.ask_with(SET, &set_irqs(EVENTFD | TRIGGER, MSIX, 0, 3), eventfds.clone());
@@ -46,7 +46,7 @@ fn set_irqs_without_data_or_range_disables_the_interrupt_type() {
 }
 
 #[test]
-fn client_fires_vectors_by_range_or_one_by_one() {
+fn client_fires_interrupt_vectors_by_range_or_singly() {
     let mut script = ScriptedSession::agreed();
     script.ask(SET, &set_irqs(NONE | TRIGGER, MSIX, 1, 2));
     assert_eq!(script.said(), ["Trigger { index: 2, vector: 1 }", "Trigger { index: 2, vector: 2 }"]);
@@ -57,7 +57,7 @@ fn client_fires_vectors_by_range_or_one_by_one() {
 }
 
 #[test]
-fn interrupt_range_outside_the_vectors_is_refused() {
+fn interrupt_range_beyond_the_types_vectors_is_refused() {
     let mut script = ScriptedSession::agreed();
     let ranges = [(0, 4), (3, 1), (2, 2), (u32::MAX, 1), (1, u32::MAX), (u32::MAX, u32::MAX), (0, u32::MAX)];
     for (start, count) in ranges {
@@ -82,7 +82,7 @@ fn descriptor_count_must_match_the_vector_range_or_be_zero() {
 }
 
 #[test]
-fn set_irqs_requires_exactly_one_data_and_one_action_bit() {
+fn interrupt_request_needs_one_data_bit_and_one_action_bit() {
     let mut script = ScriptedSession::agreed();
     let all = NONE | BOOL | EVENTFD | MASK | UNMASK | TRIGGER;
     for flags in [0, NONE, TRIGGER, NONE | BOOL | TRIGGER, NONE | MASK | TRIGGER, all, 64 | NONE | TRIGGER] {
@@ -102,7 +102,7 @@ fn masking_an_unmaskable_interrupt_type_is_refused() {
 }
 
 #[test]
-fn interrupt_type_unknown_or_without_vectors_is_refused() {
+fn unknown_interrupt_type_and_one_without_vectors_are_refused() {
     let mut script = ScriptedSession::agreed();
     for index in [5, u32::MAX] {
         assert_eq!(script.refused(SET, &set_irqs(NONE | TRIGGER, index, 0, 0)), EINVAL);
@@ -114,11 +114,11 @@ fn interrupt_type_unknown_or_without_vectors_is_refused() {
 }
 
 #[test]
-fn boolean_data_selects_at_most_the_vectors_of_its_type() {
+fn more_boolean_data_than_interrupt_vectors_is_refused() {
     let mut script = ScriptedSession::agreed();
     let storm = [words(&[20 + 2048, BOOL | TRIGGER, MSIX, 0, 2048]), vec![1; 2048]].concat();
     assert_eq!(script.refused(SET, &storm), EINVAL);
     let storm = [words(&[1 << 20, BOOL | TRIGGER, MSIX, 0, 1 << 20]), vec![1; 1 << 20]].concat();
-    assert_eq!(script.refused(SET, &storm), EINVAL, "it is not even buffered");
+    assert_eq!(script.refused(SET, &storm), EINVAL, "the too long request is not even buffered");
     assert_eq!(script.said(), [""; 0]);
 }

@@ -102,7 +102,7 @@ fn request_refused_immediately_is_not_pending() {
 }
 
 #[test]
-fn delayed_request_without_reply_blocks_later_messages() {
+fn pending_request_without_reply_delays_later_messages() {
     let mut script = later();
     let both =
         [message(1, MAP, NO_REPLY, &dma_map(RW, 0, 0, 0x1000)), message(2, READ, 0, &access(0, 0, 4, &[]))];
@@ -114,7 +114,7 @@ fn delayed_request_without_reply_blocks_later_messages() {
 }
 
 #[test]
-fn vectors_of_one_set_irqs_request_have_one_completion() {
+fn interrupt_request_for_several_vectors_completes_once() {
     let mut script = later();
     let trigger = message(3, SET_IRQS, 0, &set_irqs(0x21, 2, 0, 3));
     assert_eq!(script.receive(&trigger, vec![]), Ok(SessionProgress::Waiting));
@@ -139,7 +139,7 @@ fn close_during_a_pending_request_drops_its_descriptors() {
 }
 
 #[test]
-fn framing_error_after_a_pending_request_is_delayed() {
+fn invalid_message_is_reported_after_the_pending_request() {
     let mut script = later();
     let map = message(1, MAP, 0, &dma_map(RW, 0, 0, 0x1000));
     let mut bad = message(2, READ, 0, &[]);

@@ -49,8 +49,8 @@ struct SessionRun {
     error: bool,
 }
 
-/// Passes a stream to a new session, in pieces whose lengths repeat `pieces`. Returns the replies, the device, and true
-/// if the session failed.
+/// Passes a client's stream to a new session, in pieces whose lengths repeat `pieces`. Returns the replies, the device,
+/// and true if the session failed.
 fn run(stream: &[u8], pieces: &[usize], fds: usize) -> SessionRun {
     run_on(RecordingDevice::default(), stream, pieces, fds)
 }
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn session_handles_any_headers_of_any_size(
+    fn session_handles_messages_with_any_header(
         headers in vec((any::<u16>(), 0u16..20, any::<u32>(), 16u32..5000), 1..20),
         pieces in vec(1usize..5000, 1..8),
     ) {
@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn every_request_without_no_reply_flag_gets_one_reply(
+    fn every_request_that_wants_a_reply_gets_exactly_one(
         messages in vec((any::<u16>(), 0u16..30, any::<bool>(), vec(any::<u8>(), 0..100)), 0..30),
     ) {
         let mut stream = message(0, 1, 0, &[0; 4]);

@@ -60,7 +60,7 @@ fn enable_interrupts(script: &mut ScriptedSession) {
 }
 
 #[test]
-fn guest_boots_transmits_and_shuts_down() {
+fn qemu_guest_boots_transmits_and_shuts_down() {
     let mut script = ScriptedSession::fresh();
     realize(&mut script);
     settle_memory(&mut script);
@@ -87,7 +87,7 @@ fn guest_boots_transmits_and_shuts_down() {
 }
 
 #[test]
-fn configuration_and_bar_sizing_are_synchronous() {
+fn configuration_writes_of_bar_sizing_get_replies() {
     let mut script = ScriptedSession::fresh();
     realize(&mut script);
     // QEMU probes the ROM and writes the command register.
@@ -98,7 +98,7 @@ fn configuration_and_bar_sizing_are_synchronous() {
 }
 
 #[test]
-fn posted_writes_queued_by_qemu_arrive_together() {
+fn posted_writes_that_qemu_queued_reach_the_device() {
     let mut script = ScriptedSession::fresh();
     realize(&mut script);
     let doorbells: Vec<u8> = (0..200)

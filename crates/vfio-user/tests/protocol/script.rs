@@ -24,8 +24,8 @@ pub(crate) const ERROR: u32 = 1 << 5;
 pub(crate) const EINVAL: u32 = 22;
 pub(crate) const ENOTSUP: u32 = 95;
 
-/// PCI function that records its calls: BAR0 and BAR3 of 16 KiB, configuration space, and three MSI-X
-/// vectors.
+/// Simulated PCI function that records its calls: BAR0 and BAR3 of 16 KiB, configuration space, and three
+/// MSI-X vectors.
 #[derive(Default)]
 pub(crate) struct RecordingDevice {
     pub(crate) bar0: Vec<u8>,
@@ -35,7 +35,7 @@ pub(crate) struct RecordingDevice {
     pub(crate) maps: Vec<DmaWindow<CountedFd>>,
     pub(crate) vectors: [Option<CountedFd>; MSIX_VECTORS as usize],
     pub(crate) refuse: Option<Errno>,
-    /// True if the device finishes DMA maps and interrupt requests later.
+    /// True if the device finishes DMA maps and interrupt requests later than in the call.
     pub(crate) later: bool,
 }
 
@@ -161,7 +161,7 @@ pub(crate) struct ReceivedReply {
     pub(crate) fds: Vec<i32>,
 }
 
-/// Server session with its device and its outbox, and the next message id of the client.
+/// Server session with its device and its outbox, and the message id of the client's next request.
 #[derive(Default)]
 pub(crate) struct ScriptedSession {
     pub(crate) session: ServerSession<CountedFd>,

@@ -5,7 +5,7 @@ use vfio_user::decoder::ProtocolError;
 use crate::script::{EINVAL, NO_REPLY, QEMU_CAPABILITIES, ScriptedSession, message, u16_at, version_body};
 
 #[test]
-fn version_reply_is_a_subset_that_fits_the_request_buffer() {
+fn version_reply_fits_the_clients_request_buffer() {
     let mut script = ScriptedSession::fresh();
     let request = version_body(QEMU_CAPABILITIES);
     let reply = script.ask(1, &request);
@@ -22,7 +22,7 @@ fn version_reply_is_a_subset_that_fits_the_request_buffer() {
 }
 
 #[test]
-fn version_without_capabilities_gets_a_reply_that_fits() {
+fn reply_to_a_version_without_capabilities_fits_its_buffer() {
     for text in ["", "\0", "{}\0", "{}", "{\"capabilities\":{}}\0", "{\"unknown\":{\"deep\":[1,2]}}\0"] {
         let mut script = ScriptedSession::fresh();
         let request = version_body(text);
@@ -49,7 +49,7 @@ fn negotiated_minor_version_is_the_lower_of_both() {
 }
 
 #[test]
-fn other_major_version_is_refused_and_ends_the_session() {
+fn unsupported_major_version_ends_the_session() {
     let mut script = ScriptedSession::fresh();
     let closed = Err(ProtocolError::UnsupportedVersion { major: 1 });
     assert_eq!(script.receive(&message(5, 1, 0, &[1, 0, 0, 0]), Vec::new()), closed);

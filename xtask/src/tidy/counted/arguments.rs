@@ -22,7 +22,8 @@ pub(super) fn check(rust: &RustSource) -> Vec<BudgetedFinding> {
     places
 }
 
-/// Returns name and number of arguments of the function that the tokens begin with.
+/// Returns name and number of arguments of the function that the tokens begin with; `None` if they begin with no
+/// function.
 fn function(tokens: &[TokenTree]) -> Option<(String, usize)> {
     ident(tokens.first()).filter(|word| *word == "fn")?;
     let name = ident(tokens.get(1))?.to_string();
@@ -40,7 +41,8 @@ fn function(tokens: &[TokenTree]) -> Option<(String, usize)> {
     None
 }
 
-/// Counts arguments by the colons behind their names. Colons of paths come in pairs, and `self` has none or is not counted.
+/// Counts arguments by the colons behind their names. Colons of paths come in pairs, and `self` has none or is not
+/// counted.
 fn arguments(list: &[TokenTree]) -> usize {
     let colon = |at: usize| is_punct(list.get(at), ':');
     let pairs = |at: usize| colon(at + 1) || (at > 0 && colon(at - 1));
@@ -53,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_count_without_self_and_paths() {
+    fn argument_count_excludes_self_and_the_colons_of_paths() {
         let source = "fn a(&mut self, a: u8, b: x::Y<u8, u8>, (c, d): (u8, u8), e: fn(f: u8), g: &'a u8, h: [u8; 2]) {}\n\
             fn b<F: Fn(u8)>(self: Box<Self>, a: F, b: u8, c: u8, d: u8, e: u8, f: u8, g: u8) -> u8;\n";
         let found: Vec<_> = check(&RustSource::sample(source)).into_iter().map(|place| place.line).collect();

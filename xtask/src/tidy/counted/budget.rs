@@ -1,5 +1,5 @@
-//! Budget of findings: the number of places that each crate may still have for each rule. A count above the budget is a
-//! finding, and so is one below it, since the budget then has to shrink. Finds no places.
+//! Budget of findings: the number of places that each crate may still have for each tidy rule. A count above the budget
+//! is a finding, and so is one below it, since the budget then has to shrink. Finds no places.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::tidy::finding::TidyFinding;
 /// Path of the budget's file, relative to the workspace.
 const FILE: &str = "xtask/tidy-budget.json";
 
-/// Permitted number of findings, by crate and rule.
+/// Permitted number of findings, by crate and tidy rule.
 #[derive(Debug)]
 pub(super) struct FindingBudget(BTreeMap<String, BTreeMap<String, usize>>);
 
@@ -58,7 +58,7 @@ impl FindingBudget {
         Self(self.0.iter().map(row).filter(|(_, row)| !row.is_empty()).collect())
     }
 
-    /// Returns a finding for each count that differs from its budget.
+    /// Returns a finding for each count of places that differs from its budget.
     pub(super) fn findings(&self, counts: &FindingCounts) -> Vec<TidyFinding> {
         let mut findings = Vec::new();
         for (owner, rule) in self.keys(counts) {
@@ -79,7 +79,7 @@ impl FindingBudget {
         findings
     }
 
-    /// Returns counts and budgets as a table, with their sums.
+    /// Returns the counts and budgets of all crates as a table, with their sums.
     pub(super) fn table(&self, counts: &FindingCounts) -> String {
         let mut owners: Vec<_> = self.keys(counts).map(|(owner, _)| owner).collect();
         owners.dedup();

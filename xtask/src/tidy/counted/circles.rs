@@ -30,7 +30,7 @@ fn in_crate(modules: &ModulesByPath) -> Vec<BudgetedFinding> {
     places
 }
 
-/// Files that each file imports from.
+/// Source files, each with the files that it imports from.
 type ImportGraph = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
 
 fn arrows(modules: &ModulesByPath) -> ImportGraph {
@@ -46,7 +46,8 @@ fn arrows(modules: &ModulesByPath) -> ImportGraph {
     arrows
 }
 
-/// Number of aliases followed before a path counts as unknown. A chain of re-exports is shorter.
+/// Number of aliases that are followed before the path of an import counts as unknown. A chain of re-exports is
+/// shorter.
 const MOST_ALIASES: u32 = 16;
 
 /// Returns the file that defines the item named by a path in the module `from`. Returns `None` for names of other
@@ -78,7 +79,7 @@ fn resolve(modules: &ModulesByPath, from: &[String], path: &[String], aliases: u
     modules.get(&at).map(|module| module.file.clone())
 }
 
-/// Resolves a path as [`resolve`] does, but returns the file only if it defines the path's last name.
+/// Resolves a path as [`resolve`] does, but returns the file only if that file defines the path's last name.
 fn defined(modules: &ModulesByPath, from: &[String], path: &[String], aliases: u32) -> Option<PathBuf> {
     let file = resolve(modules, from, path, aliases)?;
     let last = path.last()?;

@@ -11,12 +11,12 @@ use crate::tidy::source::{RustSource, attribute, group, ident, inside, is_punct}
 /// Modules of a crate by their path below the crate's root.
 pub(super) type ModulesByPath = BTreeMap<Vec<String>, SourceModule>;
 
-/// Module that has a file of its own, with its imports and definitions.
+/// Rust module that has a file of its own, with its imports and definitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SourceModule {
     /// Path of the file, relative to the workspace.
     pub(super) file: PathBuf,
-    /// Paths that the file names, in `use` and elsewhere.
+    /// Paths of items that the file names, in `use` and elsewhere.
     pub(super) paths: BTreeSet<Vec<String>>,
     /// Names that `use` brings into the module, each with its path.
     pub(super) aliases: BTreeMap<String, Vec<String>>,
@@ -39,7 +39,7 @@ pub(super) fn crates(sources: &[RustSource]) -> BTreeMap<PathBuf, ModulesByPath>
     crates
 }
 
-/// Returns the `src` folder and the module path of a file.
+/// Returns the `src` folder of a file, and the path of the module in that file.
 fn place(path: &Path) -> Option<(PathBuf, Vec<String>)> {
     let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
     let src = parts.iter().position(|part| *part == "src")?;
@@ -93,7 +93,7 @@ fn is_test(attribute: &[TokenTree]) -> bool {
     words.concat().replace(' ', "") == "cfg(test)"
 }
 
-/// Returns the number of tokens before the last one of the item that the tokens begin with.
+/// Returns the number of tokens before the last token of the item that the tokens begin with.
 fn item(tokens: &[TokenTree]) -> usize {
     let ends =
         |token: &TokenTree| is_punct(Some(token), ';') || group(Some(token), Delimiter::Brace).is_some();
@@ -108,7 +108,7 @@ fn defined(tokens: &[TokenTree]) -> Option<String> {
     items.contains(&keyword.as_str()).then(|| ident(name))?.map(ToString::to_string)
 }
 
-/// Returns the names of the path that the tokens begin with.
+/// Returns the names in the path that the tokens begin with.
 fn path(tokens: &[TokenTree]) -> Vec<String> {
     let mut names: Vec<String> = ident(tokens.first()).map(ToString::to_string).into_iter().collect();
     let mut rest = tokens.get(1..).unwrap_or_default();
@@ -120,7 +120,7 @@ fn path(tokens: &[TokenTree]) -> Vec<String> {
     names
 }
 
-/// Adds the paths of a `use` tree, each prefixed with the names in `before`.
+/// Adds the paths of a `use` tree to the module, each prefixed with the names in `before`.
 fn tree(tokens: &[TokenTree], before: &[String], module: &mut SourceModule) {
     let mut path = before.to_vec();
     let mut alias: Option<String> = None;

@@ -1,6 +1,6 @@
-//! Rules with a budget, for faults that still exist and may only become fewer: unclear sentences and names, files that
-//! import each other in circles, type names of several crates, long argument lists. `xtask/tidy-budget.json` has the
-//! number that each crate may have. The rules without exceptions are elsewhere.
+//! Holds rules with a budget, for faults that still exist and may only become fewer. These are unclear sentences and
+//! names, files that import each other in circles, type names of several crates, long argument lists.
+//! `xtask/tidy-budget.json` has the number that each crate may have. The rules without exceptions are elsewhere.
 
 mod arguments;
 mod budget;
@@ -53,7 +53,7 @@ impl BudgetedFindings {
         }
     }
 
-    /// Returns a finding for each count that differs from its budget.
+    /// Returns a finding for each count of places that differs from its budget.
     ///
     /// # Errors
     /// If the budget cannot be read.

@@ -1,4 +1,4 @@
-//! Names of the rules that have a budget, and a place that breaks one of them. Finds no places.
+//! Names of the tidy rules that have a budget, and a place that breaks one of them. Finds no places.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@ use proc_macro2::TokenTree;
 use super::place::{BudgetedFinding, owner};
 use crate::tidy::source::{RustSource, ident, is_punct, line};
 
-/// Maximum number of crates that may define a type of the same name.
+/// Maximum number of crates that may define types of the same name.
 const MOST: usize = 2;
 
 /// Rows of type names that mean the same in every crate, each with its reason.

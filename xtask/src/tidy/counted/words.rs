@@ -5,7 +5,7 @@ use proc_macro2::TokenTree;
 use super::place::BudgetedFinding;
 use crate::tidy::source::{RustSource, TrackedFile, attribute, ident, inside, line};
 
-/// First words that a summary must not have, since they hide the actor and the thing.
+/// First words that a summary must not have, since they hide the actor and the object.
 const OPENINGS: [&str; 14] = [
     "What", "Whether", "Who", "As", "How", "Where", "That", "It", "They", "One", "None", "Nothing", "Those",
     "Left out",
@@ -32,7 +32,7 @@ pub(super) fn openings(file: &TrackedFile) -> Vec<BudgetedFinding> {
     places
 }
 
-/// Returns the text of a line that is a documentation comment.
+/// Returns the text of a line that is a documentation comment, or `None` for any other line.
 fn documentation(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let text = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))?;
@@ -91,7 +91,8 @@ fn phrases() -> impl Iterator<Item = (Vec<&'static str>, &'static str)> {
     RIDDLES.lines().filter_map(row).map(|(phrase, instead)| (phrase.split(' ').collect(), instead.trim()))
 }
 
-/// Returns the words of a text with their lines. A name in code with `_` is a word; comment signs are none.
+/// Returns the words of a text with their line numbers. A name in code with `_` is a word; comment signs are
+/// none.
 fn words(text: &str) -> Vec<(usize, &str)> {
     let part = |character: char| character.is_alphanumeric() || character == '_' || character == '\'';
     text.lines()

@@ -50,7 +50,7 @@ pub(super) fn prefers_openmetrics(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
     let ranges: Vec<Vec<&str>> =
         lines.flat_map(|line| split(line, ',')).map(|range| split(range, ';')).collect();
-    let [open, text] = [OPEN, TEXT].map(|form| form.wish(&ranges));
+    let [open, text] = [OPEN, TEXT].map(|form| form.preference(&ranges));
     let is_named = open.specificity >= Some(MediaRangeSpecificity::Subtype);
     open.weight > text.weight || (open.weight > 0 && open.weight == text.weight && is_named)
 }
@@ -63,7 +63,7 @@ pub(super) fn content_type(open: bool) -> &'static str {
 impl MetricsFormat {
     /// Returns the client's preference for this format by the closest media range. Among equally close ranges the
     /// first counts.
-    fn wish(&self, ranges: &[Vec<&str>]) -> FormatPreference {
+    fn preference(&self, ranges: &[Vec<&str>]) -> FormatPreference {
         let mut closest = FormatPreference::default();
         for range in ranges {
             let fits = self.specificity(range).zip(weight(range));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn several_accept_headers_are_one_list() {
+    fn several_accept_headers_are_read_as_one_list() {
         assert!(prefers(&["text/plain;q=0.5", "application/openmetrics-text"]));
         assert!(!prefers(&["application/openmetrics-text;q=0.4", "text/plain;q=0.5"]));
         assert!(!prefers(&[]));

@@ -22,7 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::yield_now;
 use tokio::time::{Instant, timeout};
 
-/// Interval at which the capture's ring is read.
+/// Interval at which a response reads new frames from its capture's ring.
 const LOOK: Duration = Duration::from_millis(100);
 /// Longest time in which a capture's response sends nothing. Then the server sends a statistics block, because only a
 /// write shows that the client has gone.

@@ -54,7 +54,7 @@ const BUFFER: usize = 16 * 1024;
 /// Maximum number of header fields of a control request.
 const MAX_HEADERS: usize = 64;
 
-/// Control sockets, and the parts that serve their clients.
+/// Server of the control interface: its listening sockets, and the parts that handle the clients' requests.
 #[derive(Debug)]
 pub(crate) struct ControlServer {
     runtime: Runtime,
@@ -76,13 +76,13 @@ pub(crate) struct ControlServerHandle {
 }
 
 impl ControlServerHandle {
-    /// Stops or resumes accepting control clients. Meanwhile they wait in the socket's queue, for this process or for a
-    /// successor with the same socket.
+    /// Stops accepting control clients (`hold`), or resumes. New clients wait in the socket's queue meanwhile, for this
+    /// process or for a successor with the same socket.
     pub(crate) fn hold(&self, hold: bool) {
         self.hold.send_replace(hold);
     }
 
-    /// Stops accepting clients, and ends after the pending answers.
+    /// Stops accepting control clients, and ends the server after the pending answers.
     pub(crate) fn stop(&self) {
         self.stop.send_replace(true);
     }

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn request_beyond_the_limit_of_requests_is_refused_at_once() {
+    fn control_request_beyond_the_pending_limit_is_refused() {
         let (local, queue) = RequestSender::new();
         let remote = local.for_another_listener();
         for listener in [&local, &remote] {

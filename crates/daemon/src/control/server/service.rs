@@ -23,7 +23,7 @@ use axum::{Extension, RequestPartsExt, Router};
 use serde::Deserialize;
 use tokio::time::timeout;
 
-/// Query parameters of a control request.
+/// Query of a control request: the number after which a list of events begins.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EventQuery {

@@ -1,6 +1,6 @@
-//! Interrupts to guests' drivers that have to restart, since the card is a new one. A message in the driver's mailbox
-//! notifies the driver. A driver without a vector for the mailbox gets an interrupt on every vector that it has: it
-//! checks its registers on any interrupt, and finds that its VF was reset.
+//! Interrupts to guests' drivers that have to restart, because a new card has replaced theirs. A message in the
+//! driver's mailbox notifies the driver. A driver without an interrupt vector for the mailbox gets an interrupt on
+//! every vector that it has: it checks its registers on any interrupt, and finds that its VF was reset.
 
 use i82576::Time;
 use std::time::Duration;
@@ -21,12 +21,12 @@ impl RestartNoticeSchedule {
         Self { next: now, wait: FIRST_INTERVAL }
     }
 
-    /// Returns the time of the next interrupt to the driver.
+    /// Returns the time of the next interrupt to the restarting driver.
     pub(super) fn next(&self) -> Time {
         self.next
     }
 
-    /// Returns true if an interrupt to the driver is due, or `None` after the last interrupt.
+    /// Returns true if an interrupt to the restarting driver is due, or `None` after the last interrupt.
     pub(super) fn due(&mut self, now: Time) -> Option<bool> {
         if now < self.next {
             return Some(false);

@@ -1,5 +1,5 @@
-//! Logs events of a VF's driver as they happen: the driver takes the VF and leaves it, its link changes, the PF driver
-//! refuses a request. `PortClients::watch` checks the VF's conduct.
+//! Logs events of a VF's driver as they happen: the driver enables the VF and leaves it, the VF's link changes, the PF
+//! driver refuses a request. `PortClients::watch` checks the VF for offences.
 
 use crate::control::status::remedy;
 use crate::flight::{FlightRecordKind, FlightRecorder};
@@ -10,7 +10,7 @@ use i82576::Time;
 /// Maximum number of a VF's events that are logged per minute.
 const MOST: u32 = 20;
 
-/// Log of a VF driver's events: the state that was logged last, and the limit of log lines.
+/// Log of the events of a VF's driver: the state that was logged last, and the limit of log lines.
 #[derive(Debug)]
 pub(super) struct DriverChangeLog {
     last: Option<VfDriverState>,
@@ -27,7 +27,7 @@ impl Default for DriverChangeLog {
 const CUT: &str = "the guest's list of multicast addresses is too long, and frames for further groups are \
                    dropped; set trust on for the VF";
 
-/// Returns the events of a VF's driver and of its link between two states.
+/// Returns the events of a VF's driver and link that lead from the state `old` to the state `new`, as log texts.
 fn events(old: &VfDriverState, new: &VfDriverState) -> impl Iterator<Item = &'static str> {
     let driver = match (old.active, new.active) {
         (false, true) => Some("a driver runs the VF"),

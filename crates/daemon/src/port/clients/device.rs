@@ -20,27 +20,27 @@ pub(super) struct FunctionDevice<'a> {
     pub(super) function: Function,
     pub(super) engine: &'a mut PortEngine,
     pub(super) own: &'a mut ClientResources,
-    /// Arrival time of the client's message.
+    /// Arrival time of the client's message that is being handled.
     pub(super) now: Time,
 }
 
 impl FunctionDevice<'_> {
-    /// Has the card read the doorbells that the guest has stored into its pages, before an access by message.
+    /// Has the card read the doorbells that the guest has stored into its register pages, before an access by message.
     fn read_doorbells(&mut self) {
         if let Some(pages) = &self.own.pages {
             pages.read_doorbells(self.engine.card_mut(), self.now);
         }
     }
 
-    /// Has the card store its registers into the guest's pages, after an access by message.
+    /// Has the card store its registers into the guest's register pages, after an access by message.
     fn publish_registers(&mut self) {
         if let Some(pages) = &self.own.pages {
             pages.publish_registers(self.engine.card_mut(), self.now);
         }
     }
 
-    /// Resets the function, shows the reset state in its pages, and saves this state for the next process. Returns
-    /// `false` if the reset fails.
+    /// Resets the function, shows the reset registers in its mapped pages, and saves this state for the next process.
+    /// Returns `false` if the reset fails.
     pub(super) fn reset_function(&mut self) -> bool {
         let done = self.engine.card_mut().reset_function(self.function);
         self.publish_registers();
@@ -99,8 +99,8 @@ impl FunctionDevice<'_> {
         }
     }
 
-    /// Sets the eventfd of an interrupt vector, which the keeper holds under `number`, or removes the eventfd. Vectors
-    /// that do not exist are ignored.
+    /// Sets the eventfd of an interrupt vector, which is kept for the next process under `number`, or removes the
+    /// eventfd. Vectors that do not exist are ignored.
     fn set_eventfd(&mut self, index: u32, vector: u32, eventfd: Option<EventFd>, number: u64) {
         self.own.successor.eventfd(SavedEventfd { index, vector, number });
         self.engine.reach_mut(self.function).set_eventfd(index, vector, eventfd);
@@ -113,7 +113,7 @@ impl FunctionDevice<'_> {
         }
     }
 
-    /// Keeps the error of a refused DMA window for the log. Returns the error number for the client.
+    /// Stores the error of a refused DMA window for the log. Returns the error number for the client.
     fn refuse(&mut self, error: MapRegionError) -> Errno {
         let number = errno(error.errno());
         self.own.refused = Some(error);

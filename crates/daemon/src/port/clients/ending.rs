@@ -33,7 +33,7 @@ const DRAIN_RECEIVES: usize = 64;
 #[derive(Debug, Clone, Copy)]
 pub(in crate::port) struct PendingDisconnect {
     until: Time,
-    /// Number of the client's messages at the last call, and the time of its last new message.
+    /// Number of the client's messages at the last check, and the time of its last new message.
     messages: u64,
     active: Time,
 }
@@ -43,8 +43,8 @@ impl PendingDisconnect {
         Self { until: now + WIND_DOWN, messages, active: now }
     }
 
-    /// Returns the time of the next call, or `None` to disconnect the client now. `idle` is false while messages or
-    /// replies are pending.
+    /// Returns the time of the next check of a client that is being disconnected, or `None` to disconnect the client
+    /// now. `idle` is false while messages or replies are pending.
     pub(super) fn next_check(&mut self, messages: u64, idle: bool, now: Time) -> Option<Time> {
         if messages != self.messages || !idle {
             (self.messages, self.active) = (messages, now);
@@ -54,7 +54,7 @@ impl PendingDisconnect {
     }
 }
 
-/// Connection that the port has shut down for writing, and reads until the client closes its end.
+/// Client connection that the port has shut down for writing, and reads until the client closes its end.
 #[derive(Debug)]
 struct HalfClosedConnection {
     stream: StreamSocket,
@@ -97,7 +97,7 @@ impl HalfClosedConnection {
     }
 }
 
-/// Connections that the port has shut down for writing and still reads.
+/// Client connections that the port has shut down for writing and still reads.
 #[derive(Debug, Default)]
 pub(super) struct HalfClosedConnections(Vec<HalfClosedConnection>);
 
@@ -107,7 +107,8 @@ impl HalfClosedConnections {
         self.0.is_empty()
     }
 
-    /// Shuts a connection down for writing, and adds it. `closer` closes the connection later.
+    /// Shuts a client's connection down for writing, and adds it to those to drain. `closer` closes the connection
+    /// later.
     pub(super) fn add(&mut self, stream: StreamSocket, closer: BlockingWorker, buffer: &mut [u8], now: Time) {
         if self.0.len() >= MOST_HUNG_UP {
             // Closes the oldest early. Clients that connect and misbehave at this rate risk a reset.

@@ -19,8 +19,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 
-/// Number of pending blocking calls at which the port stops reading from a client. Each may hold memory or a
-/// descriptor.
+/// Number of a client's pending blocking calls at which the port stops reading from the client. Each call may hold
+/// memory or a descriptor.
 const MOST: usize = 64;
 
 /// Completed blocking call for a client, with its outcome, from the worker thread.
@@ -37,8 +37,8 @@ pub(in crate::port) struct CompletedBlockingCall {
 pub(super) enum BlockingCallOutcome {
     /// A DMA window was mapped and its file kept, or the reason for the failure.
     Mapped(Result<MappedWindow, MapRegionError>),
-    /// Eventfds for vectors of an interrupt type, from `start` on, with the numbers under which they are kept; or
-    /// the reason why a descriptor is not an eventfd.
+    /// Eventfds for interrupt vectors of one type, from vector `start` on, with the numbers under which they are kept;
+    /// or the reason why a descriptor is not an eventfd.
     Assigned { index: u32, start: u32, eventfds: Result<Vec<(EventFd, u64)>, EventFdError> },
     /// Descriptors of an incomplete message were kept, under these numbers.
     PartialKept(Vec<u64>),
@@ -50,13 +50,13 @@ pub(super) enum BlockingCallOutcome {
 #[derive(Debug)]
 pub(super) struct MappedWindow {
     pub(super) region: MappedRegion,
-    /// Record of the window for the next process, with the number of the window's file.
+    /// Saved form of the DMA window for the next process, with the number of the window's file.
     pub(super) window: SavedDmaWindow,
     pub(super) identity: FileIdentity,
 }
 
 impl BlockingCallOutcome {
-    /// Returns the numbers under which this blocking call has kept descriptors.
+    /// Returns the numbers under which this blocking call has kept descriptors for the next process.
     pub(super) fn numbers(&self) -> Vec<u64> {
         match self {
             Self::Mapped(Ok(mapped)) => vec![mapped.window.file],
@@ -172,8 +172,8 @@ impl BlockingCalls {
         self.worker.discard(what);
     }
 
-    /// Hangs up on a client that the function cannot accept. Its socket may hold unread descriptors, so the worker
-    /// closes it.
+    /// Closes, on the worker, the connection of a client that the function cannot accept. The socket may hold unread
+    /// descriptors.
     pub(super) fn turn_away(&self, stream: StreamSocket) {
         stream.hang_up();
         self.discard(stream);
@@ -184,7 +184,7 @@ impl BlockingCalls {
         self.worker.keep(fd)
     }
 
-    /// Returns true if so much work is pending that the client has to wait.
+    /// Returns true if so much work is pending on the worker that the client has to wait.
     pub(super) fn are_many(&self) -> bool {
         self.worker.backlog() >= MOST
     }

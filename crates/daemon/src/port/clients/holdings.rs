@@ -11,7 +11,7 @@ use host::eventfd::EventFdError;
 /// Resources that the host holds for the client of a function.
 #[derive(Debug)]
 pub(in crate::port) struct ClientResources {
-    /// Pages that the client may map.
+    /// Register pages of the VF that the client may map.
     pub(super) pages: Option<SharedPages>,
     /// Saved state and descriptors of the client, for the next process.
     pub(in crate::port) successor: Box<dyn ClientSaver>,

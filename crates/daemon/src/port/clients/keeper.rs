@@ -1,5 +1,5 @@
-//! Keeps the descriptors of a client's message for the next process. Runs on the function's worker thread. `journal`
-//! records the purpose of each descriptor.
+//! Saver of the descriptors of a client's message for the next process. It runs on the function's worker thread.
+//! `journal` records the purpose of each descriptor.
 
 use super::journal::NOT_KEPT;
 use crate::vault::PortDescriptorVault;
@@ -7,7 +7,7 @@ use host::eventfd::{self, EventFd};
 use host::memory::{self, FileIdentity};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Keeper of the descriptors of one blocking call, for the next process.
+/// Saver of the descriptors of one blocking call, for the next process.
 #[derive(Debug)]
 pub(in crate::port) struct FdSaver {
     pub(in crate::port) vault: PortDescriptorVault,
@@ -18,7 +18,7 @@ pub(in crate::port) struct FdSaver {
 }
 
 impl FdSaver {
-    /// Keeps a descriptor under a number, in the vault.
+    /// Keeps a descriptor in the vault under a number, for the next process.
     pub(super) fn keep(&self, number: u64, fd: BorrowedFd<'_>) {
         self.vault.keep(number, fd);
     }

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[error("{name}: {source}")]
 pub struct SocketError {
-    /// Name of the function.
+    /// Name of the function whose socket cannot be opened.
     name: String,
-    /// Cause of the failure.
+    /// Reason why the socket cannot be opened.
     source: SocketFileError,
 }
 

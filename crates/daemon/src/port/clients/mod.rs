@@ -9,7 +9,7 @@
 //! | `holdings` | the host's resources for a client, those of the next three rows, and its flight recorder |
 //! | `pages` | pages of BAR0 that a client maps |
 //! | `errand` | calls for a client that may block, on a worker thread |
-//! | `successor`, `keeper` | state and descriptors of a client for the next process; the keeper's copies of descriptors |
+//! | `successor`, `keeper` | a client's state for the next process; the keeper's copies of descriptors |
 //! | `device` | a function as a vfio-user device: messages become accesses to the card |
 //! | `service` | accepts, serves and disconnects clients |
 //! | `ending`, `parting` | the end of a connection that leaves the client's VMM alive |
@@ -64,18 +64,18 @@ const WAKER: u64 = 200;
 
 /// Maximum bytes of one receive from a client: hundreds of a guest's doorbells, or a part of a long transfer.
 const RECEIVE_BUFFER: usize = 64 * 1024;
-/// Interval at which the PF driver checks the conduct of VFs.
+/// Interval at which the PF driver checks the VFs for offences.
 const WATCH: Duration = Duration::from_secs(1);
 
 /// Tokens of the descriptors that woke the port.
 pub(in crate::port) type ReadyTokens = [Option<u64>; 64];
 
-/// Descriptor that woke the port.
+/// Source of an event that woke the port's thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) enum WakeSource {
     /// The port has pending commands.
     Command,
-    /// The uplink has frames to receive.
+    /// The uplink may have frames to receive.
     Uplink,
     /// A client connects to the socket of this function.
     Listener(usize),
@@ -84,7 +84,7 @@ pub(in crate::port) enum WakeSource {
 }
 
 impl WakeSource {
-    /// Returns the event of a descriptor's token.
+    /// Returns the event that the poller's token of a descriptor stands for.
     pub(in crate::port) fn of(token: u64) -> Self {
         match token {
             WAKER => Self::Command,
@@ -102,7 +102,7 @@ pub(in crate::port) struct PortClients {
     /// Clients that the port has disconnected and that have not closed their end of the connection yet.
     hung_up: HalfClosedConnections,
     poller: Poller,
-    /// Doorbell mode of the port, which decides whether new clients get pages.
+    /// Doorbell mode of the port, which decides whether new clients get register pages to map.
     wait: DoorbellMode,
     message_times: MessageTimes,
     answers: MailboxAnswers,
@@ -110,9 +110,9 @@ pub(in crate::port) struct PortClients {
     done: Receiver<CompletedBlockingCall>,
     /// Buffer for messages received from clients.
     buffer: Box<[u8]>,
-    /// Time when the conduct of VFs was last checked.
+    /// Time when the VFs were last checked for offences.
     watched: Time,
-    /// Value of [`host::memory::poison_events`] at the last check.
+    /// Value of [`host::memory::poison_events`] at the last check for truncated guest memory.
     poisoned: u64,
     /// Sender of flight recordings of quarantined VFs to the thread that writes them.
     flights: RecordingSender,
@@ -149,7 +149,7 @@ impl PortClients {
         Ok(poller)
     }
 
-    /// Adds a function after the other functions, and accepts its clients.
+    /// Adds a function to the port's other functions, and begins to accept its clients.
     pub(in crate::port) fn add(&mut self, slot: OfferedFunction) -> io::Result<()> {
         self.poller.add(&slot.listener, LISTENERS + self.slots.len() as u64, PollInterest::READ)?;
         self.slots.push(slot);
@@ -171,7 +171,7 @@ impl PortClients {
         &self.slots
     }
 
-    /// Returns the port's poller, for descriptors of the uplink.
+    /// Returns the port's poller, to add descriptors of the uplink.
     pub(in crate::port) fn poller(&self) -> &Poller {
         &self.poller
     }
@@ -190,7 +190,7 @@ impl PortClients {
         Ok(ready)
     }
 
-    /// Records the times at which the kernel was polled and returned, and whether it reported an event.
+    /// Records a poll of the kernel for events: its begin, its end, and true if there was an event.
     pub(in crate::port) fn note_wait(&mut self, asked: Time, returned: Time, news: bool) {
         self.message_times.note_poll(asked, returned, news);
     }
@@ -205,37 +205,38 @@ impl PortClients {
         self.slots.into_iter().for_each(|slot| slot.listener.leave());
     }
 
-    /// Has the card read the doorbells that guests have stored into their pages.
+    /// Has the card read the doorbells that guests have stored into their register pages.
     pub(in crate::port) fn read_doorbells(&self, engine: &mut PortEngine, now: Time) {
         for pages in self.slots.iter().filter_map(|slot| slot.own.pages.as_ref()) {
             pages.read_doorbells(engine.card_mut(), now);
         }
     }
 
-    /// Has the card store the registers that guests read in their pages.
+    /// Has the card store registers into the guests' register pages, for the guests to read.
     pub(in crate::port) fn publish_registers(&self, engine: &mut PortEngine, now: Time) {
         for pages in self.slots.iter().filter_map(|slot| slot.own.pages.as_ref()) {
             pages.publish_registers(engine.card_mut(), now);
         }
     }
 
-    /// Returns true if a guest has stored a doorbell since the card last read the pages.
+    /// Returns true if a guest has stored a doorbell since the card last read the register pages.
     pub(in crate::port) fn have_new_doorbells(&self, engine: &PortEngine) -> bool {
         let mut pages = self.slots.iter().filter_map(|slot| slot.own.pages.as_ref());
         pages.any(|pages| pages.has_new_doorbells(engine.card()))
     }
 
-    /// Returns true if the port has to poll pages: a client has pages, and the card may act on its guest's stores.
+    /// Returns true if the port has to poll register pages: a client has such pages, and the card may act on its
+    /// guest's stores.
     pub(in crate::port) fn must_poll_pages(&self, engine: &PortEngine) -> bool {
         self.slots.iter().any(|slot| has_pages(slot) && engine.card().is_bus_master(slot.function))
     }
 
-    /// Returns true if a client has no pages, so that its doorbells come by message.
+    /// Returns true if a client has no register pages, so that its doorbells come by message.
     pub(in crate::port) fn must_receive(&self) -> bool {
         self.slots.iter().any(|slot| slot.connection.is_some() && !has_pages(slot))
     }
 
-    /// Returns true if a client has more pending messages than its last visit handled.
+    /// Returns true if a client has pending messages that the port has not handled yet.
     pub(in crate::port) fn have_more(&self) -> bool {
         self.slots.iter().any(|slot| slot.more)
     }
@@ -245,14 +246,14 @@ impl PortClients {
         self.slots.iter_mut().for_each(|slot| slot.show_link(engine, now));
     }
 
-    /// Records which VFs' requests wait for the PF driver, before a visit of the driver.
+    /// Records, before the PF driver runs, which VFs' requests wait for the driver.
     pub(in crate::port) fn note_requests(&mut self, engine: &mut PortEngine, now: Time) {
         let (slots, answers) = (&self.slots, &mut self.answers);
         let since = |vf: VfIndex| slots.get(vf.index()).map_or(now, |slot| slot.pending_since);
         answers.ask(engine.card_mut().pending_requests(now), since);
     }
 
-    /// Records which VFs the PF driver has answered, after a visit of the driver.
+    /// Records, after the PF driver has run, which VFs the driver has answered.
     pub(in crate::port) fn note_answers(&mut self, answered: VfSet, now: Time) {
         self.answers.answer(answered, now);
     }
@@ -277,7 +278,7 @@ impl PortClients {
         self.slots.iter_mut().for_each(|slot| slot.log_changes(engine, now));
     }
 
-    /// Has the PF driver check the conduct of its VFs once a second. Returns true if a VF has offended.
+    /// Has the PF driver check its VFs for offences once a second. Returns true if a VF has offended.
     pub(in crate::port) fn watch(&mut self, engine: &mut PortEngine, now: Time) -> bool {
         if now.since(self.watched) < WATCH {
             return false;
@@ -296,7 +297,7 @@ impl PortClients {
         judged
     }
 
-    /// Returns the time when the conduct of VFs was last checked.
+    /// Returns the time when the VFs were last checked for offences.
     pub(in crate::port) fn watched(&self) -> Time {
         self.watched
     }
@@ -324,7 +325,7 @@ impl PortClients {
     }
 }
 
-/// Returns true if the function's client has received its pages.
+/// Returns true if the function's client has received register pages to map.
 fn has_pages(slot: &OfferedFunction) -> bool {
     slot.own.pages.as_ref().is_some_and(pages::SharedPages::are_given)
 }

@@ -24,7 +24,7 @@ pub(super) struct SharedPages {
     vf: VfIndex,
     /// Ranges of BAR0 that the client may map.
     pub(super) areas: &'static [SparseArea],
-    /// True once the client has received the descriptor of the pages.
+    /// True once the client has received the descriptor of the register pages.
     given: bool,
 }
 
@@ -33,7 +33,7 @@ fn bar0(card: &dyn PortCard, vf: VfIndex) -> u64 {
 }
 
 impl SharedPages {
-    /// Creates the pages of a VF for a new client, or returns `None` if the card has no pages to map.
+    /// Creates the register pages of a VF for a new client, or returns `None` if the card has no pages to map.
     pub(super) fn new(vf: VfIndex, card: &dyn PortCard) -> Result<Option<Self>, SharedMemoryError> {
         let areas = card.mappable();
         if areas.is_empty() {
@@ -43,8 +43,9 @@ impl SharedPages {
         Ok(Some(Self { memory, vf, areas, given: false }))
     }
 
-    /// Adopts the pages that the previous process's client may have mapped. If the card is `exactly` as the predecessor
-    /// left it, the guest's stores since then are doorbells. Else the pages show the registers of the new card.
+    /// Adopts the register pages that the previous process's client may have mapped. If the card is `exactly` as the
+    /// predecessor left it, the guest's stores since then are doorbells. Else the pages show the registers of the new
+    /// card.
     pub(super) fn adopt(
         fd: OwnedFd,
         vf: VfIndex,
@@ -58,12 +59,13 @@ impl SharedPages {
         Some(Self { memory, vf, areas, given: true })
     }
 
-    /// Returns a copy of the pages' descriptor, for the keeper.
+    /// Returns a copy of the register pages' descriptor, to be kept for the next process.
     pub(super) fn fd(&self) -> io::Result<OwnedFd> {
         self.memory.fd()
     }
 
-    /// Returns the pages' descriptor for the client. From now on the guest may store doorbells in the pages.
+    /// Returns the descriptor of the register pages for the client. From now on the guest may store doorbells in the
+    /// pages.
     pub(super) fn give(&mut self, card: &mut dyn PortCard, now: Time) -> io::Result<OwnedFd> {
         if !self.given {
             card.share_pages(self.vf, &self.memory, false, now);
@@ -72,32 +74,32 @@ impl SharedPages {
         self.fd()
     }
 
-    /// Returns true if the client has received the descriptor of the pages.
+    /// Returns true if the client has received the descriptor of the register pages.
     pub(super) fn are_given(&self) -> bool {
         self.given
     }
 
-    /// Returns true if the guest has stored a doorbell since the card last read the pages.
+    /// Returns true if the guest has stored a doorbell since the card last read the register pages.
     pub(super) fn has_new_doorbells(&self, card: &dyn PortCard) -> bool {
         self.given && card.has_new_doorbells(self.vf, &self.memory)
     }
 
-    /// Has the card read the doorbells that the guest has stored.
+    /// Has the card read the doorbells that the guest has stored into the register pages.
     pub(super) fn read_doorbells(&self, card: &mut dyn PortCard, now: Time) {
         if self.given {
             card.read_doorbells(self.vf, &self.memory, now);
         }
     }
 
-    /// Has the card store the registers that the guest reads.
+    /// Has the card store registers into the register pages, for the guest to read.
     pub(super) fn publish_registers(&self, card: &mut dyn PortCard, now: Time) {
         if self.given {
             card.publish_registers(self.vf, &self.memory, now);
         }
     }
 
-    /// Stores the data of a client's message into the pages, as if the guest had stored it. Returns `false` if the
-    /// client does not have these pages.
+    /// Stores the data of a client's message into the register pages, as if the guest had stored it. Returns `false` if
+    /// the client has no such pages.
     pub(super) fn store(&self, offset: u64, data: &[u8]) -> bool {
         let end = offset.saturating_add(data.len() as u64);
         let within = |area: &SparseArea| offset >= area.offset && end <= area.offset + area.size;

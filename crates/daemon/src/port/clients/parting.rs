@@ -9,7 +9,7 @@ use i82576::Time;
 use pcie::Function;
 
 impl PortClients {
-    /// Begins the end of all clients: accepts no new clients, and disconnects every client.
+    /// Stops accepting clients, and begins to disconnect every client.
     pub(in crate::port) fn end(&mut self, now: Time) {
         for slot in &mut self.slots {
             // The port does not use the socket any more, so a failure here has no consequence.
@@ -114,7 +114,7 @@ impl PortClients {
         Some(slot)
     }
 
-    /// Resumes the clients after a pause, in which the next process may have peeked into their sockets.
+    /// Resumes the clients after a pause, in which the next process may have moved the peek offsets of their sockets.
     pub(in crate::port) fn resume(&mut self, engine: &mut PortEngine, now: Time) {
         for index in 0..self.slots.len() {
             // The poller may have reported what clients sent during the pause to the successor alone.

@@ -22,8 +22,8 @@ pub(in crate::port) const SHARE_HINT: &str = "the guest's memory is not shared, 
      add share=on to QEMU's memory-backend (memory-backend-memfd, and -machine memory-backend=ID), \
      or shared=on to Cloud Hypervisor's --memory";
 
-/// Minimum bytes of guest memory for the check for private memory. No operating system fits in less, and a small
-/// program may well begin with blank memory.
+/// Minimum bytes of guest memory from which the host checks that the memory is not private. No operating system fits in
+/// less, and a small program may well begin with blank memory.
 const JUDGED: u64 = 64 << 20;
 
 /// Returns true if a guest drives the function although the card cannot reach the guest's memory.
@@ -43,7 +43,7 @@ fn is_private(memory: &DmaTable) -> bool {
 }
 
 impl PortClients {
-    /// Marks a function whose client has sent messages or accepts replies again, to be visited next.
+    /// Marks a function whose client has sent messages or accepts replies again, to be served next.
     pub(in crate::port) fn mark(&mut self, index: usize) {
         if let Some(slot) = self.slots.get_mut(index) {
             if !slot.more {
@@ -91,7 +91,7 @@ impl PortClients {
         }
     }
 
-    /// Visits each client with pending messages, and handles these within the budget of a visit.
+    /// Serves each client with pending messages, within a budget of messages and time for each client.
     pub(in crate::port) fn serve(&mut self, engine: &mut PortEngine, clock: &dyn TimeSource) {
         for index in 0..self.slots.len() {
             if self.slots[index].more {

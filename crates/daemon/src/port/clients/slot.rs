@@ -48,11 +48,11 @@ pub(in crate::port) struct OfferedFunction {
     pub(super) ending: Option<PendingDisconnect>,
     /// Schedule of interrupts to the guest's driver, while the driver has to restart.
     pub(super) calls: Option<RestartNoticeSchedule>,
-    /// True if the client has more pending messages than its last visit handled.
+    /// True if the client has pending messages that the port has not handled yet.
     pub(super) more: bool,
-    /// Earliest time at which the pending messages may have arrived.
+    /// Earliest time at which the client's pending messages may have arrived.
     pub(super) pending_since: Time,
-    /// True once the guest's memory was checked, which happens when the guest becomes bus master.
+    /// True once the guest's memory was checked for private copies, which happens when the guest becomes bus master.
     pub(super) judged: bool,
     /// True if the guest writes to private copies of the memory that its VMM has shared.
     pub(super) private_memory: bool,
@@ -60,7 +60,7 @@ pub(in crate::port) struct OfferedFunction {
     pub(super) warned: bool,
     pub(super) log: LogLimit,
     pub(super) changes: DriverChangeLog,
-    /// Sums of the counters of the function's former clients.
+    /// Counts of messages and interrupts of the function's former clients.
     past: VmmInterventions,
 }
 
@@ -104,8 +104,8 @@ impl OfferedFunction {
         (self.connection, self.more) = (Some(connection), true);
     }
 
-    /// Restores the pages that the previous process's client may have mapped. If the card is not exactly as it was,
-    /// schedules interrupts to the driver until it restarts.
+    /// Restores the register pages that the previous process's client may have mapped. If the card is not `exactly` as
+    /// it was, schedules interrupts to the guest's driver until it restarts.
     pub(in crate::port) fn resume_driver(&mut self, card: &mut dyn PortCard, exactly: bool, now: Time) {
         self.calls = self.connection.as_ref().filter(|_| !exactly).map(|_| RestartNoticeSchedule::new(now));
         let pages = self.own.successor.kept_pages().zip(self.function.vf());
@@ -134,7 +134,7 @@ impl OfferedFunction {
         }
     }
 
-    /// Has the PF driver check the VF's conduct by the counters of card and bus.
+    /// Has the PF driver check the VF for offences by the counters of card and bus.
     pub(super) fn judge(&mut self, engine: &mut PortEngine, now: Time) -> Option<ConductVerdict> {
         let vf = self.function.vf()?;
         self.own.flight.count(now, engine.card_mut().counters(self.function));
@@ -149,7 +149,7 @@ impl OfferedFunction {
         Some(verdict)
     }
 
-    /// Sends a due interrupt to the function's driver if the driver has to restart. Returns the time of the next
+    /// Sends a due interrupt to the function's guest driver if the driver has to restart. Returns the time of the next
     /// interrupt.
     pub(super) fn call(&mut self, engine: &mut PortEngine, now: Time) -> Option<Time> {
         let calls = self.calls.as_mut()?;

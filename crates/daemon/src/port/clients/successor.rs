@@ -22,19 +22,19 @@ pub(in crate::port) trait ClientSaver: Debug + Send {
     fn step(&mut self, progress: ClientProgress);
 
     /// Begins the saved state of a new client. Returns the numbers under which to keep its socket, its reply file and
-    /// its pages, if it may map any.
+    /// its register pages, if it may map any.
     fn begin(&mut self) -> [u64; 3];
 
     /// Records that the new client's descriptors are kept.
     fn arrived(&mut self);
 
-    /// Removes the client's saved state, and releases all descriptors that it has passed.
+    /// Removes the client's saved state, and releases all descriptors that the client has passed.
     fn end(&mut self);
 
-    /// Returns a keeper of `count` descriptors for a blocking call.
+    /// Returns a saver for `count` descriptors of a blocking call.
     fn keeper(&self, count: usize) -> FdSaver;
 
-    /// Releases kept descriptors that the saved state does not need.
+    /// Releases the kept descriptors with these numbers, which the client's saved state does not need.
     fn forget(&self, numbers: Vec<u64>);
 
     /// Saves a mapped DMA window, and the identity of its file, if the window has a file.
@@ -49,7 +49,7 @@ pub(in crate::port) trait ClientSaver: Debug + Send {
     /// Saves that all DMA windows of the client were unmapped.
     fn unmapped_all(&mut self);
 
-    /// Saves the number of a vector's new eventfd, or 0 for none.
+    /// Saves the number under which an interrupt vector's new eventfd is kept, or 0 for none.
     fn eventfd(&mut self, irq: SavedEventfd);
 
     /// Adds kept descriptors of an incomplete message to those that the next step saves.
@@ -73,13 +73,13 @@ pub(in crate::port) trait ClientSaver: Debug + Send {
     /// Returns a copy of a descriptor that the previous process has kept.
     fn kept(&self, number: u64) -> Option<OwnedFd>;
 
-    /// Returns the memory of the pages that the previous process's client may have mapped.
+    /// Returns the memory of the register pages that the previous process's client may have mapped.
     fn kept_pages(&self) -> Option<OwnedFd>;
 
     /// Returns the kept descriptors of an incomplete message, or `None` if one is lost. Returns a copy of `other` for
     /// each descriptor that was not kept, since no message can use either.
     fn held_fds(&self, other: BorrowedFd<'_>) -> io::Result<Option<Vec<OwnedFd>>>;
 
-    /// Returns the numbers of the descriptors that the saved state needs.
+    /// Returns the numbers of the kept descriptors that the client's saved state needs.
     fn needed(&self) -> Vec<u64>;
 }

@@ -19,7 +19,7 @@ pub(in crate::port) struct FunctionBus {
     memory: DmaTable,
     /// Reservation of a part of the process's table of mappings for this function.
     _share: MappingReservation,
-    /// Worker that maps and unmaps the memory, and closes descriptors of the client.
+    /// Worker thread that maps and unmaps guest memory, and closes descriptors of the client.
     worker: BlockingWorker,
     /// Eventfds of the function by interrupt type and vector. VFIO numbers the types: the pin, MSI, MSI-X.
     eventfds: [Box<[Option<EventFd>]>; 3],
@@ -84,17 +84,17 @@ impl FunctionBus {
         }
     }
 
-    /// Returns the worker, which may block on the client's memory and descriptors.
+    /// Returns the function's worker thread, which may block on the client's memory and descriptors.
     pub(in crate::port) fn worker(&self) -> &BlockingWorker {
         &self.worker
     }
 
-    /// Returns the number of vectors of an interrupt type; 0 if the function lacks the type.
+    /// Returns the number of interrupt vectors of a type (INTx, MSI, MSI-X); 0 if the function lacks the type.
     pub(in crate::port) fn vectors(&self, index: u32) -> u32 {
         self.eventfds.get(index as usize).map_or(0, |eventfds| eventfds.len() as u32)
     }
 
-    /// Sets or removes the eventfd of a function's vector. Vectors that do not exist are ignored.
+    /// Sets or removes the eventfd of a function's interrupt vector. Vectors that do not exist are ignored.
     pub(in crate::port) fn set_eventfd(&mut self, index: u32, vector: u32, eventfd: Option<EventFd>) {
         let eventfds = self.eventfds.get_mut(index as usize);
         if let Some(place) = eventfds.and_then(|eventfds| eventfds.get_mut(vector as usize)) {
@@ -112,7 +112,7 @@ impl FunctionBus {
         self.interrupts
     }
 
-    /// Returns two flags of the function's interrupt pin: raised, and masked by the client.
+    /// Returns two flags of the function's interrupt pin: true if it is raised, and true if the client has masked it.
     pub(in crate::port) fn pin(&self) -> (bool, bool) {
         (self.pin_raised, self.pin_masked)
     }
@@ -125,7 +125,7 @@ impl FunctionBus {
 }
 
 impl Drop for FunctionBus {
-    /// Unmaps the function's memory on the worker, since unmapping may block the end of a port.
+    /// Unmaps the function's guest memory on the worker, since unmapping on the port's thread may block.
     fn drop(&mut self) {
         self.unmap_all();
     }
@@ -164,7 +164,7 @@ fn thread(function: Function, port: &str) -> String {
     }
 }
 
-/// Bus with a [`FunctionBus`] for each function that the port offers.
+/// Bus of a port's card: guest memory and interrupts of each function that the port offers.
 #[derive(Debug)]
 pub(in crate::port) struct GuestBus {
     /// Memory and interrupts of the PF, then those of the VFs.
@@ -175,8 +175,8 @@ pub(in crate::port) struct GuestBus {
 }
 
 impl GuestBus {
-    /// Creates the bus of the PF and `vfs` VFs, without clients. `memory` is the limit of mapped bytes of each
-    /// client. The family decides the number of vectors of a VF.
+    /// Creates the bus of the PF and `vfs` VFs, without clients. `memory` is the limit of mapped bytes of each client.
+    /// The family decides the number of interrupt vectors of a VF.
     pub(in crate::port) fn new(
         (port, vfs): (&str, usize),
         memory: u64,
@@ -200,7 +200,7 @@ impl GuestBus {
         Ok(Self { functions, limits, notifier })
     }
 
-    /// Adds a VF after the other VFs of the bus.
+    /// Adds a VF with its resources to the bus, after the other VFs.
     pub(in crate::port) fn add_vf(&mut self, resources: FunctionResources) {
         let function = Function::Vf((self.functions.len() - 1) as u8);
         self.functions.push(FunctionBus::new(function, resources, self.limits));
@@ -223,7 +223,7 @@ impl GuestBus {
         &mut self.functions[index_of(function)]
     }
 
-    /// Signals the eventfd of a vector of an interrupt type. Returns `false` if there is none.
+    /// Signals the eventfd of a function's interrupt vector. Returns `false` if the vector has no eventfd.
     pub(in crate::port) fn signal(&mut self, function: Function, index: u32, vector: u32) -> bool {
         let eventfds =
             self.functions.get(index_of(function)).and_then(|reach| reach.eventfds.get(index as usize));
@@ -260,7 +260,8 @@ impl GuestBus {
         }
     }
 
-    /// Signals a function's vector, and counts the interrupt. Returns `false` if the vector has no eventfd.
+    /// Sends an interrupt of the card: signals the eventfd of its vector, and counts it. Returns `false` if the vector
+    /// has no eventfd.
     fn interrupt(&mut self, function: Function, index: u32, vector: u16) -> bool {
         let signalled = self.signal(function, index, vector.into());
         if signalled {

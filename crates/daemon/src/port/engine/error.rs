@@ -21,7 +21,7 @@ pub enum EngineError {
     /// The table of guest memory mappings has no free part for another client.
     #[error("the host has too many functions to map the memory of further clients; start a second host")]
     NoMappings,
-    /// The card and its drivers disagree, which is a defect of this program.
+    /// The PF driver or the SR-IOV manager cannot set up the card, which is a defect of this program.
     #[error("cannot bring up the card: {0}")]
     Card(String),
 }
@@ -49,7 +49,7 @@ pub enum CardRefusal {
         /// Error of the PF driver about the new number of VFs.
         error: VfCountError,
     },
-    /// The card and the drivers disagree, which is a defect of this program.
+    /// The PF driver or the SR-IOV manager cannot make the change, which is a defect of this program.
     #[error("the card does not accept the change: {0}")]
     Card(String),
 }

@@ -19,17 +19,17 @@ use policy::{Offence, PolicyError, PortPolicy, VfPolicy};
 use std::fmt::Debug;
 use vfio_user::types::SparseArea;
 
-/// Refused policy: the VF, or `None` for the port, and the error.
+/// Refused policy: its VF, or `None` for a policy of the port, and the reason.
 pub(in crate::port) type RefusedPolicy = (Option<VfIndex>, PolicyError);
 
-/// Result of one visit of the PF driver to its VFs.
+/// Result of one run of the PF driver, in which it answers requests of VFs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::port) struct PfDriverRun {
     /// VFs whose mailbox requests the PF driver has answered.
     pub(in crate::port) served: VfSet,
     /// True if the link that VFs see may have changed.
     pub(in crate::port) link_changed: bool,
-    /// Time of the PF driver's next visit if no event comes before.
+    /// Time at which the PF driver has to run next if no event comes before.
     pub(in crate::port) deadline: Option<Time>,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn offence_counts(counters: &PoolCounters, interrupts: u64) -> Offenc
     [0, counters.tx_blocked, groups, interrupts, counters.tx_invalid, counters.dma_faults]
 }
 
-/// Returns the status of a VF's conduct.
+/// Returns the offences of a VF, and its throttling or quarantine, for the VF's status.
 pub(super) fn conduct(monitor: &ConductMonitor) -> VfConductStatus {
     let offences = Offence::ALL.into_iter().zip(monitor.offences()).filter(|(_, count)| **count > 0);
     VfConductStatus {
@@ -92,7 +92,7 @@ pub(in crate::port) fn not_offered() -> VfPolicy {
 #[derive(Debug)]
 pub(in crate::port) struct InheritedCard {
     pub(in crate::port) card: Box<dyn PortCard>,
-    /// Time when the conduct of VFs was last checked.
+    /// Time when the VFs were last checked for offences.
     pub(in crate::port) watched: Time,
     pub(in crate::port) functions: Vec<ClientState>,
 }
@@ -118,8 +118,8 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Writes a region of a function for its client.
     fn write(&mut self, function: Function, region: u32, offset: u64, data: &[u8], now: Time);
 
-    /// Resets a function to its state after power-on: registers, MSI-X table and configuration space. Policy stays. Returns
-    /// `false` if the reset fails.
+    /// Resets a function to its state after power-on: registers, MSI-X table and configuration space. Its policy stays.
+    /// Returns `false` if the reset fails.
     fn reset_function(&mut self, function: Function) -> bool;
 
     /// Returns true if a function is bus master.
@@ -128,17 +128,17 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Returns the ranges of a VF's BAR0 that its client may map.
     fn mappable(&self) -> &'static [SparseArea];
 
-    /// Begins to use the register pages that a VF's client maps. If the card has left the pages `exactly` so, the
+    /// Begins to use the register pages that a VF's client maps. If the card last left the pages `exactly` so, the
     /// guest's stores since then are doorbells. Else the pages show the card's registers.
     fn share_pages(&mut self, vf: VfIndex, pages: &VfRegisterPages, exactly: bool, now: Time);
 
-    /// Returns true if the guest has stored a doorbell since the card last read the pages.
+    /// Returns true if the guest has stored a doorbell since the card last read the register pages.
     fn has_new_doorbells(&self, vf: VfIndex, pages: &VfRegisterPages) -> bool;
 
-    /// Reads the doorbells that the guest has stored into the pages.
+    /// Reads the doorbells that the guest has stored into the register pages, and acts on them.
     fn read_doorbells(&mut self, vf: VfIndex, pages: &VfRegisterPages, now: Time);
 
-    /// Stores the registers that the guest reads into the pages.
+    /// Stores registers of the VF into its register pages, for the guest to read.
     fn publish_registers(&mut self, vf: VfIndex, pages: &VfRegisterPages, now: Time);
 
     /// Returns true if the host runs the PF driver, and false if a guest drives the PF.
@@ -150,8 +150,8 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Has the PF driver answer mailbox requests of its VFs.
     fn visit(&mut self, bus: &mut GuestBus, now: Time) -> PfDriverRun;
 
-    /// Has the PF driver check a VF's conduct by its counters. `interrupts` is the number of interrupts that the port
-    /// has sent for the VF.
+    /// Has the PF driver check a VF for offences by its counters. `interrupts` is the number of interrupts that the
+    /// port has sent for the VF.
     fn judge(
         &mut self,
         vf: VfIndex,
@@ -166,7 +166,7 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Returns true if the port has a link.
     fn link(&self) -> bool;
 
-    /// Sets the link of the card's port. The PF driver handles the change at its next visit.
+    /// Sets the link of the card's port. The PF driver handles the change when it next runs.
     fn set_link(&mut self, up: bool);
 
     /// Sets whether the card forwards or drops link-local frames of guests.
@@ -201,17 +201,18 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Quarantines a VF for the administrator, or releases it.
     fn quarantine(&mut self, vf: VfIndex, on: bool, bus: &mut GuestBus, now: Time);
 
-    /// Adds another VF of the card to the offered VFs. `offered` is the port's name and its new number of VFs.
+    /// Adds another VF of the card to those that the port offers. `offered` is the port's name and its new number of
+    /// VFs.
     fn offer(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardRefusal>;
 
-    /// Removes a VF of the card from the offered VFs. `offered` is the port's name and its new number of VFs. After an
-    /// error the other steps are still done.
+    /// Removes a VF of the card from those that the port offers. `offered` is the port's name and its new number of
+    /// VFs. An error of one part does not keep the other parts from removing the VF.
     fn withdraw(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardRefusal>;
 
     /// Resets the card and sets it up again. Guests are notified before.
     fn reset(&mut self, bus: &mut GuestBus, uplink: &mut PortUplink, now: Time) -> Result<(), CardRefusal>;
 
-    /// Notifies drivers of VFs that the port is removed.
+    /// Notifies the drivers of all VFs that the port is removed.
     fn remove(&mut self, bus: &mut GuestBus, now: Time);
 
     /// Returns the frame counters of a function.
@@ -229,7 +230,7 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Returns the number of storms that storm control has detected.
     fn storms(&self) -> u64;
 
-    /// Returns the status of a VF.
+    /// Returns the card's part of a VF's status.
     fn vf_status(&self, vf: VfIndex) -> Option<VfCardState>;
 
     /// Returns the routing id of a VF.
@@ -251,7 +252,7 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// client changes. Returns `None` for a PF that a guest drives, whose drivers' state has nothing else.
     fn configuration(&self, function: Function) -> Option<VirtualFunctionState>;
 
-    /// Encodes the driver state, which outlives the card, for the next process.
+    /// Encodes the state of drivers and policies, which outlives the card, for the next process.
     fn save_drivers(&mut self) -> Result<Vec<u8>, SavedStateError>;
 
     /// Encodes the whole card, with the state of each function's client, for the next process.

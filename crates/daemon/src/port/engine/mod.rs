@@ -41,10 +41,10 @@ use uplink::{PortUplink, UplinkPollContext, UplinkStages};
 /// Token of the uplink's descriptors in the port's poller.
 pub(in crate::port) const UPLINK: u64 = 201;
 
-/// Outcome of [`PortEngine::poll`], one visit to card and uplink.
+/// Outcome of [`PortEngine::poll`], which moves frames of card and uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) struct PollOutcome {
-    /// True if more work is pending: poll the card again at once.
+    /// True if the card has more pending work: poll it again at once.
     pub(in crate::port) more: bool,
     /// Time to poll the card again if no event comes before.
     pub(in crate::port) deadline: Option<Time>,
@@ -101,7 +101,7 @@ impl PortEngine {
         self.bus.reach_mut(function)
     }
 
-    /// Signals the eventfd of a vector, if there is one, as its client has requested.
+    /// Signals the eventfd of an interrupt vector, if it has one, at the request of its client.
     pub(in crate::port) fn signal(&mut self, function: Function, index: u32, vector: u32) {
         self.bus.signal(function, index, vector);
     }
@@ -121,7 +121,7 @@ impl PortEngine {
         self.card.visit(&mut self.bus, now)
     }
 
-    /// Has the PF driver check a VF's conduct by the counters of card and bus.
+    /// Has the PF driver check a VF for offences by the counters of card and bus.
     pub(in crate::port) fn judge(&mut self, vf: VfIndex, now: Time) -> Option<ConductVerdict> {
         let interrupts = self.bus.reach(vf.function()).interrupts();
         self.card.judge(vf, interrupts, &mut self.bus, now)
@@ -146,7 +146,8 @@ impl PortEngine {
         self.card.link() != before
     }
 
-    /// Returns `false` if the uplink has frames to receive. Later frames wake the port.
+    /// Prepares the uplink for the port's sleep. Returns `false` if the uplink has frames to receive. Later frames wake
+    /// the port.
     pub(in crate::port) fn may_sleep(&mut self) -> bool {
         self.uplink.may_sleep()
     }
@@ -208,12 +209,12 @@ impl PortEngine {
         self.uplink.replace(next, UplinkPollContext { poller, token: UPLINK, now })
     }
 
-    /// Replaces the stages that frames pass before the uplink, and returns the former ones.
+    /// Replaces impairment and recording of the uplink's frames, and returns the former stages.
     pub(in crate::port) fn set_stages(&mut self, stages: UplinkStages) -> UplinkStages {
         self.uplink.set_stages(stages)
     }
 
-    /// Sets the card's link to the link of the uplink. The PF driver handles the change at its next visit.
+    /// Sets the card's link to the link of the uplink. The PF driver handles the change when it next runs.
     pub(in crate::port) fn renew_link(&mut self) {
         self.card.set_link(self.uplink.link());
     }

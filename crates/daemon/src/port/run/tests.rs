@@ -32,7 +32,7 @@ impl TimeSource for ManualClock {
     }
 }
 
-/// Port of two VFs without an uplink, whose rounds the test runs, and the resources that it needs.
+/// Port of two VFs without an uplink, with the resources that it needs. The test runs the rounds of the port's loop.
 struct PortFixture {
     port: OpenPort,
     inbox: CommandInbox,
@@ -68,7 +68,8 @@ impl PortFixture {
         world
     }
 
-    /// Replaces the port by that of the next process. The old port ends without a pause, as in a crash.
+    /// Replaces the port by its successor, as in the next process of the host. The old port ends without a pause, as in
+    /// a crash.
     fn succeed(&mut self) {
         let (threads, common) = &self.host;
         let successor = OpenPort::open(&self.config, &self.vault, &self.inbox, threads, common).unwrap();
@@ -76,20 +77,20 @@ impl PortFixture {
         self.port = successor;
     }
 
-    /// Polls the kernel, and runs one round of the port. Returns the time that the port would sleep.
+    /// Polls the kernel, and runs one round of the port's loop. Returns the time that the port would sleep.
     fn round(&mut self) -> Option<Duration> {
         self.port.wait(&self.inbox, Some(Duration::ZERO), &self.clock).unwrap();
         self.port.carry_out_commands(&self.inbox, &self.clock);
         self.port.round(&self.clock)
     }
 
-    /// Moves the clock by a time, and runs one round of the port.
+    /// Moves the clock by `time`, and runs one round of the port's loop. Returns the time that the port would sleep.
     fn round_after(&mut self, time: Duration) -> Option<Duration> {
         self.clock.now.set(self.clock.now.get() + time);
         self.round()
     }
 
-    /// Runs rounds of the port until the worker threads have made `done` true. The clock stands still.
+    /// Runs rounds of the port's loop until the worker threads have made `done` true. The clock stands still.
     fn round_until(&mut self, done: impl Fn(&Self) -> bool) {
         for _ in 0..5_000 {
             self.round();
@@ -148,7 +149,7 @@ fn idle_port_sleeps_without_a_deadline() {
 }
 
 #[test]
-fn conduct_of_vfs_is_checked_once_a_second() {
+fn offences_of_vfs_are_checked_once_a_second() {
     let mut world = PortFixture::open();
     let judged = world.port.clients.watched();
     world.round_after(Duration::from_millis(999));
@@ -191,13 +192,13 @@ fn stop_disconnects_silent_clients_in_bounded_time() {
     assert!(!world.is_connected() && is_at_end(&mut client));
     assert_eq!(drain, Some(Duration::from_millis(10)), "the port drains the socket");
     world.round_after(Duration::from_millis(199));
-    assert!(!world.port.is_over());
+    assert!(!world.port.has_ended());
     world.round_after(Duration::from_millis(1));
-    assert!(world.port.is_over(), "the port does not wait for a client that keeps its end open");
+    assert!(world.port.has_ended(), "the port does not wait for a client that keeps its end open");
 }
 
 #[test]
-fn visit_to_a_client_ends_after_its_time_slice() {
+fn port_serves_a_client_for_at_most_one_time_slice() {
     let mut world = PortFixture::open();
     let mut client = world.connect();
     let version = message(0, 1, b"\0\0\x01\0{}\0");
@@ -209,13 +210,13 @@ fn visit_to_a_client_ends_after_its_time_slice() {
     let handled = |world: &PortFixture| world.slot().connection().map_or(0, |c| c.counters().messages);
     world.round();
     let first = handled(&world);
-    assert!((1..4).contains(&first), "{first} messages in a turn");
+    assert!((1..4).contains(&first), "{first} messages handled in a time slice");
     world.round();
     assert!(handled(&world) > first, "the next round continues");
 }
 
 #[test]
-fn idle_round_of_a_port_reads_the_clock_a_few_times() {
+fn idle_port_reads_the_clock_a_few_times_per_round() {
     let mut world = PortFixture::open();
     world.clock.readings.set(0);
     world.port.round(&world.clock);
@@ -223,7 +224,7 @@ fn idle_round_of_a_port_reads_the_clock_a_few_times() {
 }
 
 #[test]
-fn vf_driver_on_a_new_card_is_notified_ever_less_often() {
+fn driver_on_a_new_card_is_notified_at_growing_intervals() {
     let mut world = PortFixture::open();
     let mut client = world.connect();
     world.succeed();

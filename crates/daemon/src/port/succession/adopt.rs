@@ -40,7 +40,7 @@ pub(super) enum ClientAdoptError {
     System(#[from] io::Error),
 }
 
-/// Resources for resuming a client of the previous process.
+/// Resources with which a port resumes a client of the previous process.
 pub(super) struct ClientAdopter<'a> {
     pub(super) poller: &'a Poller,
     pub(super) reach: &'a mut FunctionBus,
@@ -97,7 +97,8 @@ impl ClientAdopter<'_> {
         let (function, successor) = (slot.function, &mut *slot.own.successor);
         let stream = StreamSocket::adopt(stream.as_fd().try_clone_to_owned()?)?;
         finish_consuming(&stream, successor)?;
-        let file = successor.kept(progress.replies).ok_or(ClientAdoptError::Lost("file of replies"))?;
+        let file =
+            successor.kept(progress.replies).ok_or(ClientAdoptError::Lost("file of pending replies"))?;
         let (replies, owed, sent) = ReplyLog::adopt(file, progress.extent, progress.held)?;
         let held_fds =
             successor.held_fds(stream.as_fd())?.ok_or(ClientAdoptError::Lost("descriptor of a message"))?;
@@ -147,7 +148,10 @@ fn map(
     }
     match region.map(file) {
         Ok(region) => {
-            reach.memory_mut().insert(region).map_err(|_| ClientAdoptError::Lost("order of windows"))?;
+            reach
+                .memory_mut()
+                .insert(region)
+                .map_err(|_| ClientAdoptError::Lost("order of the DMA windows"))?;
         }
         Err(error) => {
             let _ = reach.memory_mut().admit(iova, size, permissions, None);

@@ -1,4 +1,4 @@
-//! Memory for counters that a port carries over from its predecessors to its successor. It is separate from the
+//! Shared memory with the counters that a port passes from its predecessors to its successor. It is separate from the
 //! journal, so that a journal of another version costs no counter. `counters` has the counters.
 
 use host::shared::SharedMemory;

@@ -9,7 +9,7 @@ use crate::totals::PortTotals;
 use crate::vault::PortDescriptorVault;
 use std::os::fd::AsFd;
 
-/// Name of the memory of saved counters among the kept descriptors.
+/// Name under which the vault keeps the memory of saved counters for the next process.
 const NAME: &str = "counters";
 
 /// Counts of a port's earlier processes, and the memory in which the sums are saved for the next process.
@@ -55,14 +55,14 @@ impl PredecessorCounters {
         self.predecessors.add_to(status);
     }
 
-    /// Saves the sums of the counters for the next process.
+    /// Saves the sums of this and earlier processes' counters for the next process.
     pub(super) fn note(&self, totals: &PortTotals) {
         if let (Some(notes), Ok(note)) = (&self.notes, state::write(totals)) {
             notes.write(&note);
         }
     }
 
-    /// Restarts the uplink's counters at 0, because the port has another uplink.
+    /// Resets the uplink's counts of earlier processes, because the port has another uplink now.
     pub(super) fn forget_uplink(&mut self) {
         self.predecessors.forget_uplink();
     }

@@ -19,8 +19,8 @@ use i82576::Time;
 use iovm::VirtualFunctionState;
 use pcie::VfIndex;
 
-/// Creates the card with as much of the previous process's saved state as is trusted. The second value is `true` if
-/// the card is exactly as the predecessor left it.
+/// Creates the port's card from that part of the previous process's saved state that is trusted. The second value is
+/// `true` if the card is exactly as the predecessor left it.
 pub(super) fn card(
     config: &PortConfig,
     link: bool,

@@ -18,7 +18,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// File of guest memory that the keeper holds for the next process.
+/// File of guest memory that is kept for the next process.
 #[derive(Debug)]
 struct GuestMemoryFile {
     identity: FileIdentity,
@@ -39,14 +39,14 @@ pub(in crate::port) struct JournalClientSaver {
     stale: Vec<u64>,
     /// Worker that releases descriptors to the keeper, which may block.
     worker: BlockingWorker,
-    /// Numbers for a new client's socket, reply file and pages, until these are kept.
+    /// Numbers under which to keep a new client's socket, reply file and register pages, until these are kept.
     coming: Option<[u64; 3]>,
     /// Numbers of an incomplete message's descriptors that are kept and that no journal step has saved.
     partial: Vec<u64>,
 }
 
-/// Returns the number of the kept pages of a client, given that of its socket. [`ClientSaver::begin`] takes three
-/// numbers in a row, and the journal has only two of them.
+/// Returns the number under which a client's register pages are kept, by the number of its socket.
+/// [`ClientSaver::begin`] takes three numbers in a row, and the journal has only two of them.
 fn pages_of(stream: u64) -> u64 {
     if stream == 0 { 0 } else { stream + 2 }
 }

@@ -52,7 +52,7 @@ pub(in crate::port) struct PortSuccession {
     trust: SavedStateTrust,
     /// True if the card is exactly as the previous process left it, so that drivers need not restart.
     exact: bool,
-    /// True while the port continues from a previous process and has not completed a round yet.
+    /// True while the port continues from a previous process and has not completed a round of its loop yet.
     unproven: bool,
 }
 
@@ -79,7 +79,7 @@ impl PortSuccession {
         &self.vault
     }
 
-    /// Creates the port's card, from as much of the previous process's saved state as is trusted.
+    /// Creates the port's card from that part of the previous process's saved state that is trusted.
     pub(in crate::port) fn card(
         &mut self,
         config: &PortConfig,
@@ -176,13 +176,13 @@ impl PortSuccession {
         self.rest.disturb();
     }
 
-    /// Records that the port works: it has completed a round, or the next process has refused it.
+    /// Records that the port works: it has completed a round of its loop, or the next process has refused it.
     pub(in crate::port) fn note_working(&mut self) {
         self.unproven = false;
         self.journal.succeeded();
     }
 
-    /// Records that the port works, unless that is recorded already.
+    /// Records that the port has completed a round of its loop, so that it works, unless that is recorded already.
     pub(in crate::port) fn note_round(&mut self) {
         if self.unproven {
             self.note_working();
@@ -217,7 +217,7 @@ impl PortSuccession {
         self.counters.note(&PortTotals::of(status, uplink, answers));
     }
 
-    /// Restarts the uplink's counters at 0, because the port has another uplink.
+    /// Resets the uplink's counts of earlier processes, because the port has another uplink now.
     pub(in crate::port) fn forget_uplink_counters(&mut self) {
         self.counters.forget_uplink();
     }

@@ -8,10 +8,10 @@ use crate::state::{self, AvfPortState, PortSoftwareState};
 use crate::vault::PortDescriptorVault;
 use std::os::fd::AsFd;
 
-/// Name of the journal among the kept descriptors.
+/// Name under which the vault keeps the port's journal for the next process.
 const JOURNAL: &str = "journal";
 /// Number of attempts that may use the saved state of the whole port, and that may use saved state at all. If these
-/// fail before a completed round, the next attempt does without.
+/// fail before a completed round of the port's loop, the next attempt does without.
 const TRUST_REST: u64 = 2;
 const TRUST_NOTES: u64 = 4;
 

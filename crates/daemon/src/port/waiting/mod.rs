@@ -1,4 +1,4 @@
-//! Waiting of a port's thread between two rounds.
+//! Waiting of a port's thread between two rounds of its loop.
 //!
 //! Sockets, the uplink, commands and deadlines wake a sleeping port. A store into a page that a guest has mapped
 //! does not. While a client has such pages ([`WaitEnvironment::must_poll_pages`]), the port polls them. It polls
@@ -20,7 +20,8 @@ use i82576::Time;
 use std::io;
 use std::time::Duration;
 
-/// Maximum number of consecutive rounds with work in which the kernel is not polled.
+/// Maximum number of consecutive rounds of the port's loop in which the kernel is not polled, while each round has
+/// work.
 const UNPOLLED_ROUNDS: u8 = 8;
 
 /// Time for which mapped pages are polled without a pause after the last work. A nap and the wake-up from it take
@@ -31,8 +32,8 @@ const SPIN: Duration = Duration::from_micros(20);
 const SHORTEST: Duration = Duration::from_micros(16);
 const LONGEST: Duration = Duration::from_micros(160);
 
-/// Idle time after which the port is saved for the next process. A guest with traffic every millisecond does not pay
-/// for the saving.
+/// Idle time after which the port's state is saved for the next process. A guest with traffic every millisecond does
+/// not pay for the saving.
 const REST: Duration = Duration::from_millis(50);
 
 /// Actions of a port while it waits: clock, sleep, polls and saves.
@@ -46,7 +47,7 @@ pub(super) trait WaitEnvironment {
     /// Returns true if the port has to poll pages that a guest has mapped.
     fn must_poll_pages(&self) -> bool;
 
-    /// Returns true if a client sends doorbells by message. Then every round polls the kernel.
+    /// Returns true if a client sends doorbells by message. Then every round of the port's loop polls the kernel.
     fn must_receive(&self) -> bool;
 
     /// Polls the mapped pages until a guest has stored a doorbell since the last round, for `time` at most. Returns
@@ -56,7 +57,7 @@ pub(super) trait WaitEnvironment {
     /// Returns true if the port can be saved for the next process and is not saved yet.
     fn may_note(&self) -> bool;
 
-    /// Saves the whole port for the next process.
+    /// Saves the state of the whole port for the next process.
     fn note(&mut self);
 
     /// Logs events of guests' drivers. Called before the first sleep, so that a port with work does not pay for it in
@@ -68,9 +69,9 @@ pub(super) trait WaitEnvironment {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NapBackoff {
     wait: DoorbellMode,
-    /// Length of the last nap since the last work, zero if there was none.
+    /// Length of the port's last nap since it had work, zero if there was none.
     last: Duration,
-    /// Number of rounds since the kernel was last polled.
+    /// Number of rounds of the port's loop since the kernel was last polled.
     unpolled: u8,
 }
 

@@ -29,7 +29,7 @@ const KERNEL_CALL: Duration = Duration::from_micros(1);
 /// of its script at once.
 const MOMENTS: usize = 16;
 
-/// Choice of the moments at which the guest acts. The test runs the model once for each choice.
+/// Choice of the moments at which the modelled guest acts. The test runs the model once for each choice.
 #[derive(Default)]
 struct GuestActionTimes {
     taken: Vec<bool>,
@@ -65,21 +65,21 @@ struct WaitingModel<'a> {
     choices: &'a mut GuestActionTimes,
     script: VecDeque<GuestAction>,
     now: Time,
-    /// Result of the last round (pages must be polled), and the time of the round.
+    /// Result of the port's last round (register pages must be polled), and the time of that round.
     must_poll_pages: bool,
     since: Time,
     /// True if another client sends doorbells by message.
     must_receive: bool,
     stored: Vec<Time>,
     sent: Vec<(Time, bool)>,
-    /// True if the port has received a message since the last round.
+    /// True if the modelled port has received a message since its last round.
     received: bool,
-    /// Number of rounds for which a sent message has not been received.
+    /// Number of the port's rounds for which a sent message has not been received.
     unreceived: u8,
     /// Number of the port's calls to the kernel.
     kernel_calls: usize,
     noted: bool,
-    /// True if the port has logged changes of drivers since the last round.
+    /// True if the modelled port has logged changes of drivers since its last round.
     logged: bool,
 }
 
@@ -102,7 +102,7 @@ impl<'a> WaitingModel<'a> {
         }
     }
 
-    /// Lets the guest act, or not, at a moment between two steps of the port.
+    /// Lets the guest act, or not, as chosen, at a moment between two actions of the port.
     fn moment(&mut self) {
         while !self.script.is_empty() && self.choices.take() {
             self.act();
@@ -117,7 +117,7 @@ impl<'a> WaitingModel<'a> {
         }
     }
 
-    /// Runs a round of the port in the model. Checks that no store and no message has waited too long.
+    /// Runs a round of the modelled port. Checks that no store and no message has waited too long.
     fn round(&mut self) {
         let received = std::mem::take(&mut self.received);
         self.unreceived = if received || self.sent.is_empty() { 0 } else { self.unreceived + 1 };
@@ -261,7 +261,7 @@ fn naps_of_a_polling_port_double_to_a_bound_until_work() {
 }
 
 #[test]
-fn rounds_of_a_port_with_work_poll_the_kernel_rarely() {
+fn port_with_work_skips_most_polls_of_the_kernel() {
     const ROUNDS: usize = 900;
     let every = usize::from(UNPOLLED_ROUNDS) + 1;
     for (wait, must_receive, every) in [

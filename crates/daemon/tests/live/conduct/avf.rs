@@ -1,4 +1,4 @@
-//! Limits of conduct for malicious guests with an AVF.
+//! Tests of the thresholds for offences of malicious guests with an AVF.
 
 use super::{QUARANTINE, THROTTLE, WARN, is_quarantined, limit, until};
 use crate::support::eventually;
@@ -42,8 +42,8 @@ impl AvfGuest {
         self.send(MacAddress::BROADCAST, self.driver.mac());
     }
 
-    /// Sends a frame of a header without a payload. A queue stops after many of these frames, and the ring of the queue
-    /// fills; then the VF is reset.
+    /// Sends an invalid frame, a header without a payload. A queue stops after many such frames, and its ring fills;
+    /// then the guest resets the VF.
     fn send_too_short(&mut self) {
         if !self.driver.transmit(&mut self.machine, 0, &[0; 14]) {
             self.driver.reset(&mut self.machine);
@@ -75,7 +75,7 @@ impl AvfGuest {
     }
 }
 
-/// Starts a host with a guest on VF 0, and then sets the thresholds of one kind of conduct. No other guest runs,
+/// Starts a host with a guest on VF 0, and then sets the thresholds for one kind of offence. No other guest runs,
 /// because the start of its driver sends messages too.
 fn world(kind: &str, limits: ConductThresholds) -> (LiveHost, AvfGuest) {
     let live = LiveHost::with(PORT);
@@ -146,7 +146,7 @@ fn offence_above_the_warning_threshold_does_not_stop_a_vf() {
     assert_eq!((status.conduct.quarantine, status.conduct.throttled, status.link), (None, false, true));
     let before = live.show(0).tx.packets;
     a.send(b.driver.mac(), a.driver.mac());
-    eventually("its frames leave", || live.show(0).tx.packets > before);
+    eventually("the VF sends frames", || live.show(0).tx.packets > before);
 }
 
 #[test]
@@ -173,5 +173,5 @@ fn quarantine_for_a_storm_survives_a_host_hand_over() {
     assert_eq!(status.conduct.quarantine, None);
     a.driver.restart(&mut a.machine).unwrap();
     a.send(b.driver.mac(), a.driver.mac());
-    eventually("its frames leave", || live.show(0).tx.packets > before);
+    eventually("the VF sends frames", || live.show(0).tx.packets > before);
 }

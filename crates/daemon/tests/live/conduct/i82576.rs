@@ -1,4 +1,4 @@
-//! Limits of conduct for malicious guests with a VF of an 82576.
+//! Tests of the thresholds for offences of malicious guests with a VF of an 82576.
 
 use super::{QUARANTINE, THROTTLE, WARN, is_quarantined, until};
 use crate::support::eventually;
@@ -12,7 +12,7 @@ use i82576::MacAddress;
 use i82576::descriptor::tx::AdvancedDataDescriptor;
 use i82576::register::{tx, vf};
 
-/// Starts a host with a guest on VF 0, and then sets the thresholds of one kind of conduct.
+/// Starts a host with a guest on VF 0, and then sets the thresholds for one kind of offence.
 fn world(kind: &str, limit: ConductThresholds) -> (LiveHost, VfGuest<QemuClient>) {
     let live = LiveHost::start();
     let guest = VfGuest::under_qemu(&live, 0);
@@ -108,7 +108,7 @@ fn offence_above_the_warning_threshold_does_not_stop_a_vf() {
     let before = live.show(0).tx.packets;
     b.take();
     a.send(b.vf.mac(), &[2; 60]);
-    eventually("its frames leave", || live.show(0).tx.packets > before);
+    eventually("the VF sends frames", || live.show(0).tx.packets > before);
 }
 
 #[test]
@@ -134,5 +134,5 @@ fn broadcast_storm_quarantines_a_vf_until_its_release() {
     assert_eq!(live.show(0).tx.packets, before, "a quarantined VF has sent");
     let status = live.change(0, VfSettings { quarantine: Some(false), ..VfSettings::default() });
     assert_eq!((status.conduct.quarantine, status.link), (None, true));
-    eventually("the pending frame leaves", || live.show(0).tx.packets > before);
+    eventually("the VF sends its pending frame", || live.show(0).tx.packets > before);
 }

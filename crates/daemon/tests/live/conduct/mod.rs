@@ -1,5 +1,5 @@
-//! Tests of the limits of a VF's conduct on a live host. A malicious guest commits each kind of offence, and the host
-//! logs it, or throttles or quarantines the VF, and the administrator releases it. The PF drivers' tests cover the
+//! Tests of the thresholds for offences of VFs on a live host. A malicious guest commits each kind of offence. The host
+//! logs it, or throttles or quarantines the VF, and the administrator releases the VF. The PF drivers' tests cover the
 //! rates.
 
 mod avf;
@@ -33,8 +33,8 @@ fn until(
     live.show(0)
 }
 
-/// Repeats an offence until VF 0 is quarantined for `kind`. Checks that VF 1 is unaffected, and that the administrator
-/// can release VF 0.
+/// Repeats an offence until VF 0 is quarantined for this kind of offence. Checks that VF 1 is unaffected, and that the
+/// administrator can release VF 0.
 #[track_caller]
 fn is_quarantined(live: &LiveHost, kind: &str, offend: impl FnMut()) {
     let status = until(live, "the VF is quarantined", offend, |status| status.conduct.quarantine.is_some());
@@ -46,7 +46,7 @@ fn is_quarantined(live: &LiveHost, kind: &str, offend: impl FnMut()) {
     assert_eq!((status.conduct.quarantine, status.link), (None, true));
 }
 
-/// Sets the port's thresholds for a kind of conduct, as `softiov port limit` does.
+/// Sets the port's thresholds for a kind of offence, as `softiov port limit` does.
 fn limit(live: &LiveHost, kind: &str, limit: ConductThresholds) {
     let limits = BTreeMap::from([(kind.to_owned(), limit)]);
     live.change_port(PortSettings { limits, ..PortSettings::default() }).unwrap();

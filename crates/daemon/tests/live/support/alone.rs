@@ -1,5 +1,5 @@
-//! Processes for tests that measure a whole process: descriptors, memory, processor time, log lines. In a shared
-//! process other tests would be measured too.
+//! Runs tests that measure a whole process in a process of their own: descriptors, memory, processor time, log lines.
+//! In a shared process other tests would be measured too.
 
 use rustix::param::clock_ticks_per_second;
 use std::process::Command;

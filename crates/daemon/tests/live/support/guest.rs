@@ -1,4 +1,5 @@
-//! A guest: a machine whose VF driver is up, and which sends and receives frames by interrupt.
+//! Guest for tests: a virtual machine whose VF driver has started, and which sends and receives frames by
+//! interrupt.
 
 use super::live::LiveHost;
 use super::machine::{MachineWithFunction, Vmm};
@@ -110,7 +111,8 @@ impl<V: Vmm> VfGuest<V> {
         payloads
     }
 
-    /// Sleeps until an interrupt announces frames, and returns their payloads; none if the time is over.
+    /// Sleeps until an interrupt announces frames, and returns their payloads; an empty list if `patience` is
+    /// over.
     pub(crate) fn receive_within(&mut self, patience: Duration) -> Vec<Vec<u8>> {
         let deadline = Instant::now() + patience;
         loop {

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// Response of the host's control interface.
+/// HTTP response of the host's control interface.
 #[derive(Debug)]
 pub(crate) struct HttpReply {
     /// HTTP status; 0 if there was no response.
@@ -31,7 +31,7 @@ impl HttpReply {
     }
 }
 
-/// Sends a valid request, and returns the response.
+/// Sends a valid HTTP request to the control socket, and returns the response.
 pub(crate) fn ask(socket: &Path, method: &str, path: &str, body: &str) -> HttpReply {
     let kind = if body.is_empty() && method == "GET" { "" } else { "content-type: application/json\r\n" };
     let length = body.len();
@@ -41,7 +41,7 @@ pub(crate) fn ask(socket: &Path, method: &str, path: &str, body: &str) -> HttpRe
     send(socket, format!("{head}{body}").as_bytes())
 }
 
-/// Sends bytes, and returns the response up to the end of the connection.
+/// Sends bytes to the control socket, and returns the response up to the end of the connection.
 pub(crate) fn send(socket: &Path, bytes: &[u8]) -> HttpReply {
     let mut stream = UnixStream::connect(socket).unwrap();
     // The host may answer and close before it has read all of an invalid request.

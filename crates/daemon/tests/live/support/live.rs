@@ -1,4 +1,4 @@
-//! A real host in a temporary folder, with requests to it over its control socket.
+//! Real host for tests, in a temporary folder, with requests to it over its control socket.
 
 use daemon::config::HostConfig;
 use daemon::config::file::ConfigFile;
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 /// needs.
 const ASIDE: Duration = Duration::from_secs(60);
 
-/// A running host with one port, pf0.
+/// Running host of a test, in a temporary folder, with the port pf0.
 pub(crate) struct LiveHost {
     host: Option<RunningHost>,
     folder: TempDir,
@@ -68,17 +68,17 @@ impl LiveHost {
         self.host = Some(ready.start().unwrap());
     }
 
-    /// Returns the vfio-user socket of a VF.
+    /// Returns the path of a VF's vfio-user socket, by the VF's index.
     pub(crate) fn socket(&self, vf: u8) -> PathBuf {
         self.folder.path().join(format!("pf0vf{vf}/vf.sock"))
     }
 
-    /// Returns the vfio-user socket of a VF by its name.
+    /// Returns the path of a VF's vfio-user socket, by the VF's name.
     pub(crate) fn socket_of(&self, name: &str) -> PathBuf {
         self.folder.path().join(name).join("vf.sock")
     }
 
-    /// Returns the vfio-user socket of a PF that a guest drives.
+    /// Returns the path of the vfio-user socket of a PF that a guest drives.
     pub(crate) fn pf_socket(&self) -> PathBuf {
         self.folder.path().join("pf0/pf.sock")
     }
@@ -88,7 +88,7 @@ impl LiveHost {
         self.folder.path().join("state")
     }
 
-    /// Returns the control socket.
+    /// Returns the path of the host's control socket.
     pub(crate) fn control_socket(&self) -> PathBuf {
         self.folder.path().join("control/control.sock")
     }
@@ -116,7 +116,7 @@ impl LiveHost {
     pub(crate) fn refusal(&self, vf: u8, change: VfSettings) -> String {
         let request =
             ControlRequest::VfSet { vf: format!("pf0vf{vf}"), change: SettingsCommand::volatile(change) };
-        ask(&self.control_socket(), request).expect_err("is refused").to_string()
+        ask(&self.control_socket(), request).expect_err("the host refuses the change").to_string()
     }
 
     /// Disconnects a VF's client, as `softiov vf disconnect` does.
@@ -127,7 +127,7 @@ impl LiveHost {
     fn ask_vf(&self, request: ControlRequest) -> VfStatus {
         match ask(&self.control_socket(), request).unwrap() {
             ControlAnswer::Vf(status) => *status,
-            other => panic!("{other:?} to vf.show"),
+            other => panic!("unexpected answer to vf.show: {other:?}"),
         }
     }
 
@@ -135,7 +135,7 @@ impl LiveHost {
     pub(crate) fn port(&self) -> PortStatus {
         match ask(&self.control_socket(), ControlRequest::PortList).unwrap() {
             ControlAnswer::Ports(mut ports) => ports.remove(0),
-            other => panic!("{other:?} to port.list"),
+            other => panic!("unexpected answer to port.list: {other:?}"),
         }
     }
 
@@ -158,7 +158,7 @@ impl LiveHost {
         let state_dir = Some(self.state_dir());
         match ask(&self.control_socket(), ControlRequest::Apply(ApplyRequest { state_dir, ..file }))? {
             ControlAnswer::Difference(difference) => Ok(difference),
-            other => panic!("{other:?} to apply"),
+            other => panic!("unexpected answer to apply: {other:?}"),
         }
     }
 
@@ -170,7 +170,7 @@ impl LiveHost {
     fn ask_port(&self, request: ControlRequest) -> Result<PortStatus, ControlClientError> {
         match ask(&self.control_socket(), request)? {
             ControlAnswer::Port(port) => Ok(*port),
-            other => panic!("{other:?} about a port"),
+            other => panic!("unexpected answer to a request about a port: {other:?}"),
         }
     }
 

@@ -1,4 +1,4 @@
-//! A virtual machine from its driver's view, under any VMM: registers, memory and interrupts.
+//! Virtual machine as its guest driver sees it, under any VMM: registers, memory and interrupts.
 
 use super::PATIENCE;
 use super::ram::GuestRam;
@@ -69,10 +69,10 @@ impl<V: Vmm> MachineWithFunction<V> {
             }
             at = next.into();
         }
-        panic!("no capability {id:#x}");
+        panic!("the function has no PCI capability {id:#x}");
     }
 
-    /// Returns copies of the vectors' eventfds, to send to the host.
+    /// Returns copies of the MSI-X vectors' eventfds, to send to the host.
     pub(crate) fn eventfd_copies(&self) -> Vec<OwnedFd> {
         self.eventfds.iter().map(|eventfd| eventfd.as_fd().try_clone_to_owned().unwrap()).collect()
     }

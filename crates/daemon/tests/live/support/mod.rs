@@ -1,4 +1,5 @@
-//! Common parts of the tests: a host in a temporary folder, and virtual machine monitors to attach to it.
+//! Common parts of the tests: a host in a temporary folder, and virtual machine monitors that attach to its
+//! VFs.
 //!
 //! Unlike embedded guests, these peers show every step and misbehave on request.
 

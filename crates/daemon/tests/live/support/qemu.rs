@@ -20,18 +20,18 @@ pub(crate) struct ExpectedFunction {
     device: u16,
     /// Bytes of the regions by number: BARs, ROM, configuration space, VGA.
     regions: [u64; 9],
-    /// Numbers of INTx pins and MSI vectors.
+    /// Numbers of INTx pins and MSI vectors of the function.
     others: [u32; 2],
     /// Number of MSI-X vectors of the function.
     vectors: u32,
     /// True if the port offers pages of BAR 0 to map.
     mappable: bool,
-    /// The client does not read capabilities: it requests only the fixed part of a region's description.
+    /// True if the client reads no capabilities: it requests only the fixed part of a region's description.
     ignorant: bool,
 }
 
 impl ExpectedFunction {
-    /// Returns the size of a region in bytes.
+    /// Returns the expected size of the function's region in bytes.
     pub(crate) fn size(&self, region: u32) -> usize {
         self.regions[region as usize] as usize
     }
@@ -110,7 +110,7 @@ impl QemuClient {
     pub(crate) fn version(&mut self) {
         let agreed = self.ask(Client::version, |answer| match answer {
             Ok(ReplyContents::Version { major: 0, minor: 1, capabilities }) => capabilities.write_multiple,
-            other => panic!("{other:?}"),
+            other => panic!("unexpected answer {other:?}"),
         });
         assert_eq!(agreed, Ok(Some(true)));
     }
@@ -145,7 +145,7 @@ impl QemuClient {
         &mut self,
         request: impl FnOnce(&mut Client<OwnedFd>, &mut MessageOutbox<OwnedFd>) -> u16,
     ) -> Result<(), Errno> {
-        self.ask(request, |answer| answer.map(drop)).expect("the host is there")
+        self.ask(request, |answer| answer.map(drop)).expect("the host answers")
     }
 
     pub(crate) fn map(&mut self, iova: u64, size: u64, fd: Option<OwnedFd>) -> Result<(), Errno> {
@@ -225,7 +225,7 @@ impl Vmm for QemuClient {
             |client, out| client.read(out, region, offset, count),
             |answer| match answer {
                 Ok(ReplyContents::Data(data)) => into.copy_from_slice(data),
-                other => panic!("{other:?}"),
+                other => panic!("unexpected answer {other:?}"),
             },
         );
         self.gone |= answered.is_err();
@@ -250,7 +250,7 @@ pub(crate) fn boot(path: &Path) -> MachineWithFunction<QemuClient> {
     boot_as(path, VF, share)
 }
 
-/// Boots like [`boot`] on any kind of function. `share` announces the guest's memory to the host.
+/// Boots the simulated QEMU, as [`boot`] does, on a VF or a PF. `share` announces the guest's memory to the host.
 pub(crate) fn boot_as(
     path: &Path,
     shape: ExpectedFunction,
@@ -285,7 +285,7 @@ fn realize(qemu: &mut QemuClient, shape: ExpectedFunction) {
     for (index, count) in [(0, pin), (1, msi), (2, shape.vectors), (3, 0), (4, 0)] {
         let take = |answer: Result<ReplyContents<'_>, Errno>| match answer {
             Ok(ReplyContents::Irq(info)) => info.count,
-            other => panic!("{other:?}"),
+            other => panic!("unexpected answer {other:?}"),
         };
         assert_eq!(qemu.ask(|client, out| client.irq_info(out, index), take), Ok(count));
     }
@@ -301,7 +301,7 @@ const EXPECTED: DeviceInfo =
 fn region(qemu: &mut QemuClient, index: u32, room: u32) -> (u32, u64, u32) {
     let take = |answer: Result<ReplyContents<'_>, Errno>| match answer {
         Ok(ReplyContents::Region(layout)) => (layout.argsz, layout.size, layout.flags),
-        other => panic!("{other:?}"),
+        other => panic!("unexpected answer {other:?}"),
     };
     qemu.ask(|client, out| client.region_info(out, index, room), take).unwrap()
 }
@@ -324,7 +324,8 @@ pub(crate) fn announce_only(machine: &mut MachineWithFunction<QemuClient>) {
     qemu.map(HIGH, SIZE - HIGH, None).unwrap();
 }
 
-/// Enables MSI-X as QEMU does: first one vector without an eventfd, then each vector with its own.
+/// Enables MSI-X as QEMU does: first one interrupt vector without an eventfd, then each vector with an eventfd of its
+/// own.
 fn enable_interrupts(machine: &mut MachineWithFunction<QemuClient>) {
     let copies = machine.eventfd_copies();
     let qemu = &mut machine.vmm;

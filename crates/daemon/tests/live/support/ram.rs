@@ -5,7 +5,7 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes of a guest's memory.
+/// Size of a test guest's memory, bytes.
 pub(crate) const SIZE: u64 = 16 << 20;
 /// Guest address at which memory above firmware and legacy devices starts.
 pub(crate) const HIGH: u64 = 1 << 20;

@@ -1,4 +1,4 @@
-//! Raw bytes on a vfio-user socket, valid or not, and the replies.
+//! Messages as bytes on a vfio-user socket, valid or not, and the host's replies.
 
 use super::{PATIENCE, eventually};
 use host::socket::StreamSocket;
@@ -32,13 +32,13 @@ pub(crate) fn access(region: u32, offset: u64, count: u32) -> Vec<u8> {
     [&offset.to_le_bytes()[..], &region.to_le_bytes(), &count.to_le_bytes()].concat()
 }
 
-/// Returns a message that reads `count` bytes of a region.
+/// Returns a vfio-user message that reads `count` bytes of a region.
 pub(crate) fn load(id: u16, region: u32, offset: u64, count: u32) -> Vec<u8> {
     message(id, Command::RegionRead, 0, &access(region, offset, count))
 }
 
-/// Returns a message that maps a DMA window of guest memory. The memory's descriptor, if any, must be sent with the
-/// message.
+/// Returns a vfio-user message that maps a DMA window of guest memory. The memory's descriptor, if any, must be sent
+/// with the message.
 pub(crate) fn dma_map(iova: u64, size: u64) -> Vec<u8> {
     dma_map_at(0, iova, size)
 }
@@ -49,7 +49,7 @@ pub(crate) fn dma_map_at(offset: u64, iova: u64, size: u64) -> Vec<u8> {
     message(1, Command::DmaMap, 0, &[&32u32.to_le_bytes()[..], &3u32.to_le_bytes(), &numbers].concat())
 }
 
-/// Returns a message that unmaps a DMA window.
+/// Returns a vfio-user message that unmaps a DMA window.
 pub(crate) fn dma_unmap(iova: u64, size: u64) -> Vec<u8> {
     let numbers = [iova, size].map(u64::to_le_bytes).concat();
     message(1, Command::DmaUnmap, 0, &[&24u32.to_le_bytes()[..], &0u32.to_le_bytes(), &numbers].concat())
@@ -70,7 +70,7 @@ impl RawConnection {
     pub(crate) fn greet(path: &Path) -> Self {
         let mut raw = Self::connect(path);
         raw.send(&version());
-        let (error, _) = raw.reply().expect("a reply to VERSION");
+        let (error, _) = raw.reply().expect("the host answers VERSION");
         assert_eq!(error, 0);
         raw
     }
@@ -112,7 +112,7 @@ impl RawConnection {
         }
         let word =
             |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-        assert_eq!(word(8) & 0xf, 1, "not a reply");
+        assert_eq!(word(8) & 0xf, 1, "the message is no reply");
         let mut body = vec![0; word(4) as usize - 16];
         self.0.read_exact(&mut body).unwrap();
         Some((word(12), body))

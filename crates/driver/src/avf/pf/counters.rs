@@ -35,7 +35,7 @@ pub enum VirtchnlRefusal {
     /// The requested address is zero or broadcast.
     #[error("invalid receive address: zero or broadcast")]
     AddressInvalid,
-    /// Another VF has the requested address, and does not share it.
+    /// Another VF has the requested address, and the two VFs may not share it.
     #[error(
         "the requested MAC address is in use by another VF; allow it with share_mac for both VFs, or with \
          trust"
@@ -118,7 +118,7 @@ impl VirtchnlRefusal {
         }
     }
 
-    /// Returns the name of the refusal's reason, as tables show it.
+    /// Returns the name that tables give to the reason of a refusal.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES[self.index()]
@@ -162,7 +162,7 @@ impl Default for VirtchnlCounters {
 }
 
 impl VirtchnlCounters {
-    /// Returns the number of the VF's requests of an operation.
+    /// Returns the number of requests of one virtchnl operation from the VF.
     #[must_use]
     pub fn requests(&self, op: VirtchnlOpcode) -> u64 {
         self.requests.get(op.index()).copied().unwrap_or(0)
@@ -174,7 +174,7 @@ impl VirtchnlCounters {
         &self.refused
     }
 
-    /// Returns the number of requests refused for a reason.
+    /// Returns the number of the VF's requests that were refused for one reason.
     #[must_use]
     pub fn refused_for(&self, refusal: VirtchnlRefusal) -> u64 {
         self.refused.get(refusal.index()).copied().unwrap_or(0)

@@ -1,5 +1,5 @@
-//! Policy of a VF, and its encoding in a saved state: the longest frame stands for the MTU, queue pairs are among
-//! the settings, and settings that the family lacks are omitted.
+//! Policy of a VF, and the policy's encoding in a saved state: the longest frame stands for the MTU, queue pairs are
+//! among the settings, and settings that the family lacks are omitted.
 
 use super::limits::{AROUND, LIMITS};
 use ::avf::ids::{BASE_PAIRS, MAX_PAIRS};
@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 #[serde(into = "SavedAvfPolicy<bool>", from = "SavedAvfPolicy<bool>")]
 pub(super) struct AvfPolicy {
     pub(super) policy: VfPolicy,
-    /// Queue pairs of a VF that requests no number.
+    /// Number of queue pairs that the VF gets if it requests no number.
     pub(super) pairs: u16,
-    /// Maximum queue pairs that the VF may request.
+    /// Maximum number of queue pairs that the VF may request.
     pub(super) most_pairs: u16,
 }
 

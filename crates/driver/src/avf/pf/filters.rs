@@ -16,7 +16,7 @@ const ADDRESSES: usize = 18;
 /// Address quota of a trusted VF.
 pub(super) const MORE_ADDRESSES: usize = 128;
 
-/// Returns the maximum number of addresses of a VF, which depends on its trust.
+/// Returns the maximum number of addresses that a VF may have, which depends on the VF's trust.
 pub(super) const fn address_quota(trust: bool) -> usize {
     if trust { MORE_ADDRESSES } else { ADDRESSES }
 }

@@ -1,7 +1,7 @@
-//! Limits of conduct ([`crate::conduct`]) for the VFs of this PF: the PF compares each VF's counts with the limits,
-//! and has the card restrain a VF that exceeds them. A throttled VF keeps its queues at a lower rate. A quarantined
-//! VF is reset, as i40e resets a VF that the host disables: its queues stay off whatever its driver requests, and
-//! its link is down.
+//! Limits of offences ([`crate::conduct`]) for the VFs of this PF: the PF compares each VF's counts with the limits,
+//! and has the card restrain a VF that exceeds them. A throttled VF keeps its queues at a lower rate. A quarantined VF
+//! is reset, as i40e resets a VF that the host disables: its queues stay off whatever its driver requests, and its link
+//! is down.
 //!
 //! The port counts traffic and sets the thresholds.
 
@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use i82576::Time;
 use policy::{ConductLimits, Offence, OffenceAction};
 
-/// Limits on the mail and interrupts of every throttled or quarantined VF.
+/// Limits on the mailbox messages and interrupts of every throttled or quarantined VF.
 const HELD: MailInterruptLimits =
     MailInterruptLimits { mail_us: SERVICE.as_micros() as u32, interrupt_us: HELD_INTERVAL_US };
 
@@ -27,7 +27,7 @@ impl AvfVfState {
 }
 
 impl AvfPf {
-    /// Compares a VF's counts of offences with its limits, and takes the measure for the gravest excess. `totals` has
+    /// Compares a VF's counts of offences with its limits, and acts against the VF for the gravest excess. `totals` has
     /// the card's counts of messages and packets and the host's count of interrupts; this adds the resets by the guest
     /// and malformed messages. Call it at least once a second: limits are rates per second.
     pub fn watch<H: ControlHal>(
@@ -70,19 +70,20 @@ impl AvfPf {
         }
     }
 
-    /// Returns the record of a VF's conduct: its offences, and the measures taken.
+    /// Returns the record of a VF's offences, and of the measures against the VF.
     #[must_use]
     pub fn conduct(&self, vf: u8) -> Option<&ConductMonitor> {
         self.vfs.get(usize::from(vf)).map(|state| &state.monitor)
     }
 
-    /// Returns the record of every VF's conduct, for a successor of this process.
+    /// Returns the records of all VFs' offences, for a successor of this process.
     #[must_use]
     pub fn monitors(&self) -> Vec<ConductMonitor> {
         self.vfs.iter().map(|state| state.monitor.clone()).collect()
     }
 
-    /// Restores the VFs' conduct that the previous process saved, and restrains the same VFs. Resets no VF.
+    /// Restores the records of the VFs' offences that the previous process saved, and throttles or quarantines the same
+    /// VFs again. Resets no VF.
     ///
     /// # Errors
     /// [`AvfPfRestoreError`] if the conduct is that of another number of VFs, or a count in it is about to overflow.
@@ -104,7 +105,8 @@ impl AvfPf {
         Ok(())
     }
 
-    /// Sends the card the transmit rate and the limits on mail and interrupts that the VF's conduct requires now.
+    /// Sends the card a VF's transmit rate and limits on messages and interrupts, as the VF's throttle or quarantine
+    /// requires now.
     pub(super) fn apply_restraint<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
         let AvfVfState { monitor, decided, .. } = &self.vfs[usize::from(vf)];
         if monitor.holds() {

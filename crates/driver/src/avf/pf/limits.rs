@@ -27,7 +27,7 @@ pub const LIMITS: FamilyLimits = FamilyLimits {
 const TAG: u16 = 4;
 /// Bytes of an Ethernet header without tags, and of the frame check sequence.
 const HEADER: u16 = 14 + FCS as u16;
-/// Bytes around the packet in a frame, as AVF drivers count them: with two tags.
+/// Bytes of a frame around its packet, as AVF drivers count them: with two tags.
 pub(super) const AROUND: u16 = HEADER + 2 * TAG;
 /// Longest frame in bytes that every Ethernet carries, with tag and frame check sequence (IEEE 802.3).
 const STANDARD_FRAME: u16 = 1522;

@@ -30,7 +30,7 @@ pub(super) struct PfAdminQueues {
     receive: AdminQueueMemory,
     send: AdminQueueMemory,
     inbox: VfMessageInbox,
-    /// Send queue's tail: the next slot to send.
+    /// Tail of the send queue: the next slot to send.
     next: u16,
 }
 
@@ -40,7 +40,7 @@ struct AdminQueueMemory {
     iova: u64,
 }
 
-/// Bytes of a ring; its buffers start on the next page.
+/// Bytes of an admin queue's ring; the ring's buffers start on the next page.
 const RING: u64 = ALIGN as u64;
 
 impl AdminQueueMemory {
@@ -69,7 +69,7 @@ impl<H: DmaHal + ?Sized> AdminRingMemory for DmaAdminRing<'_, H> {
 }
 
 /// Saved state of the PF's two admin queues. The card has taken every message that the PF sent, so only the receive
-/// queue has pending ones.
+/// queue has pending messages.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "MailState")]
 pub(super) struct AdminQueuesState {
@@ -81,7 +81,7 @@ pub(super) struct AdminQueuesState {
     next: u16,
 }
 
-/// Results of one visit of the PF driver.
+/// Results of one visit of the AVF's PF driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AvfPfVisit {
     /// Number of requests served in the visit.

@@ -71,13 +71,13 @@ pub const OFFERED: VfCapabilities = VfCapabilities::L2
     .and(VfCapabilities::RSS_PF)
     .and(VfCapabilities::RX_FLEX_DESC);
 
-/// Progress of a VF's driver since the last reset.
+/// Progress of a VF's driver since the VF's last reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "Stage")]
 enum VfDriverStage {
-    /// The driver has not requested its resources.
+    /// The VF's driver has not requested its resources since the reset.
     Reset,
-    /// The driver has requested its resources.
+    /// The VF's driver has requested its resources.
     Active,
 }
 
@@ -93,21 +93,21 @@ struct AvfVfState {
     agreed: VfCapabilities,
     /// Number of the VF's queue pairs.
     pairs: u16,
-    /// MAC address of the VF. Kept over a reset.
+    /// MAC address of the VF, kept over a reset.
     mac: Option<MacAddress>,
     /// Addresses that the VF receives by, its own among them.
     addresses: Vec<MacAddress>,
     vlans: Vec<u16>,
     /// VLANs that the VF requested and its policy denies.
     withheld: Vec<u16>,
-    /// The VF's running queues, a bit each.
+    /// Receive queues of the VF that are running, a bit each.
     rx: u16,
     tx: u16,
     /// True if the card strips tags of received frames; `insert` is true if it inserts tags into sent ones.
     strip: bool,
     insert: bool,
     counters: VirtchnlCounters,
-    /// Record of the VF's conduct, which is saved beside the driver: conduct outlives the card.
+    /// Record of the VF's offences. It is saved beside the driver, since it outlives the card.
     #[serde(skip)]
     monitor: ConductMonitor,
 }
@@ -153,7 +153,7 @@ const fn vsi(vf: u8) -> u16 {
 #[derive(Debug, Clone)]
 pub struct AvfPf {
     vfs: Vec<AvfVfState>,
-    /// VFs that are throttled or quarantined, or have a delayed request, a bit each. A visit checks the conduct of
+    /// VFs that are throttled or quarantined, or have a delayed request, a bit each. A visit checks the throttles of
     /// these only.
     held: u64,
     mail: PfAdminQueues,

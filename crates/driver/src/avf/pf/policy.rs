@@ -19,7 +19,7 @@ fn needs_reset(new: &VfPolicy, old: &VfPolicy) -> bool {
         || new.longest_frame(&LIMITS) != old.longest_frame(&LIMITS)
 }
 
-/// Applies a check to each VF's policy. Returns the first VF whose policy is refused, with the reason.
+/// Applies a check to each VF's policy. Returns the first VF whose policy is refused, with the reason for the refusal.
 fn each(
     wanted: &[VfPolicy],
     check: impl Fn(u8, &VfPolicy) -> Result<(), PolicyError>,
@@ -126,8 +126,8 @@ impl AvfPf {
         self.vfs().filter(move |vf| *vf != other_than).filter(has)
     }
 
-    /// Checks that a VF may receive by an address that other VFs may have. A trusted VF may by any, and all VFs by
-    /// a virtual router's.
+    /// Checks that a VF may receive by an address that other VFs may have. A trusted VF may use any address, and all
+    /// VFs may use a virtual router's.
     pub(super) fn may_use(&self, vf: u8, mac: MacAddress) -> Result<(), VirtchnlRefusal> {
         let VfPolicy { trust, share_mac, .. } = self.state(vf).decided.policy;
         let shares = |owner| share_mac && self.state(owner).decided.policy.share_mac;

@@ -15,7 +15,7 @@ use ::avf::virtchnl::{
 /// Unit of receive buffer sizes in bytes (i40e).
 const BUFFER_UNIT: u32 = 128;
 const BUFFERS: core::ops::RangeInclusive<u32> = BUFFER_UNIT..=16_256;
-/// Valid longest frames of a VF in bytes (i40e).
+/// Valid lengths in bytes of the longest frame that a VF requests (i40e).
 const FRAMES: core::ops::RangeInclusive<u32> = 64..=16_383;
 /// Index that stands for no interrupt interval; the intervals are 0 to 2 (virtchnl, ITR index).
 const NO_ITR: u16 = 3;
@@ -86,8 +86,8 @@ impl AvfPf {
         Ok(VirtchnlReply::Done)
     }
 
-    /// Maps a VF's queues to its interrupt vectors. A map may name queues that are not set up yet, as Linux sends it
-    /// first. Vector 0 may have queues, as DPDK needs.
+    /// Maps a VF's queues to its interrupt vectors. The request may name queues that are not set up yet, as Linux sends
+    /// it first. Vector 0 may have queues, as DPDK needs.
     pub(super) fn map_vectors<H: ControlHal>(
         &mut self,
         hal: &mut H,

@@ -32,14 +32,14 @@ pub(super) enum VirtchnlReply {
 
 pub(super) type VirtchnlResult = Result<VirtchnlReply, VirtchnlRefusal>;
 
-/// VLAN filters announced to a VF.
+/// Number of VLAN filters that the PF announces to a VF.
 const VLAN_FILTERS: u16 = 64;
 /// Numbers of the hash functions in CONFIG_RSS_HFUNC: Toeplitz, plain and symmetric.
 const TOEPLITZ: u16 = 0;
 const SYMMETRIC: u16 = 2;
 
 impl AvfPf {
-    /// Serves one request of a VF.
+    /// Serves one virtchnl request of a VF.
     pub(super) fn serve<H: ControlHal>(&mut self, hal: &mut H, vf: u8, number: u32, body: &[u8]) {
         self.state_mut(vf).counters.count_request(number);
         let request = VirtchnlRequest::decode(number, body);

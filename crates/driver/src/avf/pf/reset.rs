@@ -58,7 +58,7 @@ impl AvfPf {
         self.vfs().for_each(|vf| self.reset_with_notice(hal, vf));
     }
 
-    /// Resets a VF after notifying its driver.
+    /// Notifies a VF's driver of a reset, and then resets the VF.
     pub(super) fn reset_with_notice<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
         if self.state(vf).stage == VfDriverStage::Active {
             self.send(

@@ -24,7 +24,7 @@ const TPID: u16 = 0x8100;
 const ID: u16 = 0xfff;
 
 impl AvfPf {
-    /// Removes every VLAN except the VF's default: untagged frames, or its port VLAN.
+    /// Removes every VLAN of a VF except the default one: untagged frames, or the port VLAN.
     pub(super) fn forget_vlans<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
         let state = self.state_mut(vf);
         state.withheld.clear();

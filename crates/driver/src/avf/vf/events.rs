@@ -10,9 +10,9 @@ use ::avf::register as r;
 use ::avf::virtchnl::reply::decode;
 use ::avf::virtchnl::{self, VirtchnlOpcode};
 
-/// Microseconds per unit of an interrupt interval.
+/// Microseconds per unit of an interrupt interval (ITR).
 const ITR_US: u16 = 2;
-/// Vector of the mailbox; queues have the others.
+/// Interrupt vector of the mailbox; queues have the others.
 const MAILBOX_VECTOR: u16 = 0;
 
 /// Result of a check of the AVF's link by its driver.
@@ -74,7 +74,7 @@ impl AvfDriver {
         !mailbox::is_on(hal)
     }
 
-    /// Records an event in a message of the PF: a change of the link, or an announced reset.
+    /// Records an event that a message of the PF reports: a change of the link, or an announced reset.
     pub(super) fn note(&mut self, message: &MessageFromPf) {
         match decode(&message.body).filter(|_| message.operation == VirtchnlOpcode::Event.number()) {
             Some(virtchnl::VirtchnlEvent::Link { speed, up }) => self.link = up.then_some(speed),

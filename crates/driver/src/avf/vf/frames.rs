@@ -21,7 +21,7 @@ pub(super) fn fold(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Returns a hash that is equal for all frames of a flow: of IP addresses and ports, or of Ethernet addresses in
+/// Returns a hash that is equal for all frames of a flow: a hash of IP addresses and ports, or of Ethernet addresses in
 /// other frames.
 fn flow(frame: &[u8]) -> u32 {
     let is = |at: usize, expected: &[u8]| frame.get(at..at + expected.len()) == Some(expected);
@@ -56,7 +56,7 @@ impl AvfDriver {
         ring.is_some_and(|ring| ring.transmit_burst(hal, &[packet], offload, usize::MAX).0 == 1)
     }
 
-    /// Queues packets on the queues of their flows, up to the first refused one. Returns their number.
+    /// Queues packets on the transmit queues of their flows, up to the first refused one. Returns their number.
     /// [`AvfDriver::flush`] rings their doorbells at the latest.
     #[inline]
     pub fn transmit_burst<H: DmaHal>(
@@ -82,7 +82,7 @@ impl AvfDriver {
         packets.len() - left.len()
     }
 
-    /// Queues a packet on the queue of its flow: a burst of one.
+    /// Queues one packet on the transmit queue of its flow.
     ///
     /// # Errors
     /// [`TxError`].
@@ -97,7 +97,7 @@ impl AvfDriver {
         ring.transmit_burst(hal, &[packet], offload, usize::MAX).1
     }
 
-    /// Returns the queue of a packet's flow.
+    /// Returns the transmit queue that a packet's flow selects.
     fn queue_of(&self, packet: &[u8]) -> usize {
         // Most owners of one queue have many flows.
         if self.pairs() > 1 { (flow(packet) % u32::from(self.pairs())) as usize } else { 0 }
@@ -108,12 +108,12 @@ impl AvfDriver {
         self.tx.iter_mut().for_each(|ring| ring.flush(hal));
     }
 
-    /// Reclaims the descriptors of sent packets. Returns the number of descriptors.
+    /// Reclaims the descriptors of sent packets. Returns the number of reclaimed descriptors.
     pub fn clean<H: DmaHal>(&mut self, hal: &mut H) -> usize {
         self.tx.iter_mut().map(|ring| ring.clean(hal)).sum()
     }
 
-    /// Returns the number of a queue's descriptors that are not reclaimed.
+    /// Returns the number of a transmit queue's descriptors that are not reclaimed.
     #[must_use]
     pub fn tx_pending(&self, queue: u8) -> usize {
         self.tx.get(usize::from(queue)).map_or(0, TxRing::pending)

@@ -11,10 +11,10 @@ use core::time::Duration;
 
 /// Number of descriptors in either ring of the mailbox.
 const SLOTS: u16 = 8;
-/// Pause between two looks for a reply, and their maximum number.
+/// Pause between two checks for a reply of the PF, and the maximum number of checks.
 pub(super) const TICK: Duration = Duration::from_millis(1);
 pub(super) const PATIENCE: u32 = 2_000;
-/// Offset of a ring's buffers in bytes.
+/// Offset of a mailbox ring's buffers from the ring's start, in bytes.
 const RING: u64 = 4096;
 
 /// Virtchnl message that the PF sent to the VF.
@@ -29,12 +29,12 @@ pub(super) struct MessageFromPf {
 pub(super) struct AvfMailbox {
     send: u64,
     receive: u64,
-    /// Ring slots of the next message to send, and of the next message to receive.
+    /// Send ring slot of the next message to send; `next` is the receive ring slot of the next message to receive.
     out: u16,
     next: u16,
 }
 
-/// Returns true if the mailbox is enabled; a reset disables it.
+/// Returns true if the VF's mailbox is enabled; a reset disables it.
 pub(super) fn is_on<H: DmaHal>(hal: &mut H) -> bool {
     hal.read(r::VF_ARQLEN) & aqlen::ENABLE != 0
 }

@@ -44,7 +44,7 @@ pub enum AvfDriverError {
     #[error("the VF stays in reset; check that the PF driver runs")]
     NoReset,
     /// The PF has sent no reply to a request in time.
-    #[error("the PF did not reply to virtchnl request {0} in time")]
+    #[error("the PF did not reply to virtchnl request {0} in time: check that the PF driver runs")]
     NoAnswer(u32),
     /// The PF refuses a request, with a status.
     #[error("the PF refused virtchnl request {0} with status {1}")]
@@ -66,11 +66,11 @@ pub struct AvfDriverConfig {
     pub form: RxDescriptorFormat,
     /// True if received frames keep their check sequence. Needs [`VfCapabilities::CRC`].
     pub keep_fcs: bool,
-    /// Maximum queue pairs to use of those that the PF grants.
+    /// Maximum number of queue pairs to use of those that the PF grants.
     pub pairs: u16,
     /// Descriptors of each ring: a multiple of 32 up to 4096 (others are rounded).
     pub descriptors: u16,
-    /// Frames sent, and buffers returned, per doorbell: 1 to [`MAX_BATCH`].
+    /// Number of frames sent, and of buffers returned, per doorbell: 1 to [`MAX_BATCH`].
     pub batch: u16,
     /// Minimum interval between two interrupts of a queue's vector, in microseconds.
     pub interval_us: u16,
@@ -125,13 +125,13 @@ pub struct AvfDriver {
     mac: MacAddress,
     tx: Vec<TxRing<tx::TxDataDescriptor>>,
     rx: Vec<RxRing<RxDescriptorFormat>>,
-    /// Queue whose received frames are taken next.
+    /// Receive queue whose frames are taken next.
     turn: usize,
-    /// Link speed in Mb/s; `None` while it is down.
+    /// Speed of the VF's link in Mb/s; `None` while the link is down.
     link: Option<u32>,
     /// True once the PF has announced a reset.
     reset_impending: bool,
-    /// True while the queues are started.
+    /// True while the VF's queues are started.
     running: bool,
     /// Vectors of queues that have interrupted and are still masked, a bit each.
     masked: u32,
@@ -274,7 +274,7 @@ impl AvfDriver {
         self.ask(hal, VirtchnlRequest::SwitchQueues(false, self.all_queues())).map(|_| ())
     }
 
-    /// Negotiates and starts again after a reset of any origin. Waits for an announced reset.
+    /// Negotiates with the PF and starts the VF again after a reset of any origin. Waits for an announced reset.
     ///
     /// # Errors
     /// [`AvfDriverError`]: no frame moves until it is called again.
@@ -307,7 +307,7 @@ impl AvfDriver {
         self.resources.pairs.min(self.tx.len() as u16)
     }
 
-    /// Returns the card's counters of this VF.
+    /// Requests the card's counters of this VF from the PF, and returns them.
     ///
     /// # Errors
     /// [`AvfDriverError`].

@@ -22,7 +22,7 @@ pub struct AvfReceivedFrame {
     pub said: RxWriteBack,
 }
 
-/// Received frame in the buffers of its ring.
+/// Received frame of an AVF, in the buffers of its ring.
 pub type AvfRxFrame<'a, H> = receive::RxFrame<'a, H, RxDescriptorFormat>;
 
 impl AvfReceivedFrame {
@@ -82,7 +82,7 @@ impl RxDescriptorLayout for RxDescriptorFormat {
     }
 }
 
-/// Returns the fields that all data descriptors of a packet share.
+/// Returns a data descriptor with the fields that all data descriptors of a packet share.
 fn data_of(headers: Option<HeaderLengths>, offload: &TxOffload) -> TxDataDescriptor {
     let tag = offload.vlan;
     let Some(headers) = headers else { return TxDataDescriptor { tag, ..TxDataDescriptor::default() } };
@@ -133,7 +133,7 @@ pub(super) fn describe_rx(
     }
 }
 
-/// The card checks the packet length.
+/// Makes an AVF's transmit ring a queue of the family. The card checks the packet length.
 impl FamilyTxQueue for TxRing<TxDataDescriptor> {
     type Piece = TxDataDescriptor;
     const RESERVE: usize = 0;

@@ -100,7 +100,7 @@ fn two_vfs_port_vlans_are_exchanged_with_no_free_filter() {
 }
 
 #[test]
-fn requested_vlans_return_after_a_port_vlan() {
+fn requested_vlans_are_joined_again_when_a_port_vlan_ends() {
     let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 2).unwrap();
@@ -113,7 +113,7 @@ fn requested_vlans_return_after_a_port_vlan() {
 }
 
 #[test]
-fn one_new_address_for_two_vfs_is_refused_before_a_change() {
+fn one_new_address_for_two_vfs_is_refused_and_changes_no_vf() {
     let (_, pf) = two_vfs();
     let twins = [with_mac(9), with_mac(9)];
     let why = PolicyError::MacInUse(with_mac(9).mac.unwrap(), AddressOwner::Vf(vf(1).into()));

@@ -1,5 +1,5 @@
-//! Tests requests and acknowledgements in registers, one visit each. The backplane's tests cover both ends
-//! together.
+//! Tests VF requests and acknowledgements in the PF's registers, with one PF visit each. The backplane's
+//! tests cover both ends together.
 
 use super::{StoredRegisters, vf};
 use crate::hal::Hal;
@@ -88,7 +88,7 @@ fn pf_takes_a_locked_mailbox_at_the_tenth_visit() {
 }
 
 #[test]
-fn only_a_vf_that_has_not_sent_vf_reset_is_refused() {
+fn acknowledgement_before_vf_reset_is_answered_by_a_refusal() {
     let (mut hal, mut pf) = pf();
     let answered = [0, 1, 2].map(|n| is_answered(&mut hal, &mut pf, n));
     assert_eq!(answered, [false, true, false], "VF 0 has sent VF_RESET, and VF 2 is not enabled");
@@ -135,7 +135,7 @@ fn pf_notice_waits_at_most_a_second_for_an_unread_reply() {
 }
 
 #[test]
-fn pf_notice_is_retried_after_as_long_as_it_waited() {
+fn pf_notice_retry_delay_equals_the_time_waited_so_far() {
     let (mut hal, mut pf) = pf();
     hal.held = true;
     hal.wait(Duration::from_secs(2));
@@ -192,7 +192,7 @@ fn vf_with_over_thirty_multicast_groups_receives_all_groups() {
 }
 
 #[test]
-fn multicast_list_overflow_loses_all_groups_when_forbidden() {
+fn vf_loses_all_multicast_when_its_policy_forbids_it() {
     let (mut hal, mut pf) = pf();
     ask(&mut hal, &mut pf, 0, &[id::SET_MULTICAST | 31 << INFO_SHIFT]);
     let policy = VfPolicy { allmulti: false, ..*pf.policy(vf(0)) };
@@ -215,7 +215,7 @@ fn only_a_link_policy_change_notifies_the_guest() {
 }
 
 #[test]
-fn all_multicast_ends_with_the_vfs_next_request() {
+fn all_multicast_mode_follows_the_vfs_last_request() {
     let (mut hal, mut pf) = pf();
     for on in [true, false] {
         let bit = if on { promisc::MULTICAST } else { 0 };

@@ -1,4 +1,4 @@
-//! Tests receive-side scaling in registers. The backplane's tests cover the card's part.
+//! Tests receive-side scaling in the PF's registers. The backplane's tests cover the card's part.
 
 use super::{StoredRegisters, vf};
 use crate::hal::Hal;
@@ -41,7 +41,7 @@ fn mode(hal: &mut MrqcGuard) -> u32 {
 }
 
 #[test]
-fn rss_mode_follows_the_first_and_last_rss_vf() {
+fn rss_mode_is_on_while_any_vf_uses_rss() {
     let mut hal = MrqcGuard::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 3).unwrap();

@@ -1,4 +1,5 @@
-//! Received frame of a burst, in the ring's buffers until its taker returns. Its descriptor is parsed on demand.
+//! Received frame of a burst, which stays in the ring's buffers until the function that takes it returns. Its
+//! descriptor is parsed on demand.
 
 use super::layout::{RawRxDescriptor, RxDescriptorLayout, RxError};
 use crate::hal::DmaHal;
@@ -23,7 +24,7 @@ pub struct RxFrame<'a, H, L> {
     /// Device address of the frame's first byte.
     address: u64,
     length: usize,
-    /// Pieces of a frame in several slots; empty for a frame in one.
+    /// Pieces of a frame that fills several slots; empty for a frame in one slot.
     pieces: &'a [RxFramePart],
     /// True if the card reported more bytes than a buffer holds, or did not end the frame.
     malformed: bool,

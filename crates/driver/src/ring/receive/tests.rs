@@ -17,7 +17,7 @@ const BATCH: u16 = 16;
 /// Offset of the ring's tail register.
 const TAIL: u32 = 0x818;
 
-/// Receive descriptors of either family.
+/// Layout of receive descriptors, of either family.
 #[derive(Debug, Clone, Copy)]
 enum AnyRxLayout {
     I82576,
@@ -303,7 +303,7 @@ fn act() -> impl Strategy<Value = RxRingAction> {
 }
 
 proptest! {
-    /// The test's memory panics at an access outside of an allocation.
+    /// Tests a hostile card: the test's memory panics at an access of the receive ring outside of an allocation.
     #[test]
     fn hostile_card_keeps_receive_ring_within_dma_memory(
         layout in 0..LAYOUTS.len(),

@@ -1,5 +1,5 @@
 //! Bursts of frames to send. A plain frame fills one slot and requests no offload, like nearly every frame: plain
-//! frames are queued in runs between two reports. The family queues other frames.
+//! frames are queued together between two report requests. The family queues other frames.
 
 use super::{SHORTEST, TxError, TxPartDescriptor, TxRing, raw};
 use crate::hal::{DmaHal, PrefetchPurpose};
@@ -73,7 +73,8 @@ impl<P: TxPartDescriptor> TxRing<P> {
         queued
     }
 
-    /// Returns the number of plain frames that can be queued before the next report, doorbell or end of the ring.
+    /// Returns the number of plain frames that can be queued before the next report request, doorbell or end of the
+    /// ring.
     #[inline(always)]
     fn run_length(&self, reserve: usize) -> usize {
         let due = (self.batch.div_ceil(2) - self.unreported).min(self.batch - self.waiting);
@@ -81,7 +82,7 @@ impl<P: TxPartDescriptor> TxRing<P> {
         slots.min(self.free().saturating_sub(reserve))
     }
 
-    /// Queues frames of a run up to the first that is not plain. Returns the number of queued frames.
+    /// Queues consecutive plain frames up to the first that is not plain. Returns the number of queued frames.
     #[inline(always)]
     fn queue_run<H: DmaHal>(&mut self, hal: &mut H, run: &[&[u8]], longest: usize) -> usize {
         let (mut frames, mut bytes) = (0, 0);

@@ -28,7 +28,7 @@ const SHORTEST: usize = 14;
 /// Longest frame in bytes before segmentation: the longest IP packet, Ethernet header and tag.
 const MAX_SEGMENTED: usize = 0xffff + 18;
 
-/// Format of a family's transmit descriptors, each of which names a piece of a frame.
+/// Format of a family's transmit descriptors, each of which names one piece of a frame.
 pub(crate) trait TxPartDescriptor: Copy {
     /// Bit of the descriptor's second word that requests a report.
     const REPORT: u64;
@@ -56,7 +56,7 @@ pub enum TxError {
     #[error("the frame's headers do not fit the requested offload, which needs TCP or UDP over IP")]
     Headers,
     /// The VF is stopped: the frame was refused.
-    #[error("the driver's function is stopped")]
+    #[error("the VF is stopped: start it before sending frames")]
     Stopped,
 }
 
@@ -86,15 +86,15 @@ pub(crate) struct TxRing<P> {
     next: u32,
     /// Oldest ring slot that is not reclaimed.
     clean: u32,
-    /// Last value of the tail register.
+    /// Value of the tail register that was written last.
     published: u32,
     /// Descriptors from the tail up to `next`, which are not written to the ring yet.
     staged: Vec<[u8; SIZE]>,
     /// Ring slots whose write-back was requested, in order.
     reports: VecDeque<u32>,
-    /// Frames queued since the last one that requested a write-back.
+    /// Number of frames queued since the last one that requested a write-back.
     unreported: u32,
-    /// Frames queued since the last doorbell.
+    /// Number of frames queued since the last doorbell.
     waiting: u32,
     running: bool,
     counters: TxCounters,
@@ -351,7 +351,8 @@ fn raw([first, second]: [u64; 2]) -> [u8; SIZE] {
     (u128::from(first) | u128::from(second) << 64).to_le_bytes()
 }
 
-/// Copies the headers to `head` and prepares them for the card's offload. Returns the frame's pieces with those headers.
+/// Copies a frame's headers to `head` and prepares them for the card's offload. Returns the frame's pieces with those
+/// headers.
 fn prepared<'a>(
     head: &'a mut [u8; HEADERS],
     frame: [&'a [u8]; 2],

@@ -303,7 +303,7 @@ fn check_hostile_card<Q: TestedTxQueue>(batch: u16, acts: &[TxRingAction]) {
 }
 
 proptest! {
-    /// The test's memory panics at an access outside of an allocation.
+    /// Tests a hostile card: the test's memory panics at an access of the transmit ring outside of an allocation.
     #[test]
     fn hostile_card_keeps_transmit_ring_within_dma_memory(batch in 1..=32_u16, acts in proptest::collection::vec(act(), 1..100)) {
         check_hostile_card::<I82576Ring>(batch, &acts);

@@ -16,7 +16,7 @@ const GRANTED: u32 = ASKED | ACK | CTS;
 #[derive(Default)]
 struct ScriptedPf {
     answers: VecDeque<u32>,
-    /// True if the PF ignores messages: it acknowledges none.
+    /// True if the PF ignores the VF's messages: it acknowledges none.
     deaf: bool,
     /// True if the PF keeps the mailbox buffer locked.
     held: bool,
@@ -89,7 +89,7 @@ fn vf_request_is_granted_or_refused_by_the_reply() {
 }
 
 #[test]
-fn refusal_without_a_message_id_is_a_refusal() {
+fn mailbox_refusal_without_a_message_id_is_recognized() {
     assert_eq!(ScriptedPf::new([NACK]).ask(), Err(MailboxError::Refused(ASKED)));
 }
 

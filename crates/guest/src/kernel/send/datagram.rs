@@ -1,5 +1,5 @@
-//! Sends a message as a datagram, in fragments if it exceeds a frame. Each fragment passes the stack
-//! separately. UDP checksums are not computed.
+//! Sends a program's message as a datagram, in fragments if it exceeds a frame. Each fragment passes the
+//! stack separately. UDP checksums are not computed.
 
 use super::SenderProgram;
 use crate::device::NetworkDevice;
@@ -14,7 +14,7 @@ use hypervisor::cost::CostConstant;
 const MIN_MTU: u16 = 68;
 
 impl<D> KernelModel<D> {
-    /// Sends one message as a datagram.
+    /// Sends one message of the program as a datagram.
     pub(super) fn send_datagram<P: KernelPlatform>(&mut self, platform: &mut P, sender: &mut SenderProgram)
     where
         D: NetworkDevice<P>,

@@ -1,4 +1,4 @@
-//! The sending program: one message per system call until the socket's send buffer is full. The program then
+//! The sending program: writes one message per system call until the socket's send buffer is full. The program then
 //! sleeps until enough of the buffer is free.
 
 mod datagram;
@@ -15,7 +15,7 @@ use hypervisor::cost::CostConstant;
 use i82576::MacAddress;
 use stream::SendStream;
 
-/// Messages sent per step of the program.
+/// Number of messages that the program sends per step.
 const WRITES_PER_STEP: u32 = 4;
 
 /// Configuration of the sending program.
@@ -25,11 +25,11 @@ pub struct SenderConfig {
     pub to: MacAddress,
     /// Kind of traffic: TCP for a stream; any other load sends datagrams.
     pub load: ProgramWorkload,
-    /// Bytes per message, that is per system call.
+    /// Bytes per message, which the program sends by one system call.
     pub message_bytes: u32,
     /// Bytes of the longest IP packet sent unfragmented; at least 68 (RFC 791).
     pub mtu: u16,
-    /// Kernel buffers of the socket's send buffer, each for a frame or 2 KB of one.
+    /// Capacity of the socket's send buffer in kernel buffers, each for a frame or 2 KB of one.
     pub buffers: u32,
 }
 
@@ -37,7 +37,7 @@ pub struct SenderConfig {
 #[derive(Debug)]
 pub(super) struct SenderProgram {
     config: SenderConfig,
-    /// The program is awake and may send.
+    /// The sending program is awake and may send.
     pub(super) runnable: bool,
     /// Frame that the sending program builds. Only its headers are filled in, since no receiver reads the payload.
     frame: Box<[u8]>,
@@ -98,7 +98,7 @@ impl<D> KernelModel<D> {
         self.sender = Some(sender);
     }
 
-    /// Writes a message with a system call, which copies the message and passes it down the stack.
+    /// Writes a message with a system call, which copies the message and passes it to the protocol stack.
     fn write<P: KernelPlatform>(&mut self, platform: &mut P, sender: &mut SenderProgram)
     where
         D: NetworkDevice<P>,

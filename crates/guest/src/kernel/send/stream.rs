@@ -12,19 +12,19 @@ use driver::vf::TxOffload;
 use hypervisor::account::CycleCategory;
 use hypervisor::cost::CostConstant;
 
-/// Segments of a packet before segmentation, at most: 64 KB with headers hold no more.
+/// Maximum number of segments in a packet before segmentation: 64 KB with headers hold no more.
 const SEGMENTS: u32 = 44;
-/// Payload bytes of the largest packet.
+/// Payload bytes of the largest packet before segmentation.
 pub(super) const LARGEST: usize = SEGMENTS as usize * TCP_PAYLOAD;
-/// Window in segments before the receiver's first acknowledgement.
+/// Receive window in segments before the receiver's first acknowledgement.
 const INITIAL_WINDOW: u16 = 3;
-/// Fraction of the window that must be open before the next packet is sent (Linux tcp_tso_win_divisor), unless no
-/// segment is unacknowledged.
+/// Fraction of the receiver's window that must be open before the next packet is sent (Linux tcp_tso_win_divisor),
+/// unless no segment is unacknowledged.
 const DEFERRED: u32 = 3;
 /// Number of repeated TCP acknowledgements after which the stream resends everything after the acknowledged byte.
 const DUPLICATES: u32 = 3;
 
-/// Returns the bytes of a stream that a send buffer of `buffers` kernel buffers holds.
+/// Returns the number of a stream's bytes that a send buffer of `buffers` kernel buffers holds.
 pub(super) fn bytes(buffers: u32) -> u32 {
     buffers * TCP_PAYLOAD as u32
 }
@@ -50,13 +50,13 @@ impl Default for SendStream {
 }
 
 impl SendStream {
-    /// Returns the number of written bytes that the receiver has not acknowledged.
+    /// Returns the number of bytes written to the stream that the receiver has not acknowledged.
     pub(super) fn unacknowledged(&self) -> u32 {
         self.written.wrapping_sub(self.acknowledged)
     }
 
-    /// Returns the number of whole segments that data and window allow to send now, or 0 while too little of the window
-    /// is open.
+    /// Returns the number of whole TCP segments that data and window allow to send now, or 0 while too little of the
+    /// window is open.
     fn segments(&self) -> u32 {
         let segment = TCP_PAYLOAD as u32;
         let in_flight = self.next.wrapping_sub(self.acknowledged).div_ceil(segment);
@@ -67,8 +67,8 @@ impl SendStream {
         if deferred { 0 } else { whole }
     }
 
-    /// Processes an acknowledgement of everything before `number` with a window of `room` segments. Returns
-    /// `true` if everything after `number` is to be retransmitted.
+    /// Processes a TCP acknowledgement of everything before `number` with a window of `room` segments. Returns `true`
+    /// if everything after `number` is to be retransmitted.
     fn acknowledge(&mut self, number: u32, room: u16) -> bool {
         let repeated = number == self.acknowledged && room == self.room;
         self.room = room;
@@ -128,7 +128,7 @@ impl<D> KernelModel<D> {
         }
     }
 
-    /// Sends as many packets as window, data and device allow. The rest stays in the send buffer.
+    /// Sends as many packets of the stream as window, data and device allow. The other data stays in the send buffer.
     fn push<P: KernelPlatform>(&mut self, platform: &mut P, sender: &mut SenderProgram)
     where
         D: NetworkDevice<P>,

@@ -9,8 +9,8 @@ use proptest::{prop_assert_eq, proptest};
 use super::{DmaPermissions, FrameCopies, PAGE, memfd, sum_of, table};
 use crate::dma::DmaTable;
 
-/// Gathers the heads of frames and copies the frames to another client. Returns the number of carried frames, and the
-/// sums of their bytes.
+/// Gathers the heads of frames and copies the frames to another client. Returns the number of copied frames, and the
+/// checksum sums of their payloads.
 fn carried(
     from: &DmaTable,
     to: &DmaTable,
@@ -54,7 +54,7 @@ fn frames_are_copied_whole_between_two_dma_tables() {
 }
 
 #[test]
-fn burst_of_frames_ends_before_one_without_permission() {
+fn burst_ends_before_a_frame_without_dma_permission() {
     let mut from = table(&[(1, 2)]);
     from.map(8 * PAGE, PAGE, DmaPermissions::READ_ONLY, Some((memfd(1), 0))).unwrap();
     let to = &from;
@@ -162,8 +162,8 @@ impl BurstAddresses {
         heads
     }
 
-    /// Copies the frames with these heads from one DMA table to another. Returns the number of carried frames, and the
-    /// sums of their bytes.
+    /// Copies the frames with these heads from one DMA table to another. Returns the number of copied frames, and the
+    /// checksum sums of their payloads.
     fn carry(
         &self,
         from: &DmaTable,
@@ -227,7 +227,7 @@ proptest! {
 }
 
 #[test]
-fn heads_of_frames_are_completed_with_the_payload_sum() {
+fn frame_head_is_completed_with_the_sum_of_its_payload() {
     let (from, to) = (table(&[(1, 1)]), table(&[(1, 1)]));
     let frame: Vec<u8> = (0..100).collect();
     from.write(PAGE, &frame).unwrap();

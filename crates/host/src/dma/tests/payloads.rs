@@ -11,7 +11,8 @@ use crate::dma::DmaTable;
 /// Distance in bytes between two receive buffers.
 const BUFFER: u64 = 2048;
 
-/// Copies payloads from one DMA table to another. Returns the number of copied payloads, and their sums.
+/// Copies payloads from one DMA table to another. Returns the number of copied payloads, and their checksum
+/// sums.
 fn copied(
     from: &DmaTable,
     to: &DmaTable,
@@ -61,7 +62,7 @@ fn writing_headers_to_guests_stops_at_the_first_fault() {
 
 proptest! {
     #[test]
-    fn payloads_are_copied_with_their_checksum_sums(
+    fn payload_copy_returns_the_checksum_sum_of_each_payload(
         lengths in vec(1..2049_u32, 1..20),
         (start, shift) in (0..200_u64, 0..100_u64),
         seed in vec(any::<u8>(), 5..90),

@@ -5,14 +5,14 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use super::{PAGE, fault, memfd};
 use crate::dma::{DmaFaultKind, DmaPermissions, DmaTable};
 
-/// Returns the number of this process's mappings of a file with the given name.
+/// Returns the number of memory mappings of this process whose file has the given name.
 fn mapped(name: &str) -> usize {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     maps.lines().filter(|line| line.contains(name)).count()
 }
 
 #[test]
-fn dma_regions_of_one_page_each_share_few_mappings() {
+fn single_page_dma_regions_of_one_file_share_mappings() {
     let name = "dma-test-pages";
     let fd = memfd_create(name, MemfdFlags::CLOEXEC).unwrap();
     ftruncate(&fd, 8 << 30).unwrap();
@@ -102,7 +102,7 @@ fn removed_dma_region_is_unreachable_before_it_is_unmapped() {
 }
 
 #[test]
-fn dma_region_overlapping_one_added_meanwhile_is_returned() {
+fn dma_region_is_returned_if_an_overlapping_one_was_added() {
     let mut table = DmaTable::default();
     let pending = table.admit(0, PAGE, DmaPermissions::READ_WRITE, Some(0)).unwrap().unwrap();
     table.map(0, PAGE, DmaPermissions::READ_ONLY, None).unwrap();

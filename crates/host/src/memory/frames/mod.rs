@@ -25,8 +25,8 @@ pub(crate) const BURST: usize = 32;
 /// Distance in frames between the copied frame and the one whose bytes after the head are prefetched.
 const AHEAD: usize = 4;
 
-/// Function that completes the head of a carried frame, given the frame's index, the head, and the sum of the bytes
-/// after it.
+/// Function that writes checksums into a frame's private head before delivery, given the frame's index, the head, and
+/// the sum of the bytes after it.
 pub type FrameHeadCompletion<'a> = dyn FnMut(usize, &mut [u8; HEAD], u64) + 'a;
 
 /// Frames to copy between two clients, one element of each slice per frame.
@@ -90,9 +90,10 @@ impl<'map, const WRITES: bool> MappedBytes<'map, WRITES> {
     /// Prefetches the cache lines after the first one, up to a limit.
     #[inline]
     fn prefetch_rest(self) {
-        for line in (LINE..self.len.min(PREFETCHED)).step_by(LINE) {
-            // SAFETY: `line` is less than the bytes there are.
-            prefetch(unsafe { self.at.add(line) }, WRITES);
+        let lines = self.len.min(PREFETCHED).div_ceil(LINE);
+        for line in 1..lines {
+            // SAFETY: `line * LINE` is less than the bytes there are.
+            prefetch(unsafe { self.at.add(line * LINE) }, WRITES);
         }
     }
 }

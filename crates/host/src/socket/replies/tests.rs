@@ -141,7 +141,7 @@ fn partial_received_message_survives_a_crash_and_is_not_sent() {
 }
 
 #[test]
-fn reply_send_does_not_block_for_a_client_not_reading() {
+fn sending_replies_does_not_block_if_the_client_reads_none() {
     let mut world = ReplyLogOwner::new();
     world.append(&[1; 1 << 20]);
     let mut total = 0;

@@ -14,15 +14,15 @@ use crate::cpu::{HardwareThreadId, VcpuId};
 const PER_MS: i64 = 10;
 /// Period of credit accounting and time slice, in milliseconds (Xen: 30).
 const ACCOUNTING_MS: u64 = 30;
-/// Credits distributed per thread and accounting, and the bound on saved and owed credits.
+/// Credits distributed per thread at an accounting, and the bound on saved and owed credits.
 const CREDITS_PER_ACCOUNTING: i64 = PER_MS * ACCOUNTING_MS as i64;
 
 /// Clocks of the credit scheduler, in cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreditClocks {
-    /// Processor cycles per millisecond.
+    /// Processor cycles per millisecond, by which the credit scheduler converts its times.
     pub millisecond: u64,
-    /// Milliseconds per tick; at least 1.
+    /// Milliseconds per scheduler tick; at least 1.
     pub tick_ms: u16,
     /// Cycle of the scheduler's first tick.
     pub first_tick: u64,
@@ -56,10 +56,10 @@ struct CreditAccount {
 struct CreditRunQueue {
     /// Virtual CPUs that wait for the thread, by priority and then by arrival.
     ready: VecDeque<VcpuId>,
-    /// Virtual CPU that has the current slice of the thread.
+    /// Virtual CPU that has the current time slice of the thread.
     current: Option<VcpuId>,
     slice_end: u64,
-    /// The current slice had ended at the last scheduler call.
+    /// The thread's current time slice had ended at the last scheduler call.
     slice_ended: bool,
 }
 
@@ -74,7 +74,7 @@ pub struct CreditScheduler {
 }
 
 impl CreditScheduler {
-    /// Creates a scheduler without threads and virtual CPUs.
+    /// Creates a credit scheduler without threads and virtual CPUs.
     pub fn new(clocks: CreditClocks) -> CreditScheduler {
         let clocks =
             CreditClocks { tick_ms: clocks.tick_ms.max(1), millisecond: clocks.millisecond.max(1), ..clocks };
@@ -82,12 +82,12 @@ impl CreditScheduler {
         CreditScheduler { clocks, tick, accounting, accounts: Vec::new(), queues: Vec::new() }
     }
 
-    /// Returns the priority of a virtual CPU.
+    /// Returns the scheduling priority of a virtual CPU.
     pub fn priority(&self, vcpu: VcpuId) -> VcpuPriority {
         self.accounts[vcpu.index()].priority
     }
 
-    /// Debits a tick from the running virtual CPU and ends its boost.
+    /// Debits the credits of a tick from the running virtual CPU and ends its boost.
     fn debit(&mut self, vcpu: VcpuId) {
         let account = &mut self.accounts[vcpu.index()];
         account.credits -= PER_MS * i64::from(self.clocks.tick_ms);
@@ -118,7 +118,7 @@ impl CreditScheduler {
         }
     }
 
-    /// Queues a virtual CPU behind those of equal priority.
+    /// Queues a virtual CPU on its thread behind those of equal priority.
     fn enqueue(&mut self, queue: usize, vcpu: VcpuId) {
         let priority = self.priority(vcpu);
         let behind = self.queues[queue].ready.iter().position(|other| self.priority(*other) > priority);

@@ -25,7 +25,7 @@ pub struct SchedulingParameters {
     pub weight: u16,
     /// The virtual CPU precedes all others when its device wakes it.
     pub real_time: bool,
-    /// Threads on which the virtual CPU may run, as a bit mask, in addition to its first one.
+    /// Bit mask of the threads on which the virtual CPU may run, in addition to its first thread.
     pub affinity: u64,
 }
 
@@ -65,7 +65,7 @@ pub trait Scheduler: Debug {
     /// Records that `vcpu` ran for `cycles` and blocked.
     fn blocked(&mut self, thread: HardwareThreadId, vcpu: VcpuId, cycles: u64);
 
-    /// Takes the virtual CPU to run from `now` on, possibly one that waited on another thread.
+    /// Takes the virtual CPU that a thread runs from `now` on, possibly a virtual CPU that waited on another thread.
     fn pick(&mut self, thread: HardwareThreadId, now: u64) -> Option<VcpuId>;
 
     /// Returns `true` if a virtual CPU waits for the thread.
@@ -77,7 +77,7 @@ pub trait Scheduler: Debug {
         false
     }
 
-    /// Returns `true` if an idle thread could take a virtual CPU from another.
+    /// Returns `true` if an idle thread could take a waiting virtual CPU from another thread.
     fn could_steal(&self, thread: HardwareThreadId) -> bool {
         let _ = thread;
         false
@@ -88,18 +88,18 @@ pub trait Scheduler: Debug {
         None
     }
 
-    /// Advances the scheduler's clocks to `now`; `running` returns the virtual CPU running on a thread.
+    /// Advances the scheduler's clocks to `now`; `running` returns the virtual CPU that runs on a thread.
     fn advance(&mut self, now: u64, running: impl Fn(HardwareThreadId) -> Option<VcpuId>) {
         let _ = (now, running);
     }
 }
 
-/// Scheduler of virtual CPUs that a machine uses.
+/// Scheduler of virtual CPUs that a machine uses: round robin or Xen's credit scheduler.
 #[derive(Debug)]
 pub enum SelectedScheduler {
-    /// Round-robin scheduler.
+    /// Round-robin scheduler of virtual CPUs.
     RoundRobin(RoundRobinScheduler),
-    /// Credit scheduler.
+    /// Xen's credit scheduler of virtual CPUs.
     Credit(CreditScheduler),
 }
 

@@ -1,4 +1,4 @@
-//! Round-robin scheduler with slices in cycles; it uses no clock.
+//! Round-robin scheduler with time slices in cycles; it uses no clock.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use super::{Scheduler, SchedulingParameters};
 use crate::cpu::{HardwareThreadId, VcpuId};
 
-/// Round-robin scheduler of virtual CPUs. A virtual CPU runs until it blocks or has used up its slice; then the next
-/// in the queue runs. A woken virtual CPU goes to the end of the queue, unless it is the favoured one.
+/// Round-robin scheduler of virtual CPUs. A virtual CPU runs until it blocks or has used up its time slice; then the
+/// next in the queue runs. A woken virtual CPU goes to the end of the queue, unless it is the favoured one.
 #[derive(Debug)]
 pub struct RoundRobinScheduler {
     slice: u64,
@@ -20,18 +20,18 @@ pub struct RoundRobinScheduler {
 struct RoundRobinQueue {
     ready: VecDeque<VcpuId>,
     members: usize,
-    /// Cycles that the virtual CPU has used of its current slice.
+    /// Cycles that the virtual CPU has used of its current time slice.
     used: u64,
 }
 
 impl RoundRobinScheduler {
-    /// Creates a scheduler with slices of `slice` cycles, extended to the end of the step in which they are
-    /// used up.
+    /// Creates a scheduler with time slices of `slice` cycles, extended to the end of the step in which they are used
+    /// up.
     pub fn new(slice: u64) -> RoundRobinScheduler {
         RoundRobinScheduler { slice, queues: Vec::new(), favoured: None }
     }
 
-    /// Gives one virtual CPU precedence over all others of its thread, from the end of the current step.
+    /// Gives a virtual CPU precedence over all others of its thread, from the end of the current step.
     pub fn favour(&mut self, vcpu: VcpuId) {
         self.favoured = Some(vcpu);
     }

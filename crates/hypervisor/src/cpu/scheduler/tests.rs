@@ -1,4 +1,4 @@
-//! Tests of the credit scheduler's rules, on machines with a cycle of a microsecond.
+//! Tests of the credit scheduler's rules, on machines with a clock cycle of a microsecond.
 
 use std::vec::Vec;
 
@@ -10,7 +10,7 @@ use crate::cpu::{HardwareThreadId, HostMachine, ProcessorConfig, VcpuId, VcpuSte
 use sim::Frequency;
 
 const FIRST: HardwareThreadId = HardwareThreadId::new(0);
-/// Cycles of a millisecond: a cycle is a microsecond.
+/// Clock cycles in a millisecond: a cycle is a microsecond.
 const MS: u64 = 1_000;
 
 fn credit(threads: usize, shares: &[SchedulingParameters]) -> (CreditScheduler, Vec<VcpuId>) {
@@ -37,17 +37,17 @@ fn scheduler_tick_debits_a_running_vcpu_and_ends_its_boost() {
     credit.advance(10 * MS, |_| Some(ids[1]));
     credit.woken(FIRST, ids[0]);
     assert_eq!(credit.priority(ids[0]), VcpuPriority::Boost);
-    assert!(credit.preempts(FIRST, ids[1]), "who wakes with credits has the thread at once");
+    assert!(credit.preempts(FIRST, ids[1]), "a vCPU woken with credits preempts");
     credit.continues(FIRST, ids[1], 1, true);
     assert_eq!(credit.pick(FIRST, 11 * MS), Some(ids[0]));
     credit.advance(20 * MS, |_| Some(ids[0]));
-    assert_eq!(credit.priority(ids[0]), VcpuPriority::Under, "the boost is over");
+    assert_eq!(credit.priority(ids[0]), VcpuPriority::Under, "the tick ended the boost");
     credit.advance(30 * MS, |_| None);
     assert_eq!((credit.priority(ids[0]), credit.priority(ids[1])), (VcpuPriority::Over, VcpuPriority::Under));
-    assert!(credit.preempts(FIRST, ids[0]), "who has credits goes first");
+    assert!(credit.preempts(FIRST, ids[0]), "a vCPU with credits preempts one without");
     credit.blocked(FIRST, ids[0], 1);
     credit.woken(FIRST, ids[0]);
-    assert_eq!(credit.priority(ids[0]), VcpuPriority::Over, "no boost for who is over");
+    assert_eq!(credit.priority(ids[0]), VcpuPriority::Over, "a vCPU without credits gets no boost");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn vcpus_of_equal_priority_alternate_by_time_slice() {
     assert_eq!(turns, [0, 1, 0, 1]);
 }
 
-/// Creates a machine with two threads, a cycle of a microsecond, and a virtual CPU for each of `shares`.
+/// Creates a machine with two threads, a clock cycle of a microsecond, and a virtual CPU for each of `shares`.
 fn machine(shares: &[SchedulingParameters]) -> (HostMachine, Vec<VcpuId>) {
     let clocks =
         CreditClocks { millisecond: MS, tick_ms: 10, first_tick: 10 * MS, first_accounting: 30 * MS };
@@ -139,16 +139,18 @@ fn preempted_vcpu_step_is_resumed_and_charged_once() {
     let (first, ends) = run(&mut machine, begins, 20 * MS);
     assert_eq!((first, ends.at), (ids[0], ms(20)));
     let _ = machine.run_scheduler(ms(10));
-    let cut = machine.wake(ids[1], ms(12)).expect("a boost takes the thread");
+    let cut = machine.wake(ids[1], ms(12)).expect("expected a visit for the boosted vCPU");
     let (second, ends) = run(&mut machine, cut, 3 * MS);
     assert_eq!((second, cut.at, ends.at), (ids[1], ms(12), ms(15)));
     machine.snapshot(ms(13)).check().unwrap();
     assert!(
         matches!(machine.visit(FIRST, ms(20)), crate::cpu::ThreadAction::Idle),
-        "asked for before the cut"
+        "a visit requested before the preemption is ignored"
     );
-    let crate::cpu::ThreadAction::Later(rest) = machine.visit(FIRST, ms(15)) else { panic!("no rest") };
-    assert_eq!(rest.at, ms(23), "the eight milliseconds that were left");
+    let crate::cpu::ThreadAction::Later(rest) = machine.visit(FIRST, ms(15)) else {
+        panic!("expected the remainder of the preempted step")
+    };
+    assert_eq!(rest.at, ms(23), "the step had eight milliseconds left");
     machine.snapshot(ms(16)).check().unwrap();
     assert!(matches!(machine.visit(FIRST, ms(23)), crate::cpu::ThreadAction::Idle));
     assert!(machine.is_blocked(ids[0]));
@@ -166,9 +168,11 @@ fn vcpu_wake_up_during_a_preempted_step_is_not_lost() {
     let cut = machine.wake(ids[1], ms(12)).unwrap();
     let _ = run(&mut machine, cut, 3 * MS);
     assert!(machine.wake(ids[0], ms(13)).is_none());
-    let crate::cpu::ThreadAction::Later(rest) = machine.visit(FIRST, ms(15)) else { panic!("no rest") };
+    let crate::cpu::ThreadAction::Later(rest) = machine.visit(FIRST, ms(15)) else {
+        panic!("expected the remainder of the preempted step")
+    };
     let crate::cpu::ThreadAction::Run(step) = machine.visit(FIRST, rest.at) else {
-        panic!("it does not go on")
+        panic!("expected the rest of the preempted step")
     };
     assert_eq!(step.vcpu(), ids[0]);
     let _ = machine.finish(step, VcpuStepOutcome::Block);
@@ -192,7 +196,11 @@ fn idle_cpu_thread_takes_a_waiting_vcpu_at_the_next_tick() {
     let both = SchedulingParameters { affinity: 0b11, ..share(1) };
     let (mut machine, ids) = machine(&[share(1), both, both]);
     let all: Vec<_> = ids.iter().filter_map(|vcpu| machine.wake(*vcpu, ms(0))).collect();
-    assert_eq!(all.iter().map(|visit| visit.thread.index()).collect::<Vec<_>>(), [0, 1], "the third waits");
+    assert_eq!(
+        all.iter().map(|visit| visit.thread.index()).collect::<Vec<_>>(),
+        [0, 1],
+        "the third vCPU waits"
+    );
     let _ = run(&mut machine, all[0], 25 * MS);
     let (_, over) = run(&mut machine, all[1], MS);
     assert_eq!(machine.home(ids[2]), FIRST);
@@ -209,7 +217,7 @@ fn ticks(credit: &mut CreditScheduler, from: u64, running: &[[Option<VcpuId>; 2]
     }
 }
 
-/// Returns the priorities of the first two virtual CPUs.
+/// Returns the scheduling priorities of the first two virtual CPUs.
 fn priorities(credit: &CreditScheduler) -> [VcpuPriority; 2] {
     [0, 1].map(|n| credit.priority(VcpuId(n)))
 }
@@ -222,33 +230,37 @@ fn scheduler_tick_debits_100_credits_from_the_running_vcpu() {
     assert_eq!(
         priorities(&credit),
         [VcpuPriority::Over, VcpuPriority::Under],
-        "-200 and -100, and 150 for each"
+        "150 credits each after debits of 200 and 100"
     );
 }
 
 #[test]
-fn vcpu_credits_scale_with_threads_and_zero_is_not_over() {
+fn vcpu_credits_scale_with_threads_and_zero_is_not_in_debt() {
     let (mut credit, ids) = credit(2, &[share(1), share(1)]);
     ticks(&mut credit, 0, &[[Some(ids[0]), Some(ids[1])]; 3]);
-    assert_eq!(priorities(&credit), [VcpuPriority::Under; 2], "-300 and 300 for each");
+    assert_eq!(priorities(&credit), [VcpuPriority::Under; 2], "300 credits each after debits of 300");
 }
 
-/// The credits of a light virtual CPU are not visible. The test infers their reset from the time at which a heavy virtual
-/// CPU begins to get all distributed credits.
+/// Infers the reset of a light virtual CPU's credits, which are not visible: from then on a heavy virtual CPU gets all
+/// distributed credits.
 #[test]
 fn vcpu_credits_reset_only_above_the_accounting_bound() {
     let (mut credit, ids) = credit(2, &[share(1), share(u16::MAX)]);
     let [light, heavy] = [Some(ids[0]), Some(ids[1])];
     ticks(&mut credit, 0, &[[light, None], [None; 2], [None; 2]]);
     ticks(&mut credit, 3, &[[light, heavy]; 3]);
-    assert_eq!(credit.priority(ids[0]), VcpuPriority::Over, "500 were more than 300: 0, and -300");
+    assert_eq!(
+        credit.priority(ids[0]),
+        VcpuPriority::Over,
+        "500 credits exceed the bound of 300: reset to 0, then 300 debited"
+    );
 
     let (mut credit, ids) = self::credit(1, &[share(1), share(u16::MAX)]);
     let [light, heavy] = [Some(ids[0]), Some(ids[1])];
     ticks(&mut credit, 0, &[[light, None], [None; 2], [None; 2]]);
     ticks(&mut credit, 3, &[[light, None], [light, None], [None; 2]]);
     ticks(&mut credit, 6, &[[light, None], [light, None], [heavy, None]]);
-    assert_eq!(credit.priority(ids[0]), VcpuPriority::Under, "200, 300, and 100");
+    assert_eq!(credit.priority(ids[0]), VcpuPriority::Under, "200 credits, then 300, then 100");
 }
 
 #[test]
@@ -259,12 +271,12 @@ fn stealing_a_vcpu_respects_affinity_and_home_threads() {
     assert!(!credit.could_steal(SECOND));
     credit.add_vcpu(SECOND, VcpuId(1), SchedulingParameters { affinity: 0b01, ..share(1) });
     credit.woken(FIRST, VcpuId(1));
-    assert!(credit.could_steal(SECOND), "it began there");
+    assert!(credit.could_steal(SECOND), "the vCPU's first thread is the second");
     assert_eq!(credit.pick(SECOND, 0), Some(VcpuId(1)));
 }
 
 #[test]
-fn round_robin_scheduler_charges_no_time_and_steals_no_vcpu() {
+fn round_robin_scheduler_sets_no_timer_and_steals_no_vcpu() {
     let mut round = SelectedScheduler::RoundRobin(RoundRobinScheduler::new(100));
     (0..2).for_each(|_| round.add_thread());
     round.add_vcpu(FIRST, VcpuId(0), SchedulingParameters { affinity: 0b11, ..share(1) });

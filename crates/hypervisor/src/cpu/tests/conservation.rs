@@ -1,4 +1,4 @@
-//! Property tests: every cycle is accounted for once, and a run is reproducible.
+//! Property tests: every processor cycle is accounted for once, and a simulation is reproducible.
 
 use std::vec::Vec;
 

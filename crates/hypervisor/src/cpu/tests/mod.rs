@@ -1,4 +1,5 @@
-//! Tests of the processors' rules, with a driver of the protocol.
+//! Tests of the rules of processor threads, virtual CPUs and schedulers, with a driver of the machine's
+//! protocol.
 
 mod conservation;
 mod rules;

@@ -1,4 +1,4 @@
-//! Tests of the processors' rules, one rule each.
+//! Tests of the rules by which processor threads run virtual CPUs, one rule each.
 
 use std::vec::Vec;
 
@@ -33,7 +33,7 @@ fn unused_cycles_of_every_cpu_thread_count_as_idle() {
     let books = world.run(10_000);
     let idle: Vec<u64> = (0..4).map(|thread| books.ledger().idle(thread)).collect();
     assert_eq!(idle, [10_000, 10_000, 10_000, 0]);
-    books.check().expect("the books close");
+    books.check().expect("the cycle accounts balance");
 }
 
 #[test]
@@ -67,12 +67,14 @@ fn vcpu_step_without_charges_takes_one_cycle() {
 }
 
 #[test]
-fn time_of_a_vcpu_step_includes_its_charges() {
+fn time_within_a_vcpu_step_includes_its_charged_cycles() {
     let mut machine = HostMachine::new(config(1, 1));
     let domain = machine.add_domain(DomainKind::Native, "native".into());
     let vcpu = machine.add_vcpu(domain, thread(0));
     assert!(machine.wake(vcpu, nanos(7)).is_some());
-    let ThreadAction::Run(mut step) = machine.visit(thread(0), nanos(7)) else { panic!("ready") };
+    let ThreadAction::Run(mut step) = machine.visit(thread(0), nanos(7)) else {
+        panic!("expected a step of the woken vCPU")
+    };
     assert_eq!(machine.running(thread(0), nanos(7)), Some(vcpu));
     step.charge(CycleCategory::Driver, 250);
     assert_eq!((step.began(), step.now()), (nanos(7), nanos(257)));
@@ -147,7 +149,7 @@ fn cycles_of_an_interrupt_prolong_the_running_step() {
     let books = world.run(5_000);
     assert_eq!(steps(&world), [(0, 0, 1_000), (0, 1_400, 2_400)]);
     assert_eq!(books.ledger().spent(DomainId::HYPERVISOR, CycleCategory::ExternalInterrupt), 400);
-    books.check().expect("the books close");
+    books.check().expect("the cycle accounts balance");
 }
 
 #[test]
@@ -196,7 +198,10 @@ fn eight_vcpus_share_a_thread_fairly() {
     let books = world.run(8_000_000);
     for (domain, _) in guests {
         let share = books.ledger().spent(domain, CycleCategory::Kernel);
-        assert!(share.abs_diff(1_000_000) <= 10_000, "{share} is more than a slice off");
+        assert!(
+            share.abs_diff(1_000_000) <= 10_000,
+            "{share} differs from a fair share by more than a slice"
+        );
     }
 }
 
@@ -217,14 +222,14 @@ fn vcpu_runs_until_its_time_slice_ends_or_it_blocks() {
 }
 
 #[test]
-fn cpu_percent_is_of_one_thread_over_the_interval() {
+fn cpu_usage_percent_is_of_one_thread_over_the_interval() {
     let mut world = MachineHarness::new(config(2, 1));
     let guests = [world.guest(0, busy), world.guest(1, once)];
     world.at(0, MachineEvent::Wake(guests[0].1));
     world.at(20_000, MachineEvent::Wake(guests[1].1));
     let warm = world.run(10_000);
     let usage = world.run(30_000).since(&warm);
-    usage.check().expect("the books close");
+    usage.check().expect("the cycle accounts balance");
     assert_eq!(usage.elapsed(), 20_000);
     assert!((usage.percent(usage.own(guests[0].0)) - 100.0).abs() < 1e-9);
     assert!((usage.percent(usage.own(guests[1].0)) - 5.0).abs() < 1e-9);
@@ -243,7 +248,7 @@ fn executing_vcpu_steps_does_not_allocate() {
         for vcpu in vcpus.iter().cycle().take(1_000) {
             let woken = machine.wake(*vcpu, now);
             machine.steal(machine.home(*vcpu), domain, CycleCategory::Injection, 500, now);
-            let mut visit = woken.expect("its thread is idle");
+            let mut visit = woken.expect("an idle thread is due a visit");
             loop {
                 now = now.max(visit.at);
                 visit = match machine.visit(visit.thread, now) {

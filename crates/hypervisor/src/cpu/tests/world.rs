@@ -1,4 +1,4 @@
-//! Drives a machine whose virtual CPUs run test programs.
+//! Drives a modelled machine whose virtual CPUs run test programs.
 
 use std::vec::Vec;
 
@@ -32,11 +32,11 @@ pub(super) struct MachineHarness {
     pub(super) events: EventQueue<MachineEvent>,
     pub(super) trace: EventTrace,
     programs: Vec<(VcpuProgram, u64)>,
-    /// Virtual CPU, start, end and contention of every step so far.
+    /// Virtual CPU, start, end and contention of every step that the machine has run.
     pub(super) steps: Vec<(VcpuId, VirtualInstant, VirtualInstant, bool)>,
 }
 
-/// Returns the configuration of `cores` cores with `threads` threads each at 1 GHz, so that a cycle is a
+/// Returns a configuration of `cores` cores with `threads` threads each at 1 GHz, so that a clock cycle is a
 /// nanosecond. A switch between virtual CPUs costs no cycles.
 pub(super) fn config(cores: u16, threads: u16) -> ProcessorConfig {
     ProcessorConfig {
@@ -85,7 +85,7 @@ impl MachineHarness {
         self.events.schedule(nanos(at), event);
     }
 
-    /// Runs all events before `end`, and returns a snapshot of the ledger at `end`.
+    /// Runs all events before `end`, and returns a snapshot of the cycle ledger at `end`.
     pub(super) fn run(&mut self, end: u64) -> LedgerSnapshot {
         while let Some((now, event)) = self.events.pop_before(nanos(end)) {
             match event {

@@ -1,5 +1,5 @@
-//! Effect of each optimisation on four ports: a guest transmits (smart-vnic-tx), a guest or the driver domain
-//! receives (smart-vnic-rx), several guests transmit (smart-vnic-scaling).
+//! Experiments on each optimisation's effect over four ports: a guest transmits (smart-vnic-tx), a guest or
+//! the driver domain receives (smart-vnic-rx), several guests transmit (smart-vnic-scaling).
 
 use crate::experiment::{
     Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,

@@ -1,5 +1,6 @@
-//! Beyond the papers: an adaptive virtual function, whose doorbells can be mapped into the guest and which
-//! has several queue pairs. The card's own processing time is not modelled, and there is one flow per queue.
+//! Experiment beyond the papers: an adaptive virtual function, whose doorbells can be mapped into the guest
+//! and which has several queue pairs. The card's own processing time is not modelled, and there is one flow
+//! per queue.
 
 use crate::experiment::{
     Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
@@ -22,7 +23,7 @@ const LOAD: Axis = Axis {
     labels: &["a stream in", "datagrams out", "requests"],
 };
 
-/// Axis of the traffic, without requests: only traffic that several processors can share.
+/// Axis of the kind of traffic, without requests: only traffic that several processors can share.
 const BULK: Axis = Axis {
     values: AxisValues::List(&[ParameterValue::name("stream"), ParameterValue::name("datagrams")]),
     labels: &["a stream in", "datagrams out"],

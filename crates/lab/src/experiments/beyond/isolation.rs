@@ -1,5 +1,5 @@
-//! Beyond the paper: cost of hostile traffic to uninvolved guests, with and without a policy that the real PF
-//! driver sets in the real card. Hostile register and mailbox accesses are not modelled.
+//! Experiment beyond the paper: cost of hostile traffic to uninvolved guests, with and without a policy that
+//! the real PF driver sets in the real card. Hostile register and mailbox accesses are not modelled.
 
 use crate::experiment::{
     Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
@@ -12,14 +12,15 @@ use crate::value::ParameterValue;
 use guest::ProgramWorkload;
 use guest::packet::UDP_PAYLOAD;
 
-/// Number of guests on the port.
+/// Number of guests on the attacked port.
 const GUESTS: u8 = 4;
-/// Broadcast limit, Kb/s: a hundredth of the wire.
+/// Limit of broadcasts to a port's VFs, Kb/s: a hundredth of the wire.
 const BROADCAST_KBPS: u32 = 10_000;
 /// Transmit rate limit of a VF, Mb/s: a tenth of the wire.
 const MAX_TX_RATE: u32 = 100;
-/// MTU of the neighbour in bytes, and the interval of its transmit interrupts.
+/// MTU in bytes of the guest that sends the hostile traffic.
 const MTU: u16 = 1_500;
+/// Interval of the transmit interrupts of the guest that sends the hostile traffic, us.
 const TRANSMIT_INTERVAL_US: u32 = 100;
 
 pub(crate) const ISOLATION: Experiment = Experiment {
@@ -96,12 +97,12 @@ fn attack(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, 
 
 #[cfg(test)]
 mod tests {
-    use crate::experiments::tests::found;
+    use crate::experiments::tests::run_point;
 
     #[test]
     fn vf_limits_keep_excess_traffic_from_guests() {
         let read = |attack, policy| {
-            let row = found("isolation", &[attack, policy, "measure_ms=100"]).unwrap();
+            let row = run_point("isolation", &[attack, policy, "measure_ms=100"]).unwrap();
             *row.metrics.get("unasked_mbps").unwrap()
         };
         assert!(read("attack=storm", "policy=false") > 3_000.0);

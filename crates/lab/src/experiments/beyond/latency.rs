@@ -1,5 +1,5 @@
-//! Beyond the paper, which measures bulk traffic only: the effect of coalescing on a responder's latency.
-//! There is one outstanding request, and the client takes no time.
+//! Experiment beyond the paper, which measures bulk traffic only: the effect of interrupt coalescing on a
+//! responder's latency. There is one outstanding request, and the client takes no time.
 
 use crate::experiment::{
     Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations, PointContext,

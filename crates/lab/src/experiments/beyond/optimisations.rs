@@ -1,5 +1,5 @@
-//! Beyond the paper: the ten ports of fig11 on a current machine, whose processor includes part of the
-//! optimisations. Kernels and cards are those of the paper.
+//! Experiment beyond the paper: the ten ports of fig11 on a current machine, whose processor includes part of
+//! the optimisations. Kernels and cards are those of the paper.
 
 use crate::experiment::{Axis, AxisValues, Experiment, Figure, FigureKind, PointCombinations};
 use crate::experiments::hpca2010::scaling::{FIG11, RIGHT};

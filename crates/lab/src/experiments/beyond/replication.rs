@@ -1,6 +1,6 @@
-//! Beyond the paper: cost of broadcast frames. The card copies a group frame into a buffer of each guest of
-//! the port, so each guest processes the whole wire's traffic. The card's and bus's own costs are not
-//! modelled.
+//! Experiment beyond the paper: cost of broadcast frames. The card copies a group frame into a buffer of each
+//! guest of the port, so each guest processes the whole wire's traffic. The card's and bus's own costs are
+//! not modelled.
 
 use crate::experiment::{
     Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,

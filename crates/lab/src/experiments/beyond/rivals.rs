@@ -1,5 +1,6 @@
-//! Beyond the paper: its adaptive policy compared with current Linux drivers' policies and with hybrids, for
-//! datagrams, a stream and a responder. Busy polling is not included, as it occupies a processor.
+//! Experiment beyond the paper: its adaptive interrupt policy compared with current Linux drivers' policies
+//! and with hybrids, for datagrams, a stream and a responder. Busy polling is not included, as it occupies a
+//! processor.
 
 use crate::experiment::{
     Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
@@ -76,7 +77,8 @@ pub(crate) const RIVALS: Experiment = Experiment {
     run: rival,
 };
 
-/// Rates before and after the step, in thousandths of the wire: 10,000 and 81,267 frames a second.
+/// Datagram rates before and after the rate changes, in thousandths of the wire: 10,000 and 81,267 frames a
+/// second.
 const RATES: (u16, u16) = (123, 1_000);
 
 pub(crate) const STEP_OF_RATE: Experiment = Experiment {
@@ -191,10 +193,10 @@ fn step(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, Po
 
 #[cfg(test)]
 mod tests {
-    use crate::experiments::tests::found;
+    use crate::experiments::tests::run_point;
 
     fn metric(experiment: &str, set: &[&str], name: &str) -> f64 {
-        *found(experiment, set).unwrap().metrics.get(name).unwrap()
+        *run_point(experiment, set).unwrap().metrics.get(name).unwrap()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Waiting time of VF requests for a PF driver without interrupts (bitvisor-liveness).
+//! Experiment on the waiting time of VF requests for a PF driver without interrupts (bitvisor-liveness).
 
 use super::traffic::quantile;
 use crate::experiment::{
@@ -43,7 +43,7 @@ pub(super) const LIVENESS: Experiment = Experiment {
         },
         Axis {
             name: "burst",
-            what: "requests that arrive at once",
+            what: "number of requests that VFs send together",
             values: AxisValues::List(&[
                 ParameterValue::Int(1),
                 ParameterValue::Int(16),
@@ -74,7 +74,7 @@ pub(super) const LIVENESS: Experiment = Experiment {
     run: liveness,
 };
 
-/// Measured time, long enough for the rarest exits.
+/// Simulated time, long enough for the rarest VM exits.
 const SPAN: VirtualDuration = VirtualDuration::from_secs(10);
 
 fn liveness(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {

@@ -1,5 +1,5 @@
-//! Performance of a guest's VF, with an idle and a busy guest: a stream (bitvisor-throughput) and requests
-//! (bitvisor-latency).
+//! Experiments on the performance of a guest's VF, with an idle and a busy guest: a stream
+//! (bitvisor-throughput) and requests (bitvisor-latency).
 
 use crate::experiment::{
     Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
@@ -114,7 +114,7 @@ fn latency(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome,
     Ok(PointOutcome { metrics, ..outcome })
 }
 
-/// Returns the given percentile of sorted values, or 0 if there are none.
+/// Returns a percentile of sorted values, or 0 if there are none.
 pub(super) fn quantile(all: &[f64], percent: usize) -> f64 {
     let at = (all.len() * percent).div_ceil(100).saturating_sub(1);
     all.get(at).copied().unwrap_or_default()

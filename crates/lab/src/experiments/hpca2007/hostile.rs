@@ -1,4 +1,4 @@
-//! Attacks of a guest on others through its own context (cdna-hostile).
+//! Experiment on attacks of a guest on others through its own context of a CDNA card (cdna-hostile).
 
 use crate::experiment::{
     Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,

@@ -1,5 +1,5 @@
-//! Throughput and processor use of one guest on two ports (cdna-throughput), and throughput of many
-//! (cdna-scaling).
+//! Experiments on CDNA: throughput and processor use of one guest on two ports (cdna-throughput), and
+//! throughput of many (cdna-scaling).
 
 use crate::experiment::{
     Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,

@@ -1,5 +1,5 @@
-//! Interrupt coalescing: fixed rates compared with the adaptive policy, for datagrams (fig08) and a stream
-//! (fig09).
+//! Experiments on interrupt coalescing: fixed rates compared with the adaptive policy, for datagrams (fig08)
+//! and a stream (fig09).
 
 use crate::experiment::{
     Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
@@ -79,7 +79,7 @@ pub(crate) fn policy(name: &str, context: &PointContext) -> Result<ModerationPol
         "2k" => ModerationPolicy::Fixed(interval_us(2_000)),
         "1k" => ModerationPolicy::Fixed(interval_us(1_000)),
         "aic" => settings::adaptive(context)?,
-        name => return Err(PointRunError::Refused(format!("unknown policy {name}"))),
+        name => return Err(PointRunError::Refused(format!("unknown interrupt policy {name}"))),
     })
 }
 

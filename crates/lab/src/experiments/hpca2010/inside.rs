@@ -1,6 +1,6 @@
-//! Traffic inside the server, faster than a card's wire. Through the card: from the service domain to a guest
-//! by interrupt rate (fig10), and from guest to guest by message size (fig12). Through the split driver's
-//! bridge: from guest to guest (fig13).
+//! Experiments on traffic inside the server, faster than a card's wire. Through the card: from the service
+//! domain to a guest by interrupt rate (fig10), and from guest to guest by message size (fig12). Through the
+//! split driver's bridge: from guest to guest (fig13).
 
 use super::coalescing::{self, POLICY};
 use crate::experiment::{
@@ -93,7 +93,7 @@ pub(crate) const FIG13: Experiment = Experiment {
     ..FIG12
 };
 
-/// Creates a machine with traffic inside it and a silent wire.
+/// Creates a server with traffic between its domains and a silent wire.
 fn setup(
     context: &PointContext,
     moderation: ModerationPolicy,
@@ -133,7 +133,7 @@ fn fig12(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, P
     receive(ServerSetup { loopback, ..setup }, context)
 }
 
-/// Runs two guests over the split driver; no card is involved.
+/// Runs two guests that exchange traffic over the split driver; no card is involved.
 fn fig13(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     let setup = setup(context, ModerationPolicy::Fixed(0), between_guests(at, context)?)?;
     receive(ServerSetup { network: NetworkPath::Split { workers: 1 }, ..setup }, context)
@@ -145,14 +145,14 @@ fn between_guests(at: &ExperimentPoint, context: &PointContext) -> Result<Intern
         u16::try_from(bytes).ok().filter(|bytes| (1..=60_000).contains(bytes)).ok_or_else(|| {
             PointRunError::Refused(format!("message_bytes is {bytes}; it must be from 1 to 60000"))
         })?;
-    let load = settings::load(context)?;
+    let load = settings::internal_workload(context)?;
     // Segments of a stream do not depend on the MTU setting.
     let mtu = if load == ProgramWorkload::Udp { settings::mtu(context)? } else { MAX_MTU };
     let message_bytes = message_bytes.into();
     Ok(InternalTraffic { from: InternalSender::Guest, load, message_bytes, mtu, transmit_interval_us: 0 })
 }
 
-/// Runs two guests, the last of which sends to the first. Returns throughput and processor use.
+/// Runs two guests; the last sends to the first. Returns throughput and processor use.
 fn receive(mut setup: ServerSetup, context: &PointContext) -> Result<PointOutcome, PointRunError> {
     setup.guests = 2;
     if let Some(inside) = setup.inside {

@@ -1,4 +1,4 @@
-//! Cost of interrupt handling: MSI-X masking (fig06) and end-of-interrupt writes (fig07).
+//! Experiments on the cost of interrupt handling: MSI-X masking (fig06) and end-of-interrupt writes (fig07).
 
 use crate::experiment::{
     Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,

@@ -1,4 +1,4 @@
-//! The split driver instead of VFs, by number of guests and back-end threads (fig16, fig17).
+//! Experiments on the split driver instead of VFs, by number of guests and back-end threads (fig16, fig17).
 
 use super::scaling::{METRICS, PORTS, RIGHT, VMS, metrics};
 use crate::experiment::{
@@ -12,7 +12,7 @@ use crate::value::ParameterValue;
 use guest::{KernelConfig, ProgramWorkload};
 use hypervisor::domain::DomainKind;
 
-/// Threads of the back end: one in the stock driver, or one on each virtual CPU of the service domain.
+/// Axis of the back end's threads: one in the stock driver, or one on each virtual CPU of the service domain.
 const THREADS: Axis = Axis {
     name: "backend_threads",
     what: "threads of the back end, one to a virtual CPU of the service domain",

@@ -15,7 +15,7 @@ use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
 use hypervisor::msix::MsixTableHandler;
 
-/// Number of ports of the server.
+/// Number of ports of the modelled server.
 pub(crate) const PORTS: u8 = 10;
 
 pub(crate) const THROUGHPUT: Metric = metric("throughput_gbps", "Gb/s", "payload that programs have read");

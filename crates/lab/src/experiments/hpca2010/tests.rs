@@ -1,13 +1,13 @@
-//! Tests that rows have the relations stated by the paper.
+//! Tests that result rows have the relations that the paper states.
 
-use crate::experiments::tests::found;
+use crate::experiments::tests::run_point;
 
 fn value(experiment: &str, set: &[&str], metric: &str) -> f64 {
-    *found(experiment, set).unwrap().metrics.get(metric).unwrap()
+    *run_point(experiment, set).unwrap().metrics.get(metric).unwrap()
 }
 
-/// Checks the service domain's cost of masking: more guests on a wire have shorter bursts of frames each, so there are
-/// more interrupts to mask.
+/// Checks the service domain's cost of MSI-X masking: with more guests on a wire, each guest's bursts are shorter, so
+/// there are more interrupts.
 #[test]
 fn dom0_cost_grows_per_guest_without_msi_acceleration() {
     let dom0 = |vms: u8| {
@@ -24,7 +24,7 @@ fn total(experiment: &str, vms: u8) -> f64 {
 }
 
 #[test]
-fn guest_cost_is_linear_and_lower_if_paravirtualized() {
+fn guest_cost_grows_linearly_and_is_lower_if_paravirtualized() {
     let slope =
         |experiment, from, to| (total(experiment, to) - total(experiment, from)) / f64::from(to - from);
     let hardware = [(20, 40), (40, 60)].map(|(from, to)| slope("fig14", from, to));
@@ -35,7 +35,7 @@ fn guest_cost_is_linear_and_lower_if_paravirtualized() {
 
 /// Checks the cost of the back end in dom0, which also turns events of front ends into interrupts of a platform device.
 #[test]
-fn network_back_end_cost_grows_with_guests_and_hvm() {
+fn network_back_end_costs_more_for_more_guests_and_for_hvm() {
     let of = |experiment: &str, vms: &str, threads: &str, metric| {
         value(experiment, &[vms, threads, "measure_ms=40"], metric)
     };
@@ -46,7 +46,8 @@ fn network_back_end_cost_grows_with_guests_and_hvm() {
     assert!(few < many && paravirtual < 0.96 * many, "{few} {many} {paravirtual}");
 }
 
-/// Checks that the guests' own saving is negligible: masking costs the device model and the hypervisor.
+/// Checks that the guests' own saving by MSI-X acceleration is negligible: masking costs the device model and the
+/// hypervisor.
 #[test]
 fn msi_acceleration_saves_mostly_hypervisor_cycles() {
     let saved = |metric| {

@@ -1,5 +1,5 @@
-//! Latency of a request while other guests load the back end (netback-latency), and the effect of thresholds
-//! (netback-thresholds).
+//! Experiments on the latency of a request while other guests load the back end (netback-latency), and on the
+//! effect of load thresholds (netback-thresholds).
 
 use super::{DISPATCHER, policy, setup, thresholds};
 use crate::experiment::{
@@ -28,7 +28,7 @@ pub(super) const LATENCY: Experiment = Experiment {
         DISPATCHER,
         Axis {
             name: "load_pct",
-            what: "part of three other wires that datagrams take",
+            what: "share of each of the other three wires that datagrams take, percent",
             values: AxisValues::List(&[
                 ParameterValue::Int(0),
                 ParameterValue::Int(10),
@@ -83,7 +83,7 @@ pub(super) const THRESHOLDS: Experiment = Experiment {
         },
         Axis {
             name: "load_pct",
-            what: "part of three other wires that datagrams take",
+            what: "share of each of the other three wires that datagrams take, percent",
             values: AxisValues::Range { first: 20, last: 80, step: 20 },
             labels: &[],
         },
@@ -127,7 +127,7 @@ fn sensitivity(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutc
     Ok(outcome)
 }
 
-/// Runs a server where the first port's clients send requests and the others load their wires.
+/// Runs a server where the first port's clients send requests and the other ports' clients load their wires.
 fn run(
     at: &ExperimentPoint,
     dispatch: DispatchPolicy,

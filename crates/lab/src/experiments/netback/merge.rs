@@ -1,5 +1,5 @@
-//! The next steps named by the authors: fewer events to guests, and front ends that merge segments
-//! (netfront-lro).
+//! Experiment on the next steps named by the authors: fewer events to guests, and front ends that merge
+//! segments (netfront-lro).
 
 use super::{policy, setup};
 use crate::experiment::{

@@ -24,12 +24,13 @@ use split::dispatch::{DispatchPolicy, LoadThresholds};
 pub(super) const ALL: &[Experiment] =
     &[multicore::MULTICORE, latency::LATENCY, latency::THRESHOLDS, merge::MERGE];
 
-/// Number of ports of the server.
+/// Number of ports of the modelled server.
 const PORTS: u8 = 4;
 /// Load samples of the dispatcher per second.
 const SAMPLES: u64 = 100;
-/// Thresholds in frames per second: the load one virtual CPU carries easily, and half of it.
+/// Upper load threshold in frames per second: the load that one virtual CPU carries easily.
 const HIGH: u64 = 120_000;
+/// Lower load threshold in frames per second: half of the upper one.
 const LOW: u64 = HIGH / 2;
 
 const DISPATCHER: Axis = Axis {
@@ -51,13 +52,13 @@ fn policy(name: &str) -> Result<DispatchPolicy, PointRunError> {
     })
 }
 
-/// Creates thresholds in frames per second.
+/// Creates load thresholds in frames per second.
 fn thresholds(low: u64, high: u64) -> Result<LoadThresholds, PointRunError> {
     let found = LoadThresholds::new(low / SAMPLES, high / SAMPLES);
     found.ok_or_else(|| PointRunError::Refused(format!("invalid thresholds: low {low} exceeds high {high}")))
 }
 
-/// Creates the paper's machine with `workers` tasklets and a guest on each port.
+/// Creates the paper's server with `workers` tasklets and a guest on each port.
 fn setup(
     context: &PointContext,
     workers: u8,

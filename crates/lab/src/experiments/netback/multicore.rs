@@ -1,4 +1,4 @@
-//! Effect of tasklets and an event dispatcher on throughput (netback-multicore).
+//! Experiment on the effect of tasklets and an event dispatcher on throughput (netback-multicore).
 
 use super::{DISPATCHER, policy, setup};
 use crate::experiment::{

@@ -1,4 +1,4 @@
-//! Audio underruns of a guest beside a busy service domain (rt-audio).
+//! Experiment on audio underruns of a guest beside a busy service domain (rt-audio).
 
 use crate::experiment::{
     Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
@@ -21,7 +21,7 @@ pub(super) const AUDIO: Experiment = Experiment {
     axes: &[
         Axis {
             name: "scheduler",
-            what: "the guest's class",
+            what: "scheduling class of the guest",
             values: AxisValues::List(&[ParameterValue::name("credit"), ParameterValue::name("realtime")]),
             labels: &["credit", "real time"],
         },
@@ -33,7 +33,7 @@ pub(super) const AUDIO: Experiment = Experiment {
         },
         Axis {
             name: "weights",
-            what: "weight of the guest to that of the service domain",
+            what: "scheduling weights of guest and service domain",
             values: AxisValues::List(&[ParameterValue::name("1:16"), ParameterValue::name("1:1")]),
             labels: &[],
         },
@@ -56,10 +56,11 @@ pub(super) const AUDIO: Experiment = Experiment {
     run: audio,
 };
 
-/// Number of runs with different phases and crystals; then the duration of each.
+/// Number of simulations with different phases and crystals.
 const RUNS: u64 = 32;
+/// Simulated time of each simulation.
 const SPAN: VirtualDuration = VirtualDuration::from_secs(60);
-/// Student's t for 95 % and 31 degrees of freedom.
+/// Student's t for a 95 % confidence interval and 31 degrees of freedom.
 const T: f64 = 2.040;
 
 fn audio(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {

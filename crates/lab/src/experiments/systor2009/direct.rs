@@ -1,4 +1,4 @@
-//! An assigned device compared with a shared one: network (direct-net) and disk (direct-disk).
+//! Experiments on an assigned device compared with a shared one: network (direct-net) and disk (direct-disk).
 
 use crate::experiment::{
     Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,

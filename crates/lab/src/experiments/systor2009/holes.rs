@@ -1,4 +1,4 @@
-//! Device registers that reveal a device's physical location (driver-holes).
+//! Experiment on device registers that reveal a device's physical location (driver-holes).
 
 use crate::experiment::{
     Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
@@ -29,7 +29,7 @@ pub(super) const HOLES: Experiment = Experiment {
         },
         Axis {
             name: "trap_page",
-            what: "pages with holes trap",
+            what: "register pages that reveal the location trap",
             values: AxisValues::List(&[ParameterValue::Bool(false), ParameterValue::Bool(true)]),
             labels: &["not trapped", "trapped"],
         },

@@ -1,4 +1,4 @@
-//! Emulation of a guest's interrupt line from a device's messages (intx-emulation).
+//! Experiment on the emulation of a guest's interrupt line from a device's messages (intx-emulation).
 
 use crate::experiment::{
     Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
@@ -67,7 +67,7 @@ pub(super) const INTX: Experiment = Experiment {
     run: intx,
 };
 
-/// Time during which devices send.
+/// Simulated time during which devices send interrupt messages.
 const SPAN: VirtualDuration = VirtualDuration::from_millis(500);
 
 fn intx(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {

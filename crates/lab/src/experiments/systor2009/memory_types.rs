@@ -1,4 +1,4 @@
-//! Effective memory types of a guest's MTRR and PAT under the host's (memory-types).
+//! Experiment on the effective memory types of a guest's MTRR and PAT under the host's (memory-types).
 
 use crate::experiment::{
     Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,

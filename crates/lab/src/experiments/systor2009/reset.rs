@@ -1,4 +1,4 @@
-//! Reset of devices before they change owners (reset-ladder).
+//! Experiment on the reset of devices before they change owners (reset-ladder).
 
 use crate::experiment::{
     Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,

@@ -40,19 +40,21 @@ impl DevicePath {
     }
 }
 
-/// Virtual CPUs and ids of the machine's two domains, with the guest's path to the device.
+/// Virtual CPUs and ids of the machine's two domains, service domain and guest, with the guest's path to the
+/// device.
 #[derive(Debug, Clone, Copy)]
 struct DomainPair {
     path: DevicePath,
     service: VcpuId,
     guest: VcpuId,
-    /// Domain ids of service domain and guest.
+    /// Domain id of the service domain.
     service_id: DomainId,
+    /// Domain id of the guest.
     guest_id: DomainId,
 }
 
 impl DomainPair {
-    /// Creates a machine with both domains idle.
+    /// Creates a machine with two idle domains: service domain and guest.
     fn build<E: Copy>(table: &CostTable, path: DevicePath) -> (SimulationCore<E>, Self) {
         let mut core =
             SimulationCore::new(table.clone(), HostMachine::new(ProcessorConfig::from_table(table, 2, 1)));
@@ -63,7 +65,7 @@ impl DomainPair {
         (core, Self { path, service, guest, service_id, guest_id })
     }
 
-    /// Interrupts and wakes the virtual CPU whose domain drives the device.
+    /// Interrupts and wakes the virtual CPU of the domain that drives the device.
     fn interrupt<E: Copy>(&self, core: &mut SimulationCore<E>, now: VirtualInstant) {
         let vcpu = if self.path == DevicePath::Direct { self.guest } else { self.service };
         let sending = core.table[CostConstant::EventSend];

@@ -1,8 +1,8 @@
-//! A TCP stream to the guest. Through the service domain: the card's interrupt, a poll, the bridge, the back
-//! end's copy into a guest page and an event, and the reverse for each acknowledgement. With a queue of the
-//! card for the guest: no bridge and no copy, and the guest's pages stay mapped for the card (Santos et al.,
-//! USENIX ATC 2008). With an assigned card: the guest's own interrupt and poll. No frame is lost or merged,
-//! and the guest sends only acknowledgements.
+//! A TCP stream to the guest. Through the service domain: the card's interrupt, a poll, the bridge, the back end's copy
+//! into a guest page and an event, and the reverse for each acknowledgement. With a queue of the card for the guest: no
+//! bridge and no copy, and the guest's pages stay mapped for the card (Santos et al., USENIX ATC 2008). With an
+//! assigned card: the guest's own interrupt and poll. No frame is lost or merged, and the guest sends only
+//! acknowledgements.
 
 use super::{DevicePath, DomainPair, upcall};
 use crate::machine::books::ConservationChecks;
@@ -29,25 +29,28 @@ pub struct NetworkSetup {
 const BITS_PER_SECOND: u64 = 10_000_000_000;
 /// Interval between interrupts of the card: 8,000 a second, a usual default of drivers.
 const INTERVAL: VirtualDuration = VirtualDuration::from_micros(125);
-/// Number of frames per turn; then of frames per system call of the reader, and of segments per acknowledgement.
+/// Number of frames that a domain processes per step.
 const TURN: u64 = 64;
+/// Number of frames that the guest's program reads per system call.
 const READ: u64 = 16;
+/// Number of segments that the guest acknowledges together.
 const PER_ACK: u64 = 2;
 
 /// Event of the machine with a network card.
 #[derive(Debug, Clone, Copy)]
 pub enum NetworkEvent {
-    /// Event: the network card interrupts.
+    /// The network card interrupts.
     Interrupt,
 }
 
 type NetworkCore = crate::machine::engine::SimulationCore<NetworkEvent>;
 
-/// State of the service domain, which passes frames and acknowledgements on.
+/// State of the service domain, which passes frames and acknowledgements between card and guest.
 #[derive(Debug, Default)]
 struct ServiceDomainState {
-    /// An interrupt of the card is pending; in `called`, an event of the guest.
+    /// An interrupt of the card is pending for the service domain.
     interrupted: bool,
+    /// An event of the guest is pending for the service domain.
     called: bool,
     polls: bool,
     turn: u8,
@@ -60,12 +63,14 @@ struct ServiceDomainState {
 struct NetworkGuest {
     interrupted: bool,
     polls: bool,
-    /// Number of frames on the guest's ring; then of frames not read by its program.
+    /// Number of frames on the guest's receive ring.
     inbox: u64,
+    /// Number of frames in the socket that the guest's program has not read.
     unread: u64,
     read: u64,
-    /// Number of acknowledgements made; then of acknowledgements waiting for the service domain.
+    /// Number of TCP acknowledgements that the guest made.
     acknowledged: u64,
+    /// Number of TCP acknowledgements that wait for the service domain.
     acks: u64,
     unacknowledged: u64,
     buffers: BufferRing,
@@ -82,8 +87,9 @@ fn window(path: DevicePath) -> u32 {
 pub struct NetworkMachine {
     domains: DomainPair,
     bulk: BulkStream,
-    /// Number of frames taken off the card by its driver; then of acknowledgements sent.
+    /// Number of frames that the card's driver took off the card.
     polled: u64,
+    /// Number of TCP acknowledgements sent to the wire.
     left: u64,
     interrupt: Option<EventKey>,
     last: Option<VirtualInstant>,
@@ -95,7 +101,7 @@ pub struct NetworkMachine {
 /// Machine with a network card that runs in virtual time.
 pub type NetworkSimulation = Simulation<NetworkMachine>;
 
-/// Throughput and processor use of a measured interval.
+/// Throughput and processor use of a measured interval with a network card.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NetworkResults {
     /// Payload that the guest's program read, Gb/s.
@@ -175,13 +181,13 @@ impl NetworkMachine {
         frames
     }
 
-    /// Returns the flag that the card's driver polls, in the state of the domain that runs the driver.
+    /// Returns the polling flag of the card's driver, from the state of the domain that runs the driver.
     fn polls(&mut self) -> &mut bool {
         if self.domains.path == DevicePath::Direct { &mut self.guest.polls } else { &mut self.service.polls }
     }
 
-    /// Schedules the card's next interrupt after the interval, unless the card is polled or no frame can arrive
-    /// before something is read.
+    /// Schedules the card's next interrupt after the interval, unless the card is polled or no frame can arrive before
+    /// the program reads some.
     fn await_frames(&mut self, now: VirtualInstant, core: &mut NetworkCore) {
         let nothing_comes = self.bulk.is_shut(self.guest.read) && self.on_card() == 0;
         if self.interrupt.is_none() && !*self.polls() && !nothing_comes {
@@ -194,7 +200,8 @@ impl NetworkMachine {
         self.bulk.arrived() - self.polled
     }
 
-    /// Executes a step of the service domain: takes an interrupt or event, or else takes a turn of work.
+    /// Executes a step of the service domain: takes an interrupt or event, or else passes frames or acknowledgements
+    /// on.
     fn execute_service(&mut self, mut step: VcpuStep, core: &mut NetworkCore) {
         let mut tells = false;
         if self.service.interrupted {
@@ -225,8 +232,8 @@ impl NetworkMachine {
         }
     }
 
-    /// Polls the card, copies frames to the guest, or sends acknowledgements, in turn. Returns whether the guest has
-    /// new work, or `None` if the turn had nothing to do.
+    /// Polls the card, copies frames to the guest, or sends acknowledgements, in turn. Returns `true` if the guest has
+    /// new work, or `None` if there was nothing to do.
     fn turn(&mut self, step: &mut VcpuStep, core: &mut NetworkCore) -> Option<bool> {
         self.service.turn = (self.service.turn + 1) % 3;
         let is_sorted = self.domains.path == DevicePath::Vmdq;

@@ -20,7 +20,7 @@ use split::block::{
 };
 use split::ring::RingPage;
 
-/// Parameters of the disk model.
+/// Parameters of the machine with a disk.
 #[derive(Debug, Clone)]
 pub struct DiskSetup {
     /// Cost table of the machine's processors.
@@ -41,7 +41,7 @@ const GRANTS: u32 = 512;
 /// Event of the machine with a disk.
 #[derive(Debug, Clone, Copy)]
 pub enum DiskEvent {
-    /// Event: the program starts to read the disk.
+    /// The guest's program starts to read the disk.
     Begin,
     /// The disk completes a command of its queue.
     Done,
@@ -56,8 +56,9 @@ struct SplitDiskState {
     grants: GrantTables,
     service: DomainId,
     guest: DomainId,
-    /// Number of pages mapped in this step; in `notifies`, an event for the peer is due.
+    /// Number of guest pages that the back end mapped in this step.
     mapped: u64,
+    /// An event between front end and back end is due.
     notifies: bool,
 }
 
@@ -114,30 +115,34 @@ pub struct DiskMachine {
     front: BlockFrontend,
     back: BlockBackend<GrantHandle>,
     shared: SplitDiskState,
-    /// Sectors per block; then sectors of the current block not yet requested, sectors not yet received, and
-    /// the next sector.
+    /// Number of sectors per block that the program reads.
     block: u32,
+    /// Number of sectors of the current block that the guest has not requested.
     unasked: u32,
+    /// Number of sectors of the current block that the guest has not received.
     missing: u32,
+    /// Next sector of the disk to request.
     sector: u64,
-    /// Tag of the guest's next disk command; then the sectors of each request to the back end, by id.
+    /// Tag of the guest's next command to an assigned disk.
     tag: u8,
+    /// Number of sectors of each request to the back end, by request id.
     asked: [u32; REQUESTS],
-    /// A disk interrupt or an event is pending for the service domain; in `guest_told`, for the guest.
+    /// A disk interrupt or an event is pending for the service domain.
     service_told: bool,
+    /// A disk interrupt or an event is pending for the guest.
     guest_told: bool,
-    /// Commands that the disk completed and that are not yet processed.
+    /// Commands that the disk completed and that its driver has not processed, with their success.
     ended: Vec<(DiskCommand, bool)>,
     /// Number of disk commands that failed.
     failed: u64,
-    /// Bytes that the program has read.
+    /// Bytes that the guest's program has read from the disk.
     read: u64,
 }
 
 /// Machine with a disk that runs in virtual time.
 pub type DiskSimulation = Simulation<DiskMachine>;
 
-/// Throughput and processor use of a measured interval.
+/// Throughput and processor use of a measured interval with a disk.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DiskResults {
     /// Data that the program read, Mb/s.
@@ -263,7 +268,7 @@ impl DiskMachine {
         self.read += u64::from(sectors) * SECTOR;
     }
 
-    /// Sends commands to an assigned disk for the rest of the block that the program reads.
+    /// Sends commands to an assigned disk for the unrequested part of the block that the program reads.
     fn command(&mut self, step: &mut VcpuStep, core: &mut DiskCore) {
         while self.unasked > 0 {
             let sectors = self.unasked.min(MAX_SECTORS);
@@ -276,7 +281,7 @@ impl DiskMachine {
         }
     }
 
-    /// Submits requests to the back end for the rest of the block that the program reads, until the ring is
+    /// Submits requests to the back end for the unrequested part of the program's block, until the ring is
     /// full.
     fn request(&mut self, step: &mut VcpuStep, table: &CostTable) {
         while self.unasked > 0 {

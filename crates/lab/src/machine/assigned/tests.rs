@@ -1,4 +1,5 @@
-//! Tests of the machine: its calibration target, and relations that hold for any costs.
+//! Tests of the machine with an assigned or shared device: its calibration target, and relations that hold
+//! for any costs.
 
 use super::DevicePath;
 use super::net::{self, NetworkSimulation};
@@ -24,7 +25,7 @@ fn disk(path: DevicePath, block_kb: u32) -> storage::DiskResults {
 fn split_driver_reaches_its_calibrated_throughput() {
     let found = stream(DevicePath::Pv);
     assert!((found.throughput_gbps / 2.6 - 1.0).abs() < 0.02, "{found:?}");
-    assert!(found.service_pct > 98.0, "its processor is full: {found:?}");
+    assert!(found.service_pct > 98.0, "the service domain's processor is not full: {found:?}");
 }
 
 #[test]
@@ -32,7 +33,7 @@ fn stream_is_fastest_by_direct_assignment_then_vmdq_then_pv() {
     let [pv, sorted, direct] = [DevicePath::Pv, DevicePath::Vmdq, DevicePath::Direct].map(stream);
     assert!(pv.throughput_gbps < sorted.throughput_gbps && sorted.throughput_gbps < direct.throughput_gbps);
     assert!(direct.service_pct < 1e-9 && direct.cpu_total_pct < pv.cpu_total_pct, "{direct:?}");
-    assert!(direct.throughput_gbps < 9.42, "the wire gives no more: {direct:?}");
+    assert!(direct.throughput_gbps < 9.42, "more than the wire carries: {direct:?}");
 }
 
 #[test]
@@ -44,6 +45,6 @@ fn service_domain_slows_only_disk_requests_of_small_blocks() {
         let [pv, direct] = both(kb);
         assert!((pv.throughput_mbps / direct.throughput_mbps - 1.0).abs() < 0.01, "{pv:?} {direct:?}");
         assert!(pv.cpu_total_pct > 2.0 * direct.cpu_total_pct, "{pv:?} {direct:?}");
-        assert!(direct.throughput_mbps < 810.0, "the surface gives no more: {direct:?}");
+        assert!(direct.throughput_mbps < 810.0, "more than the disk's surface delivers: {direct:?}");
     }
 }

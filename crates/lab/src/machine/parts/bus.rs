@@ -1,4 +1,4 @@
-//! Memory requests and interrupts of a port's functions, under the function's routing id and through the
+//! Memory requests and interrupts of a port's PCI functions, under the function's routing id and through the
 //! IOMMU. The machine charges interrupts.
 
 use crate::machine::chipset::{AssignedFunction, Chipset};
@@ -7,14 +7,14 @@ use driver::{DmaAllocation, hal::OutOfDmaMemory};
 use pcie::msix::InterruptMessage;
 use pcie::{Bus, DmaFault, Function, Iova, Rid};
 
-/// First address a guest's driver may allocate; lower ones are its kernel's.
+/// First address that a guest's driver may allocate; lower addresses are its kernel's.
 const FIRST: u64 = 1 << 20;
 
-/// VF and the memory allocated by its guest's driver.
+/// VF, and the memory that its guest's driver allocates.
 #[derive(Debug)]
 pub(crate) struct FunctionMemory {
     pub(crate) assigned: AssignedFunction,
-    /// Messages of the VF's vectors, as programmed at assignment.
+    /// Interrupt messages of the VF's vectors, as programmed at assignment.
     pub(crate) messages: Vec<InterruptMessage>,
     next: u64,
 }
@@ -47,13 +47,13 @@ impl FunctionMemory {
     }
 }
 
-/// VFs of a port, and the interrupts they sent.
+/// VFs of a port, and the interrupts that they sent.
 #[derive(Debug, Default)]
 pub(crate) struct VfFunctions {
     pub(crate) paths: Vec<FunctionMemory>,
-    /// Interrupts not yet delivered: sender and message.
+    /// Interrupts that were sent and not delivered yet: sender and message.
     pub(crate) sent: Vec<(Rid, InterruptMessage)>,
-    /// Bit mask of VFs whose receive vector is among `sent`.
+    /// Bit mask of VFs whose receive interrupt is among `sent`.
     pub(crate) received: u8,
     /// Number of DMA requests of functions without a domain, or blocked by the IOMMU.
     pub(crate) faults: u64,

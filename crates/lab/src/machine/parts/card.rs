@@ -1,6 +1,6 @@
-//! A card with its PF driver and its wire. Frames reach the card only when their effect could be observed:
-//! when a guest polls, when a throttled interrupt is due, and when the next frame would interrupt. The caller
-//! delivers the interrupts.
+//! A card with its PF driver and its wire. Frames reach the card only when their effect could be observed: when a guest
+//! polls, when a throttled interrupt is due, and when the next frame would interrupt. The caller delivers the
+//! interrupts.
 
 use super::bus::{FunctionMemory, PortBus, VfFunctions};
 use super::wire::{ClientTraffic, ClientWire};
@@ -29,7 +29,7 @@ pub(crate) struct NicPort {
     pub(crate) manager: SrIovManager,
     pub(crate) line: ClientWire,
     pub(crate) functions: VfFunctions,
-    /// Bit mask of VFs whose receive interrupt waits only for its interval or its unmasking.
+    /// Bit mask of VFs whose receive interrupt waits for its interval or its unmasking.
     waiting: u8,
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn card_time(now: VirtualInstant) -> Time {
     Time::from_nanos(now.nanos())
 }
 
-/// Domain and memory that receive a VF's frames.
+/// Domain, and the part of its memory, that receive a VF's frames.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameRecipient {
     pub(crate) domain: DomainId,
@@ -58,7 +58,7 @@ pub(crate) struct ExternalNetwork {
     pub(crate) seed: u64,
 }
 
-/// Limits the administrator sets through the PF driver; 0 is no limit.
+/// Traffic limits that the administrator sets through the PF driver; 0 is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TrafficLimits {
     /// Transmit rate limit of a VF, Mb/s.
@@ -73,7 +73,7 @@ fn clients_chance(seed: u64, port: u8) -> RandomStream {
 }
 
 impl NicPort {
-    /// Creates a port with a VF for each recipient, whose drivers are started, and a client for each.
+    /// Creates a port with a VF for each frame recipient, whose drivers are started, and a client for each.
     pub(crate) fn new(
         number: u8,
         recipients: &[FrameRecipient],
@@ -89,8 +89,8 @@ impl NicPort {
         Ok((port, drivers))
     }
 
-    /// Creates a port whose only VF is the service domain's and receives the frames of all `guests`, each of
-    /// which has a client.
+    /// Creates a port whose only VF is the service domain's and receives the frames of all `guests`, each of which has
+    /// a client.
     pub(crate) fn shared(
         number: u8,
         (service, guests): (FrameRecipient, &[MacAddress]),
@@ -133,7 +133,7 @@ impl NicPort {
         Ok(port)
     }
 
-    /// Assigns a VF: from now on it reaches its guest's memory and interrupts its guest, under the routing id
+    /// Assigns a VF to a guest: the VF then reaches the guest's memory and interrupts the guest, under the routing id
     /// found by the manager.
     fn hand_over(&mut self, vf: VfIndex, to: FrameRecipient, chipset: &mut Chipset) -> Result<(), String> {
         let owner = VfOwner(to.domain.index() as u64);
@@ -158,8 +158,8 @@ impl NicPort {
         Ok(vf)
     }
 
-    /// Advances the card's port to `now`. Returns the latest time of the next call. Interrupts are in `functions`
-    /// afterwards.
+    /// Advances the card's port to `now`. Returns the latest time of the next call. The interrupts sent are in
+    /// `functions` afterwards.
     pub(crate) fn sync(&mut self, now: VirtualInstant, chipset: &mut Chipset) -> Option<VirtualInstant> {
         self.line.advance(now);
         let mut bus = PortBus { functions: &mut self.functions, chipset };
@@ -176,7 +176,7 @@ impl NicPort {
     }
 }
 
-/// Initializes a card with unassigned VFs. Each port is on its own bus.
+/// Initializes a card with unassigned VFs. Each port is on a PCI bus of its own.
 fn bring_up(
     nic: &mut Nic,
     number: u8,
@@ -200,7 +200,7 @@ fn bring_up(
     Ok((pf, manager))
 }
 
-/// Register access of the PF driver before the clock runs.
+/// Access of the PF driver to the card's registers before the clock runs.
 struct PfHal<'a>(&'a mut Nic);
 
 impl Hal for PfHal<'_> {

@@ -1,5 +1,5 @@
-//! A disk that executes commands one after the other, with a read-ahead buffer. Time is an argument.
-//! Positions on the surface, command reordering and media errors are not modelled.
+//! Model of a disk that executes commands one after the other, with a read-ahead buffer. Time is an argument. Positions
+//! on the surface, command reordering and media errors are not modelled.
 
 use sim::{VirtualDuration, VirtualInstant};
 use std::collections::VecDeque;
@@ -7,16 +7,19 @@ use thiserror::Error;
 
 /// Bytes of a disk sector.
 pub(crate) const SECTOR: u64 = 512;
-/// Commands that the disk queues, at most.
+/// Maximum number of commands that the disk queues.
 pub(crate) const COMMANDS: usize = 32;
-/// Sectors that a command reads or writes, at most.
+/// Maximum number of sectors that a command reads or writes.
 pub(crate) const MAX_SECTORS: u32 = 256;
-/// Bytes per second of surface and cable, and bytes of the buffer: a SATA disk of 2008 at 7,200 rpm.
+/// Bytes per second from the disk's surface: a SATA disk of 2008 at 7,200 rpm.
 const SURFACE: u64 = 100_000_000;
+/// Bytes per second over the disk's cable.
 const CABLE: u64 = 300_000_000;
+/// Bytes of the disk's read-ahead buffer.
 const BUFFER: u64 = 16 << 20;
-/// Overhead of a disk command and its completion; then the time of a seek.
+/// Overhead of a disk command and its completion.
 const COMMAND: VirtualDuration = VirtualDuration::from_micros(40);
+/// Time of a seek of the disk's head.
 const SEEK: VirtualDuration = VirtualDuration::from_millis(8);
 
 /// Command that the disk executes.
@@ -44,10 +47,10 @@ pub(crate) enum DiskSubmitError {
     /// A queued disk command has the same tag.
     #[error("a queued disk command has the same tag")]
     Tag,
-    /// The number of sectors is zero or too large.
+    /// The command's number of sectors is zero or too large.
     #[error("the length of the disk command is out of range (1-{MAX_SECTORS} sectors)")]
     Length,
-    /// The sectors are beyond the end of the disk.
+    /// The command's sectors are beyond the end of the disk.
     #[error("the command's sectors are beyond the end of the disk")]
     Range,
 }
@@ -60,12 +63,15 @@ pub(crate) struct Disk {
     line: VecDeque<(DiskCommand, VirtualInstant)>,
     /// Time at which the first queued command completes.
     due: Option<VirtualInstant>,
-    /// Next sector of a sequential reader; then the bytes from there in the buffer, and the time of that count.
+    /// Next sector of a sequential reader, behind the last sector read.
     next: u64,
+    /// Number of bytes from the next sector on that were in the read-ahead buffer at time `since`.
     ahead: u64,
+    /// Time at which the bytes in the read-ahead buffer were counted.
     since: VirtualInstant,
-    /// Number of commands accepted; then of commands completed.
+    /// Number of commands that the disk accepted.
     pub(crate) taken: u64,
+    /// Number of commands that the disk completed.
     pub(crate) done: u64,
 }
 
@@ -123,7 +129,7 @@ impl Disk {
         Some((command, memory(&command)))
     }
 
-    /// Starts the first queued command, which completes when surface and cable have transferred its data.
+    /// Starts the disk's first queued command, which completes when surface and cable have transferred its data.
     fn begin(&mut self, free: VirtualInstant) {
         let Some((command, since)) = self.line.front().copied() else { return };
         let now = free.max(since);
@@ -179,7 +185,7 @@ mod tests {
         assert_eq!(
             disk.finish(VirtualInstant::from_picos(due.picos() - 1), &mut |_| true),
             None,
-            "not before"
+            "the command is not complete before its time"
         );
         let (command, good) = disk.finish(due, &mut |_| true).unwrap();
         assert!(good);
@@ -246,10 +252,10 @@ mod tests {
         let (second, _) = finish(&mut disk);
         assert!(
             second.since(later).picos() * 2 < first.since(VirtualInstant::ZERO).picos(),
-            "over the cable alone"
+            "the read takes only the cable's time"
         );
         disk.submit(read(0, 0, 1), second).unwrap();
-        assert!(finish(&mut disk).0.since(second) > SEEK, "another place");
+        assert!(finish(&mut disk).0.since(second) > SEEK, "a read of another place takes a seek");
     }
 
     #[test]

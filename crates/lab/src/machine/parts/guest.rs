@@ -1,9 +1,9 @@
-//! A guest's hardware: its interrupt controller and virtual MSI-X table, or the physical ones of a bare
-//! machine.
+//! Hardware of a modelled guest: its interrupt controller and virtual MSI-X table, or the physical ones of a
+//! bare machine.
 
 use crate::machine::controller::{ApicWritePath, InterruptController};
 use crate::machine::invariant::InvariantViolation;
-use crate::machine::vectors::{VECTORS, message};
+use crate::machine::vectors::{VECTORS, msix_message};
 use driver::vf::Vf;
 use guest::kernel::KernelCounters;
 use guest::{KernelModel, SenderConfig};
@@ -21,12 +21,12 @@ use split::NetworkFrontend;
 #[derive(Debug)]
 pub(crate) struct ServerGuest {
     pub(crate) system: GuestKernel,
-    /// Port of the guest's VF or bridge.
+    /// Index of the port with the guest's VF or bridge.
     pub(crate) port: usize,
     pub(crate) hardware: GuestHardware,
 }
 
-/// Guest's kernel, by its network device.
+/// Guest's kernel with its network device: a VF or a front end.
 #[derive(Debug)]
 pub(crate) enum GuestKernel {
     /// Kernel of a guest with a VF.
@@ -64,9 +64,11 @@ impl ServerGuest {
 /// Number of buffers of a VF's receive ring: dd_bufs of the paper.
 pub(crate) const RING: u16 = 1_024;
 
-/// Bytes of an MSI-X table entry, and the offsets of its data and vector control.
+/// Bytes of an MSI-X table entry.
 const ENTRY: u64 = 16;
+/// Offset of the message data in an MSI-X table entry.
 const DATA: u64 = 8;
+/// Offset of the vector control word in an MSI-X table entry.
 const CONTROL: u64 = 12;
 
 /// Interrupt controller, MSI-X table and other hardware of a guest.
@@ -78,15 +80,15 @@ pub(crate) struct GuestHardware {
     pub(crate) controller: InterruptController,
     /// Virtual MSI-X table of the guest's VF, if any.
     table: Option<VirtualMsixTable>,
-    /// Bit mask of the vectors that the kernel has masked.
+    /// Bit mask of the MSI-X vectors that the kernel has masked.
     masked: u8,
-    /// The guest's timer was reprogrammed and must be scheduled.
+    /// The guest's timer was reprogrammed and its expiry must be scheduled.
     pub(crate) timer_set: bool,
     /// Packet buffers of the guest's driver, which occupy the last-level cache.
     pub(crate) buffers: BufferRing,
     /// Number of device accesses that the guest passes to its device model.
     pub(crate) forwarded: u32,
-    /// The guest is blocked until its device model is done.
+    /// The guest is blocked until its device model has completed an access.
     pub(crate) waits: bool,
     /// The guest's front end sent an event.
     pub(crate) notifies: bool,
@@ -95,7 +97,7 @@ pub(crate) struct GuestHardware {
 }
 
 impl GuestHardware {
-    /// Creates the hardware of a guest with a VF; `handler` handles writes of MSI-X mask bits.
+    /// Creates the hardware of a guest with a VF; `handler` handles the guest's writes of MSI-X mask bits.
     pub(crate) fn direct(
         kind: DomainKind,
         owner: (DomainId, VcpuId),
@@ -105,7 +107,7 @@ impl GuestHardware {
         let mut table = VirtualMsixTable::new(VECTORS, handler);
         table.set_control(MsiXControl { enabled: true, masked: false });
         for vector in 0..VECTORS {
-            let (at, InterruptMessage { address, data }) = (u64::from(vector) * ENTRY, message(vector));
+            let (at, InterruptMessage { address, data }) = (u64::from(vector) * ENTRY, msix_message(vector));
             table.write(at, &address.to_le_bytes());
             table.write(at + DATA, &data.to_le_bytes());
             table.write(at + CONTROL, &0u32.to_le_bytes());
@@ -181,7 +183,7 @@ impl GuestHardware {
         Some(by)
     }
 
-    /// Ends the interrupt the kernel took last.
+    /// Ends the interrupt that the guest's kernel took last.
     pub(crate) fn end_of_interrupt(
         &mut self,
         path: ApicWritePath,

@@ -1,6 +1,6 @@
-//! The PF drivers during a run: a thread of the service domain, on its first virtual CPU, visits each port in
-//! turn. A guest's mailbox request waits for the next visit, for which the service domain is charged register
-//! by register. A bare machine has no service domain, so requests are not answered after the start.
+//! The PF drivers in a running server: a thread of the service domain, on its first virtual CPU, visits each
+//! port in turn. A guest's mailbox request waits for the next visit, for which the service domain is charged
+//! register by register. A bare machine has no service domain, so requests are not answered after the start.
 //!
 //! The PF takes no interrupts, and early visits that [`driver::pf::PfVisit`] may request are not made.
 
@@ -18,11 +18,11 @@ use std::time::Duration;
 /// Ticks from the start of one round of PF visits to the next: 10 ms.
 const ROUND: u32 = 10;
 
-/// Thread that visits the PF drivers.
+/// Thread of the service domain that visits the PF drivers of all ports in turn.
 #[derive(Debug, Default)]
 pub(crate) struct PfMonitor {
     ticks: u32,
-    /// Ports that remain to be visited in this round.
+    /// Ports that remain to be visited in this round of visits.
     due: Range<usize>,
 }
 
@@ -56,7 +56,7 @@ impl PfMonitor {
     }
 }
 
-/// Registers of the PF, whose accesses are charged to one step.
+/// Registers of the PF, whose accesses are charged to one step of the service domain.
 struct PfRegisters<'a> {
     step: &'a mut VcpuStep,
     nic: &'a mut Nic,

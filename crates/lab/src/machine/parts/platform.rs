@@ -1,5 +1,5 @@
-//! The platform of a guest's kernel: charges its operations to the step, including the traps of a hypervisor.
-//! The machine runs device models; [`super::split`] has the front end's side.
+//! The platform of a guest's kernel: charges the kernel's operations to the step, including the traps of a
+//! hypervisor. The machine runs device models; [`super::split`] has the front end's machine interface.
 
 use crate::machine::chipset::Chipset;
 use crate::machine::controller::ApicWritePath;
@@ -19,7 +19,7 @@ use i82576::Time;
 use sim::VirtualInstant;
 use std::time::Duration;
 
-/// Cache bytes of a packet: the driver's buffer of 2 KB.
+/// Bytes of the last-level cache that a packet touches: the driver's buffer of 2 KB.
 const BUFFER: u64 = 2_048;
 
 /// Platform of a guest during one step, with a network device `D`.
@@ -38,7 +38,7 @@ impl<D> GuestPlatform<'_, D> {
         self.hardware.kind == DomainKind::Hvm
     }
 
-    /// Returns the path of an APIC write that exits for the reason `exit`, or does not exit.
+    /// Returns the path of an APIC write that causes a VM exit for the reason `exit`, or does not exit.
     fn apic_write_path(&self, exit: Option<VmExitReason>) -> ApicWritePath {
         match (exit, self.eoi) {
             (None, _) => ApicWritePath::Direct,
@@ -58,7 +58,7 @@ impl<D> GuestPlatform<'_, D> {
         self.pollute();
     }
 
-    /// Charges the refill of the guest's caches after an exit.
+    /// Charges the refill of the guest's caches after a VM exit.
     fn pollute(&mut self) {
         self.step.charge(CycleCategory::Refill, self.table[CostConstant::ExitPollution]);
     }
@@ -172,7 +172,7 @@ impl<D> KernelPlatform for GuestPlatform<'_, D> {
 pub(crate) struct AssignedVf<'a> {
     pub(crate) port: &'a mut NicPort,
     pub(crate) vf: u8,
-    /// A register of the VF was accessed in this step.
+    /// A register of the VF was accessed in this step of the guest.
     pub(crate) touched: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Registers and memory of a VF as its driver accesses them during a run; each register access is charged.
+//! Registers and memory of a VF as its running driver accesses them; each register access is charged.
 
 use crate::machine::chipset::Chipset;
 use crate::machine::parts::card::{NicPort, card_time};

@@ -1,5 +1,5 @@
 //! A virtual CPU of the service domain: its periodic tick, and device models of guests. [`super::split`] has
-//! the service domain's network side, and [`super::monitor`] has the PF drivers.
+//! the service domain's network drivers, and [`super::monitor`] has the PF drivers.
 
 use hypervisor::account::{CycleCategory, CycleSink};
 use hypervisor::cost::{CostConstant, CostTable};
@@ -12,9 +12,9 @@ pub(crate) struct ServiceCpu {
     pub(crate) vcpu: VcpuId,
     /// Number of timer ticks that are pending.
     pub(crate) ticks: u32,
-    /// Guests whose access waits for the device model on this virtual CPU.
+    /// Guests whose device access waits for the device model on this virtual CPU.
     pub(crate) requests: VecDeque<usize>,
-    /// An interrupt from another virtual CPU is pending.
+    /// An interrupt from another virtual CPU of the service domain is pending.
     pub(crate) called: bool,
 }
 

@@ -38,7 +38,7 @@ pub enum ClientTraffic {
     Broadcast,
     /// Clients send a TCP stream with a bounded window; the receiver may announce less.
     Tcp {
-        /// Window of the stream, in segments.
+        /// Receive window of the stream, in segments.
         window: u16,
     },
     /// Clients send requests of one byte, each after the response to the previous one.
@@ -46,7 +46,8 @@ pub enum ClientTraffic {
 }
 
 impl ClientTraffic {
-    /// Returns the rate of rate-limited clients, in thousandths of the wire.
+    /// Returns the rate of rate-limited clients, in thousandths of the wire; `None` for clients without a
+    /// rate limit.
     fn pace(self, now: VirtualInstant) -> Option<u16> {
         match self {
             ClientTraffic::Paced { permille } => Some(permille),
@@ -67,25 +68,26 @@ const OVERHEAD: usize = 24;
 const REQUEST: usize = 1;
 /// Number of datagrams that a rate-limited client sends at once.
 const PACED: u32 = 8;
-/// Window in segments before the receiver's first acknowledgement.
+/// Receive window in segments before the receiver's first acknowledgement.
 const INITIAL_WINDOW: u16 = 3;
-/// Fraction of the window that must be open before a stream sends (Linux tcp_tso_win_divisor), unless nothing
-/// is in flight.
+/// Fraction of the receiver's window that must be open before a stream sends (Linux tcp_tso_win_divisor),
+/// unless nothing is in flight.
 const DEFERRED: u32 = 3;
 /// Number of duplicate acknowledgements that trigger a retransmission.
 const DUPLICATES: u32 = 3;
 
-/// Client that sends to a guest.
+/// Client on a port's wire, which sends to one guest.
 #[derive(Debug)]
 struct TrafficClient {
     guest: MacAddress,
     /// Index of the guest's VF.
     vf: u8,
     own: MacAddress,
-    /// Sequence number of the next byte to send, and of the first not acknowledged.
+    /// Sequence number of the next byte that the client sends.
     next: u32,
+    /// Sequence number of the first byte that the guest has not acknowledged.
     acknowledged: u32,
-    /// Window of the receiver, in segments from the first byte not acknowledged.
+    /// Receive window of the guest, in segments from the first byte not acknowledged.
     room: u16,
     duplicates: u32,
     /// Time at which the outstanding request was sent.
@@ -107,25 +109,25 @@ pub(crate) fn client_address(n: u8) -> MacAddress {
     MacAddress([0x02, 0xc1, 0, 0, 0, n])
 }
 
-/// Wire of a port: its clients, and their frames in flight.
+/// Wire of a port with its clients, and the frames in flight.
 #[derive(Debug)]
 pub(crate) struct ClientWire {
     traffic: ClientTraffic,
     wire: topology::WireProperties,
     clients: Vec<TrafficClient>,
-    /// Random generator of burst lengths.
+    /// Random generator of the lengths of clients' bursts.
     chance: RandomStream,
     flights: VecDeque<FrameInFlight>,
-    /// Time at which the wire is free.
+    /// Time from which the wire is free for another frame.
     free: VirtualInstant,
-    /// Index of the client that sends next.
+    /// Index of the client that sends next on the wire.
     turn: usize,
-    /// Bytes of a data frame without padding.
+    /// Bytes of a data frame on the wire without padding.
     length: usize,
     frame_time: VirtualDuration,
     /// Time up to which frames have arrived.
     now: VirtualInstant,
-    /// Bit mask of VFs that got a frame in the last poll.
+    /// Bit mask of VFs that got a frame in the last poll of the wire.
     pub(crate) delivered: u8,
     /// Number of frames delivered, counted per guest that gets a copy.
     pub(crate) frames: u64,
@@ -214,19 +216,20 @@ impl ClientWire {
         }
     }
 
-    /// Advances the wire to `now`: frames that have arrived can be received.
+    /// Advances the wire to `now`: frames that have arrived by then can be received.
     pub(crate) fn advance(&mut self, now: VirtualInstant) {
         self.now = self.now.max(now);
         self.delivered = 0;
         self.send();
     }
 
-    /// Returns the arrival time of the next frame in flight.
+    /// Returns the arrival time of the wire's next frame in flight.
     pub(crate) fn next_arrival(&self) -> Option<VirtualInstant> {
         self.flights.front().map(|flight| flight.arrives)
     }
 
-    /// Sends for all clients: streams up to their window, datagrams until a frame arrives in the future.
+    /// Sends for all clients of the wire: streams up to their window, datagrams until a frame arrives in the
+    /// future.
     fn send(&mut self) {
         let far_enough = |line: &Self| line.flights.back().is_some_and(|last| last.arrives > line.now);
         let has_no_end =

@@ -1,4 +1,4 @@
-//! Creates the machine: starts the drivers and finds a flow for each queue pair.
+//! Creates the machine with queue pairs: starts the drivers and finds a flow for each queue pair.
 
 use super::{
     DeviceAccessProcess, GuestProcessor, MultiqueueCore, MultiqueueMachine, MultiqueueSetup,
@@ -27,19 +27,20 @@ use std::collections::VecDeque;
 /// Wire of a current adaptive-VF card: 100 Gb/s. Clients are as fast.
 pub(super) const WIRE: WireProperties =
     WireProperties { bits_per_second: 100_000_000_000, ..WireProperties::GIGABIT };
-/// Window of a stream in segments: somewhat less than the buffers of a ring.
+/// Receive window of a stream in segments: somewhat less than the buffers of a ring.
 const WINDOW: u16 = 240;
-/// Send buffer of a socket, in kernel buffers: 212,992 bytes at 2,304 per frame (Linux wmem_default), and the
-/// MTU.
+/// Send buffer of a guest's socket, in kernel buffers: 212,992 bytes at 2,304 per frame (Linux wmem_default).
 const SOCKET: u32 = 92;
+/// Bytes of the longest IP packet that the guest sends.
 const MTU: u16 = 1_500;
-/// Interrupt interval of a vector in microseconds: 20,000 a second in bulk (Linux iavf, IAVF_ITR_20K), 0 for
-/// requests.
+/// Interrupt interval of an MSI-X vector in microseconds: 20,000 a second in bulk (Linux iavf, IAVF_ITR_20K),
+/// 0 for requests.
 const INTERVAL_US: u16 = 50;
-/// Functions on the host's bus: PF and VF.
+/// The card's PF on the host's bus.
 const PF: AssignedFunction = AssignedFunction { rid: Rid(0x100), region: DomainMemoryRegion::of(1) };
+/// The card's VF on the host's bus.
 const VF: AssignedFunction = AssignedFunction { rid: Rid(0x110), region: DomainMemoryRegion::of(0) };
-/// Queue pairs for which a guest's memory has room, at most.
+/// Maximum number of queue pairs for which a guest's memory has room.
 pub(super) const MAX_PAIRS: u8 = 4;
 
 impl MultiqueueSimulation {

@@ -6,14 +6,14 @@ use guest::packet::UDP_PAYLOAD;
 use hypervisor::domain::DomainKind;
 use sim::VirtualDuration;
 
-/// Throughput, doorbells, latency and processor use of a measured interval.
+/// Throughput, doorbells, latency and processor use of a measured interval of the queue-pair machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MultiqueueResults {
     /// Payload that programs read or sent, Gb/s.
     pub throughput_gbps: f64,
     /// Number of doorbells per 1,000 frames received or sent.
     pub doorbells: f64,
-    /// Number of doorbells that exit, per 1,000 frames.
+    /// Number of doorbells that cause a VM exit, per 1,000 frames.
     pub exits: f64,
     /// Mean time from a request's first bit on the wire to its response's last, us; 0 without requests.
     pub round_trip_us: f64,
@@ -25,7 +25,7 @@ pub struct MultiqueueResults {
     pub guest_pct: f64,
 }
 
-/// Counters of the machine at one instant, summed over all processors.
+/// Counters of the queue-pair machine at one instant, summed over all processors.
 #[derive(Debug, Clone, Copy, Default)]
 struct MultiqueueCounters {
     bytes: u64,

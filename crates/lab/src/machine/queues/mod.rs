@@ -1,6 +1,6 @@
 //! A current server with one guest of several processors and an adaptive VF with a queue pair for each. Each
 //! processor has its own kernel instance and flow; the driver and the VF are shared. Doorbells are stores to
-//! mapped pages, or exits whose messages the service domain carries to the card.
+//! mapped pages, or VM exits whose messages the service domain carries to the card.
 //!
 //! | module | contents |
 //! |---|---|
@@ -38,11 +38,11 @@ use std::collections::VecDeque;
 /// Traffic between the guest and its clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MultiqueueTraffic {
-    /// A TCP stream is sent to each processor of the guest.
+    /// Traffic of a TCP stream to each processor of the guest.
     Stream,
-    /// Each processor sends datagrams as fast as possible.
+    /// Traffic of datagrams, which each processor sends as fast as possible.
     Datagrams,
-    /// Requests of one byte are sent to the first processor, one at a time.
+    /// Traffic of requests of one byte to the first processor, one at a time.
     Requests,
 }
 
@@ -64,13 +64,13 @@ pub struct MultiqueueSetup {
 /// Event of the machine with queue pairs.
 #[derive(Debug, Clone, Copy)]
 pub enum MultiqueueEvent {
-    /// The port is due to be polled.
+    /// The port's card is due to be polled.
     Port,
-    /// The timer of this processor has expired.
+    /// The timer of this guest processor has expired.
     Timer(usize),
-    /// A register write of this processor has reached the service domain.
+    /// A register write of this guest processor has reached the service domain.
     Forwarded(usize),
-    /// The answer to a register write of this processor has arrived.
+    /// The answer to a register write of this guest processor has arrived.
     Answered(usize),
 }
 
@@ -82,17 +82,17 @@ struct GuestProcessor {
     kernel: KernelModel<VfQueuePair>,
     hardware: GuestHardware,
     timer: Option<EventKey>,
-    /// Register writes that the processor has sent and that are not carried out.
+    /// Register writes that the processor has sent and the service domain has not made.
     messages: VecDeque<(u32, u32)>,
-    /// Number of answers that the processor waits for.
+    /// Number of answers to register writes that the processor waits for.
     awaits: usize,
 }
 
-/// Process of the service domain that carries out device accesses of the guest.
+/// Process of the service domain that carries out register accesses of the guest.
 #[derive(Debug)]
 struct DeviceAccessProcess {
     vcpu: VcpuId,
-    /// Processors with pending accesses, in the order of service.
+    /// Guest processors with pending register accesses, in the order of service.
     requests: VecDeque<usize>,
     /// Number of registers that the service domain's process has written.
     written: u64,
@@ -182,7 +182,7 @@ impl MultiqueueMachine {
         self.port.functions.sent = sent;
     }
 
-    /// Wakes a processor that has work, unless it waits for an answer.
+    /// Wakes a guest processor that has work, unless it waits for an answer.
     fn wake(&mut self, processor: usize, now: VirtualInstant, core: &mut MultiqueueCore) {
         let hardware = &self.processors[processor].hardware;
         if !hardware.waits {
@@ -190,8 +190,8 @@ impl MultiqueueMachine {
         }
     }
 
-    /// Handles an answer to a register write of a processor, and resumes the processor after the last answer.
-    /// Waking an idle thread costs more.
+    /// Handles an answer to a register write of a guest processor, and resumes the processor after the last
+    /// answer. Waking an idle thread costs more.
     fn answered(&mut self, processor: usize, now: VirtualInstant, core: &mut MultiqueueCore) {
         let GuestProcessor { hardware, awaits, .. } = &mut self.processors[processor];
         *awaits -= 1;
@@ -205,7 +205,7 @@ impl MultiqueueMachine {
         core.wake(hardware.vcpu, now);
     }
 
-    /// Handles a processor's timer: the hypervisor's own timer interrupt, and the guest's.
+    /// Handles a guest processor's timer: the hypervisor's own timer interrupt, and the guest's.
     fn timer(&mut self, processor: usize, now: VirtualInstant, core: &mut MultiqueueCore) {
         let hardware = &mut self.processors[processor].hardware;
         hardware.controller.run_timer(now, &mut self.chipset.channels);
@@ -221,7 +221,7 @@ impl MultiqueueMachine {
         self.set_timer(processor, core);
     }
 
-    /// Schedules a processor's timer as programmed by its kernel.
+    /// Schedules a guest processor's timer as programmed by its kernel.
     fn set_timer(&mut self, processor: usize, core: &mut MultiqueueCore) {
         let GuestProcessor { hardware, timer, .. } = &mut self.processors[processor];
         *timer = core.replace(*timer, hardware.controller.deadline(), MultiqueueEvent::Timer(processor));

@@ -1,4 +1,4 @@
-//! Tests of doorbells and queue pairs by a machine's results.
+//! Tests of doorbells and queue pairs by the results of simulations.
 
 use super::{DoorbellPath, MultiqueueResults, MultiqueueSetup, MultiqueueSimulation, MultiqueueTraffic};
 use hypervisor::cost::CostTable;
@@ -12,7 +12,7 @@ fn plan(pairs: u8, doorbell: DoorbellPath, load: MultiqueueTraffic) -> Multiqueu
     MultiqueueSetup { table: CostTable::modern(), pairs, doorbell, load, seed: 1 }
 }
 
-fn found(pairs: u8, doorbell: DoorbellPath, load: MultiqueueTraffic) -> MultiqueueResults {
+fn simulate(pairs: u8, doorbell: DoorbellPath, load: MultiqueueTraffic) -> MultiqueueResults {
     let mut machine = MultiqueueSimulation::new(&plan(pairs, doorbell, load)).unwrap();
     machine.measure(load, VirtualDuration::from_millis(5), VirtualDuration::from_millis(20)).unwrap()
 }
@@ -21,7 +21,7 @@ fn found(pairs: u8, doorbell: DoorbellPath, load: MultiqueueTraffic) -> Multique
 fn only_unmapped_doorbells_cause_vm_exits() {
     for load in LOADS {
         for doorbell in DOORBELLS {
-            let MultiqueueResults { doorbells, exits, .. } = found(1, doorbell, load);
+            let MultiqueueResults { doorbells, exits, .. } = simulate(1, doorbell, load);
             assert!(doorbells > 300.0, "{load:?} {doorbell:?}: {doorbells}");
             let expected = if doorbell == DoorbellPath::Memory { 0.0 } else { doorbells };
             assert_eq!(exits.to_bits(), expected.to_bits(), "{load:?} {doorbell:?}");
@@ -31,35 +31,41 @@ fn only_unmapped_doorbells_cause_vm_exits() {
 
 #[test]
 fn datagram_sender_rings_the_doorbell_once_per_datagram() {
-    let doorbells = found(1, DoorbellPath::Memory, MultiqueueTraffic::Datagrams).doorbells;
-    assert!((1_000.0..1_050.0).contains(&doorbells), "and once for each interrupt: {doorbells}");
+    let doorbells = simulate(1, DoorbellPath::Memory, MultiqueueTraffic::Datagrams).doorbells;
+    assert!(
+        (1_000.0..1_050.0).contains(&doorbells),
+        "expected one doorbell per datagram and per interrupt: {doorbells}"
+    );
 }
 
 #[test]
-fn mapped_doorbells_beat_posted_ones_which_beat_answered_ones() {
+fn mapped_doorbells_beat_posted_and_posted_beat_answered() {
     for load in [MultiqueueTraffic::Stream, MultiqueueTraffic::Datagrams] {
-        let throughput = DOORBELLS.map(|doorbell| found(1, doorbell, load).throughput_gbps);
+        let throughput = DOORBELLS.map(|doorbell| simulate(1, doorbell, load).throughput_gbps);
         assert!(throughput.is_sorted_by(|one, next| one > next), "{load:?}: {throughput:?}");
     }
-    let trips = DOORBELLS.map(|doorbell| found(1, doorbell, MultiqueueTraffic::Requests).round_trip_us);
+    let trips = DOORBELLS.map(|doorbell| simulate(1, doorbell, MultiqueueTraffic::Requests).round_trip_us);
     assert!(trips[0] < trips[1] && trips[0] < trips[2], "{trips:?}");
 }
 
 #[test]
 fn throughput_scales_with_mapped_queue_pairs() {
     for load in [MultiqueueTraffic::Stream, MultiqueueTraffic::Datagrams] {
-        let one = found(1, DoorbellPath::Memory, load).throughput_gbps;
+        let one = simulate(1, DoorbellPath::Memory, load).throughput_gbps;
         for pairs in [2, 4] {
-            let times = found(pairs, DoorbellPath::Memory, load).throughput_gbps / one;
-            assert!((times - f64::from(pairs)).abs() < 0.1, "{load:?}: {pairs} pairs are {times} times one");
+            let times = simulate(pairs, DoorbellPath::Memory, load).throughput_gbps / one;
+            assert!(
+                (times - f64::from(pairs)).abs() < 0.1,
+                "{load:?}: {pairs} pairs have {times} times the throughput of one"
+            );
         }
     }
 }
 
 #[test]
 fn posted_doorbell_process_limits_all_queue_pairs() {
-    let [two, four] =
-        [2, 4].map(|pairs| found(pairs, DoorbellPath::Posted, MultiqueueTraffic::Datagrams).throughput_gbps);
+    let [two, four] = [2, 4]
+        .map(|pairs| simulate(pairs, DoorbellPath::Posted, MultiqueueTraffic::Datagrams).throughput_gbps);
     assert!(four < two * 1.1, "{two} and {four}");
 }
 
@@ -73,7 +79,7 @@ fn number_of_queue_pairs_out_of_range_is_rejected() {
 }
 
 #[test]
-fn equal_seeds_give_equal_queue_pair_machine_traces() {
+fn equal_seeds_give_equal_traces_of_the_queue_pair_machine() {
     let story = || {
         let mut machine =
             MultiqueueSimulation::new(&plan(4, DoorbellPath::Posted, MultiqueueTraffic::Stream)).unwrap();

@@ -1,4 +1,4 @@
-//! Steps of the guest's processors, and of the process that carries out posted writes.
+//! Steps of the guest's processors, and of the process that makes posted register writes.
 
 use super::{DoorbellPath, GuestProcessor, MultiqueueCore, MultiqueueEvent, MultiqueueMachine};
 use crate::machine::parts::avf::VF;
@@ -65,7 +65,8 @@ impl MultiqueueMachine {
         }
     }
 
-    /// Makes a pending register write for a processor, and sends an answer if the processor waits for one.
+    /// Makes a pending register write for a guest processor, and sends an answer if the processor waits for
+    /// one.
     pub(super) fn execute_courier(&mut self, mut step: VcpuStep, core: &mut MultiqueueCore) {
         let Some(processor) = self.courier.requests.pop_front() else {
             return core.finish(step, VcpuStepOutcome::Block);

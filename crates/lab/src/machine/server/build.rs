@@ -1,4 +1,4 @@
-//! Creates a server, with every driver started.
+//! Creates a modelled server, with every driver started.
 
 use super::setup::{NetworkPath, ServerBuildError, ServerSetup};
 use super::{ServerCore, ServerEvent, ServerMachine, ServerSimulation};
@@ -18,8 +18,9 @@ use hypervisor::domain::DomainKind;
 use i82576::MacAddress;
 use sim::{RandomStream, VirtualDuration, VirtualInstant};
 
-/// Bytes of the longest frame on a wire, and of the header before its packet.
+/// Bytes of the longest frame on a wire.
 const FRAME: usize = ETHERNET_HEADER + 1_500;
+/// Bytes of the header before a frame's IP packet.
 const ETHERNET_HEADER: usize = 14;
 impl ServerSimulation {
     /// Creates a server with every driver started and no frame in flight.
@@ -95,7 +96,7 @@ impl ServerMachine {
         }
     }
 
-    /// Creates the service domain's network side. Returns `None` if guests have VFs.
+    /// Creates the service domain's network drivers. Returns `None` if guests have VFs.
     fn service_network(
         &mut self,
         setup: &ServerSetup,
@@ -117,7 +118,7 @@ impl ServerMachine {
         FrameRecipient { domain, region: DomainMemoryRegion::of(index), part: 0 }
     }
 
-    /// Adds a port with a VF for each guest, and one for the service domain if it sends.
+    /// Adds a port with a VF for each guest, and a VF for the service domain if it sends.
     fn add_direct(
         &mut self,
         setup: &ServerSetup,
@@ -203,7 +204,8 @@ impl ServerMachine {
         ))
     }
 
-    /// Starts the timer ticks at random phases, and schedules the first poll of every port.
+    /// Starts the timer ticks of guests and service domain at random phases, and schedules the first poll of
+    /// every port.
     fn start_clocks(&mut self, setup: &ServerSetup, core: &mut ServerCore) {
         let mut phases = RandomStream::named(setup.seed, "tick phases");
         let mut phase = |period: VirtualDuration| {

@@ -1,4 +1,4 @@
-//! Timers of guests and interrupts of devices, with the hypervisor's work for both.
+//! Timers of guests and interrupts of devices in a server, with the hypervisor's work for both.
 
 use super::{ServerCore, ServerEvent, ServerMachine};
 use hypervisor::account::CycleCategory;
@@ -17,7 +17,7 @@ impl ServerMachine {
         self.timers[vm] = core.replace(self.timers[vm], at, ServerEvent::Timer(vm));
     }
 
-    /// Handles a guest's timer: the hypervisor's own timer interrupt, and the guest's.
+    /// Handles the expiry of a guest's timer: the hypervisor's own timer interrupt, and the guest's.
     pub(super) fn timer(&mut self, vm: usize, now: VirtualInstant, core: &mut ServerCore) {
         let hardware = &mut self.vms[vm].hardware;
         hardware.controller.run_timer(now, &mut self.chipset.channels);

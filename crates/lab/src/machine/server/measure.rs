@@ -1,5 +1,5 @@
-//! Results of an interval: throughput, losses, interrupts and cycles. If the accounts do not balance or a
-//! packet is missing, the measurement fails.
+//! Results of a measured interval of a server: throughput, losses, interrupts and cycles. If the accounts do
+//! not balance or a packet is missing, the measurement fails.
 
 use super::{ServerMachine, ServerSimulation};
 use crate::machine::books::ConservationChecks;
@@ -20,7 +20,7 @@ pub struct ServerResults {
     elapsed: VirtualDuration,
     hertz: u64,
     own_dom0: u64,
-    /// Cycles of the hypervisor for the service domain, mostly in hypercalls.
+    /// Cycles of the hypervisor on behalf of the service domain, mostly in hypercalls.
     hypervisor_dom0: u64,
     own_guests: u64,
     hypervisor: u64,
@@ -34,7 +34,7 @@ pub struct ServerResults {
     before: ServerCounters,
 }
 
-/// Counters of all guests, ports and the back end at one instant.
+/// Counters of all guests, ports and the back end of a server at one instant.
 #[derive(Debug, Clone, Default)]
 struct ServerCounters {
     read_bytes: u64,
@@ -43,9 +43,9 @@ struct ServerCounters {
     interrupts: u64,
     written_bytes: u64,
     reordered: u64,
-    /// Number of moves of interfaces, workers and cards.
+    /// Number of moves of interfaces, workers and cards in the back end.
     moves: u64,
-    /// Number of responses received, per port.
+    /// Number of responses that the clients of each port received.
     answered: Vec<usize>,
 }
 
@@ -107,7 +107,7 @@ impl ServerMachine {
         sum
     }
 
-    /// Returns the round-trip times completed since `since`, shortest first.
+    /// Returns the round-trip times completed since the counters `since` were read, shortest first.
     fn round_trips(&self, since: &ServerCounters) -> Vec<VirtualDuration> {
         let lines = self.ports.iter().map(|port| &port.line.round_trips).zip(&since.answered);
         let mut all: Vec<VirtualDuration> = lines.flat_map(|(all, known)| &all[*known..]).copied().collect();
@@ -115,7 +115,8 @@ impl ServerMachine {
         all
     }
 
-    /// Checks that no invariant was violated, all frames are accounted for, and no function left its memory.
+    /// Checks that no invariant was violated, all frames are accounted for, and no function accessed memory
+    /// of others.
     pub(super) fn balance(&self, books: &mut ConservationChecks) {
         let broken = self.vms.iter().find_map(|vm| vm.hardware.broken).or(self.chipset.broken);
         if let Some(broken) = broken {
@@ -173,13 +174,13 @@ impl ServerResults {
         self.per_second(cycles) / self.hertz as f64 * 100.0
     }
 
-    /// Returns the payload read by programs, Mb/s.
+    /// Returns the payload that the guests' programs read, Mb/s.
     #[must_use]
     pub fn throughput_mbps(&self) -> f64 {
         self.per_second(self.after.read_bytes - self.before.read_bytes) * 8.0 / 1e6
     }
 
-    /// Returns the payload written by programs, Mb/s.
+    /// Returns the payload that the programs wrote, Mb/s.
     #[must_use]
     pub fn written_mbps(&self) -> f64 {
         self.per_second(self.after.written_bytes - self.before.written_bytes) * 8.0 / 1e6
@@ -232,7 +233,7 @@ impl ServerResults {
         self.per_second(self.after.moves - self.before.moves)
     }
 
-    /// Returns the first virtual CPU's part of the work of all virtual CPUs of the service domain, in
+    /// Returns the first virtual CPU's share of the work of all virtual CPUs of the service domain, in
     /// percent.
     #[must_use]
     pub fn first_cpu_share_pct(&self) -> f64 {
@@ -295,7 +296,7 @@ impl ServerResults {
         self.per_second(self.overhead_guests) / 1e6
     }
 
-    /// Returns the cycles of a category, in millions per second.
+    /// Returns the cycles charged to a category, in millions per second.
     #[must_use]
     pub fn mcycles_per_s(&self, category: CycleCategory) -> f64 {
         self.per_second(self.usage.category(category)) / 1e6

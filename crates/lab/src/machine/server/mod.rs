@@ -1,4 +1,4 @@
-//! A server with guests, as an actor that handles the events of its parts.
+//! A modelled server with guests, as an actor that handles the events of its parts.
 //!
 //! | module | contents |
 //! |---|---|
@@ -39,7 +39,7 @@ type ServerCore = crate::machine::engine::SimulationCore<ServerEvent>;
 /// Event of a modelled server.
 #[derive(Debug, Clone, Copy)]
 pub enum ServerEvent {
-    /// The server has to poll this port.
+    /// The server has to poll the card of this port.
     Port(usize),
     /// The timer of this guest has expired.
     Timer(usize),
@@ -47,9 +47,9 @@ pub enum ServerEvent {
     ServiceTick(usize),
     /// Another virtual CPU of the service domain interrupts this virtual CPU.
     ServiceWake(usize),
-    /// An access of this guest reaches its device model.
+    /// A device access of this guest reaches its device model.
     Forwarded(usize),
-    /// An access of this guest is complete.
+    /// A device access of this guest is complete.
     Answered(usize),
     /// The service domain sends an event to this guest.
     GuestCalled(usize),
@@ -57,7 +57,7 @@ pub enum ServerEvent {
     ServiceCalled(usize),
     /// This virtual CPU of the service domain has to send withheld events.
     TellGuests(usize),
-    /// The move of this part of the back end is complete.
+    /// The move of this worker, card or interface of the back end is complete.
     Arrived(MovablePart),
 }
 

@@ -21,15 +21,15 @@ use thiserror::Error;
 pub struct ServerSetup {
     /// Cost table of the server's processor.
     pub table: CostTable,
-    /// Placement of virtual CPUs, and the wires of the ports.
+    /// Placement of virtual CPUs on hardware threads, and the wires of the ports.
     pub topology: Topology,
     /// Number of ports of the server.
     pub ports: u8,
-    /// Number of guests, spread evenly over the ports.
+    /// Number of guests, distributed evenly over the ports.
     pub guests: u8,
     /// Network path of the guests.
     pub network: NetworkPath,
-    /// Work distribution of the back end, and merging in front ends.
+    /// Work distribution of the back end, and merging of segments in front ends.
     pub netback: NetbackOptions,
     /// Kind of the guests; [`DomainKind::Native`] is one bare machine with a VF per guest.
     pub kind: DomainKind,
@@ -37,21 +37,21 @@ pub struct ServerSetup {
     pub spec: KernelConfig,
     /// Traffic that the clients send.
     pub traffic: ClientTraffic,
-    /// Traffic of the first port's clients and load of its guests, if different.
+    /// Traffic of the first port's clients and load of its guests, if different from the other ports'.
     pub first: Option<(ClientTraffic, ProgramWorkload)>,
-    /// Traffic inside the server, if any.
+    /// Traffic between domains of the server, if any.
     pub inside: Option<InternalTraffic>,
     /// Bandwidth between the functions of a card, bits per second; `None` is unlimited.
     pub loopback: Option<NonZeroU64>,
-    /// Limits that the administrator sets for VFs.
+    /// Traffic limits that the administrator sets for VFs.
     pub limits: TrafficLimits,
     /// Interrupt moderation of the VF driver.
     pub moderation: moderation::ModerationPolicy,
-    /// Party that handles a guest's writes of MSI-X mask bits.
+    /// Handler of a guest's writes of MSI-X mask bits: the hypervisor or the device model.
     pub msix: MsixTableHandler,
     /// Path by which the hypervisor handles ends of interrupt.
     pub eoi: EoiPath,
-    /// Scheduler of the virtual CPUs that share a thread.
+    /// Scheduler of the guests' virtual CPUs that share a thread.
     pub scheduling: VcpuScheduling,
     /// Seed of clock phases and of the clients' bursts.
     pub seed: u64,
@@ -67,7 +67,7 @@ pub enum VcpuScheduling {
 }
 
 impl VcpuScheduling {
-    /// Creates the processors of `config` with this scheduler.
+    /// Creates processors with this configuration and scheduler.
     pub(super) fn machine(self, config: ProcessorConfig) -> HostMachine {
         let cycles = |ms| config.clock.cycle_at(VirtualInstant::ZERO + VirtualDuration::from_millis(ms));
         match self {
@@ -102,14 +102,14 @@ pub enum NetworkPath {
 pub struct NetbackOptions {
     /// Distribution of events over virtual CPUs.
     pub dispatch: dispatch::DispatchPolicy,
-    /// Frames after which a guest gets its event at once; it is delayed for fewer.
+    /// Number of frames after which a guest gets its event at once; the event is delayed for fewer.
     pub notify_every: u32,
-    /// Front ends merge the segments of a stream.
+    /// Front ends merge the segments of a TCP stream.
     pub merge: bool,
 }
 
 impl NetbackOptions {
-    /// Work distribution in which events are spread over all virtual CPUs and sent at once, without merging.
+    /// Work distribution in which events go to all virtual CPUs and are sent at once, without merging.
     pub const SPREAD: Self =
         Self { dispatch: dispatch::DispatchPolicy::Spread, notify_every: 1, merge: false };
 }
@@ -117,17 +117,17 @@ impl NetbackOptions {
 /// Error of creating a modelled server.
 #[derive(Debug, Error)]
 pub enum ServerBuildError {
-    /// The numbers of guests and ports do not match.
+    /// The number of guests does not match the number of ports.
     #[error("cannot place {guests} guests on {ports} ports: each port takes 1 to {room} guests")]
     Guests {
-        /// Number of guests.
+        /// Number of guests of the server.
         guests: u8,
-        /// Number of ports.
+        /// Number of ports of the server.
         ports: u8,
         /// Maximum number of guests per port.
         room: u8,
     },
-    /// The sender or the receiver of inside traffic is missing.
+    /// The sender or the receiver of traffic inside the server is missing.
     #[error("traffic inside the server needs {0}")]
     Inside(&'static str),
     /// The number of workers is zero or exceeds the service domain's virtual CPUs; a bare machine has none.
@@ -157,21 +157,22 @@ pub struct InternalTraffic {
     pub message_bytes: u32,
     /// Bytes of the longest IP packet that the sender sends.
     pub mtu: u16,
-    /// Interval of transmit interrupts, us. As with igbvf, the moderation policy applies to receive only.
+    /// Interval of the sender's transmit interrupts, us. As with igbvf, the moderation policy applies to
+    /// receive only.
     pub transmit_interval_us: u32,
 }
 
 /// Domain that sends to the first guest of each port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InternalSender {
-    /// The service domain sends.
+    /// The service domain sends to the first guest of each port.
     ServiceDomain,
-    /// The last guest of the port sends.
+    /// The last guest of each port sends to the port's first guest.
     Guest,
 }
 
 impl ServerSetup {
-    /// Returns `true` if two guests share a thread, so that the scheduler matters.
+    /// Returns `true` if two guests share a thread, so that the scheduler has a choice.
     pub(crate) fn shares_threads(&self) -> bool {
         let guests = 0..u16::from(self.guests);
         let home =

@@ -1,5 +1,5 @@
-//! The split driver's events and steps in a server: network steps of the service domain, its interrupts, and events in
-//! both directions.
+//! The split driver's events and steps in a server: network steps of the service domain, its interrupts, and events to
+//! and from guests.
 
 use super::{ServerCore, ServerEvent, ServerMachine};
 use crate::machine::parts::bus::FunctionMemory;
@@ -20,7 +20,7 @@ const REDIRECTED: TraceLabel = TraceLabel::new("redirected");
 const ARRIVED: TraceLabel = TraceLabel::new("arrived");
 
 impl ServerMachine {
-    /// Executes the network side of a service domain's virtual CPU. Returns the bit mask of ports it
+    /// Executes a network step of a service domain's virtual CPU. Returns the bit mask of ports whose cards it
     /// accessed.
     pub(super) fn network(
         &mut self,
@@ -45,8 +45,8 @@ impl ServerMachine {
         touched
     }
 
-    /// Wakes the virtual CPUs whose workers were given frames. A sleeping one is sent one interrupt; one about to sleep
-    /// checks its queues again.
+    /// Wakes the virtual CPUs whose workers were given frames. A sleeping virtual CPU is sent one interrupt; a virtual
+    /// CPU about to sleep checks its queues again.
     fn interrupt_workers(&mut self, cpu: usize, step: &mut VcpuStep, core: &mut ServerCore) {
         for other in (0..self.service.len()).filter(|other| *other != cpu) {
             if !self.split.as_ref().is_some_and(|split| split.has_frames(other)) {
@@ -64,7 +64,7 @@ impl ServerMachine {
     }
 
     /// Counts a tick for the dispatcher, which samples the load. If the load requires moves, wakes every virtual CPU to
-    /// perform its own.
+    /// move its workers, cards and interfaces.
     pub(super) fn dispatch(&mut self, now: VirtualInstant, core: &mut ServerCore) {
         if self.split.as_mut().is_some_and(SplitNetwork::tick) {
             core.trace.note(now, SPLIT, REDIRECTED, &[]);

@@ -1,4 +1,4 @@
-//! Steps of virtual CPUs: the service domain's and the guests'.
+//! Steps of the virtual CPUs of the service domain and the guests.
 
 use super::{ServerCore, ServerEvent, ServerMachine};
 use crate::machine::parts::guest::{GuestKernel, ServerGuest};
@@ -52,7 +52,7 @@ impl ServerMachine {
                 then
             }
             (GuestKernel::Split(kernel), Some(split)) => {
-                let device = split.side(index);
+                let device = split.front_end(index);
                 kernel.step(&mut GuestPlatform {
                     step: &mut step,
                     hardware,
@@ -93,7 +93,7 @@ impl ServerMachine {
     }
 
     /// Completes a guest's device access and unblocks the guest's virtual CPU. Waking an idle thread costs
-    /// more; on a busy one only the switch remains.
+    /// more; on a busy thread only the switch remains.
     pub(super) fn answer(&mut self, vm: usize, now: VirtualInstant, core: &mut ServerCore) {
         let hardware = &mut self.vms[vm].hardware;
         hardware.waits = false;
@@ -106,7 +106,7 @@ impl ServerMachine {
     }
 
     /// Passes a guest's device access to its device model, which runs on a virtual CPU of the service domain.
-    /// The next core's is as likely as any, as the scheduler moves the process around.
+    /// The virtual CPU of the next core is as likely as any, as the scheduler moves the process around.
     pub(super) fn forward(&mut self, vm: usize, now: VirtualInstant, core: &mut ServerCore) {
         let cpu = (vm + 1) % self.service.len().max(1);
         let Some(service) = self.service.get_mut(cpu) else { return };
@@ -116,7 +116,7 @@ impl ServerMachine {
     }
 }
 
-/// Delay after which a withheld event is sent.
+/// Delay after which the service domain sends a withheld event.
 const WITHHELD: VirtualDuration = VirtualDuration::from_micros(50);
 
 /// Schedules the events, moves and timer that follow from a virtual CPU's network step, for the end of the

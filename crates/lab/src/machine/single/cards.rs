@@ -1,5 +1,5 @@
-//! Steps of the machine's network cards. A CDNA card takes frames from contexts in turn, a card under Xen from the
-//! driver domain's ring. Both interrupt at most once per interval.
+//! Steps of the network cards of the single-processor machine. A CDNA card takes frames from contexts in turn, a card
+//! under Xen from the driver domain's ring. Both interrupt at most once per interval.
 
 use super::driver::OutgoingFrame;
 use super::wire::{self, InboundWire, ModelFrame};
@@ -16,14 +16,14 @@ use sim::{EventKey, VirtualDuration, VirtualInstant};
 /// Interval between interrupts of a card: 7,500 a second, a default of drivers of the time.
 const INTERVAL: VirtualDuration = VirtualDuration::from_micros(133);
 
-/// Port of the machine: a CDNA card, and the wire from its clients.
+/// Port of the single-processor machine: a CDNA card, and the wire from its clients.
 #[derive(Debug, Default)]
 pub(super) struct CdnaPort {
     pub(super) inbound: InboundWire,
     /// CDNA card; a guest's context has the guest's number.
     pub(super) card: CdnaCard,
     bits: InterruptBitVectors,
-    /// Bit mask of the contexts that have to be notified.
+    /// Bit mask of the card's contexts whose guests have to be notified.
     pending: u128,
     interrupt: Option<EventKey>,
     interrupted: Option<VirtualInstant>,
@@ -34,7 +34,7 @@ pub(super) struct CdnaPort {
     dropped: u64,
     taken: u64,
     sent: u64,
-    /// Number of segments that the port has sent.
+    /// Number of TCP segments that the port has sent.
     pub(super) segments: u64,
 }
 
@@ -49,7 +49,7 @@ impl CdnaPort {
 }
 
 impl SingleCpuMachine {
-    /// Starts to send the next frame of a card, if its wire is free.
+    /// Starts to send the next frame of a port's card, if its wire is free.
     pub(super) fn kick(&mut self, port: usize, now: VirtualInstant, core: &mut SingleCpuCore) {
         if self.ports[port].sending.is_some() {
             return;
@@ -94,7 +94,7 @@ impl SingleCpuMachine {
         self.kick(port, now, core);
     }
 
-    /// Passes a frame from the wire to the guest or the driver domain, or drops the frame without a free buffer.
+    /// Passes a frame from the wire to the guest or the driver domain; drops the frame if no buffer is free.
     pub(super) fn receive(
         &mut self,
         at: usize,
@@ -120,7 +120,7 @@ impl SingleCpuMachine {
         self.raise(at, guest, now, core);
     }
 
-    /// Schedules an interrupt of a card for a guest.
+    /// Schedules an interrupt of a port's card for a guest.
     fn raise(&mut self, at: usize, guest: usize, now: VirtualInstant, core: &mut SingleCpuCore) {
         let port = &mut self.ports[at];
         port.pending |= 1 << (guest & 127);

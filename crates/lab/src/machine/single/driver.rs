@@ -1,5 +1,5 @@
-//! Steps of the driver domain: interrupts of cards, received frames to guests by page exchange or copy,
-//! guests' packets to cards, whole or segmented, and responses to sent packets.
+//! Steps of the driver domain: interrupts of cards, received frames to guests by page exchange or copy, guests' packets
+//! to cards, whole or segmented, and responses to sent packets.
 
 use super::wire::ModelFrame;
 use super::{PacketChannel, SingleCpuCore, SingleCpuEvent, SingleCpuMachine};
@@ -38,22 +38,22 @@ pub(super) struct DriverDomain {
     pub(super) vcpu: VcpuId,
     /// An event for the driver domain is pending.
     pub(super) event_pending: bool,
-    /// Cards whose interrupts are pending, a flag each.
+    /// Flag for each card that is set while the card's interrupt is pending.
     pub(super) interrupts: Vec<bool>,
     /// Frames received from cards, with their guests.
     from_card: Vec<VecDeque<(usize, ModelFrame)>>,
     /// Frames that wait to be sent by cards.
     pub(super) to_card: Vec<VecDeque<OutgoingFrame>>,
-    /// Guests whose frames were sent and that await a response.
+    /// Guests whose frames were sent, and which have to get a response.
     pub(super) done: VecDeque<usize>,
     turn: usize,
-    /// Number of requests that were inconsistent or whose segmentation failed.
+    /// Number of guests' requests that were inconsistent or whose segmentation failed.
     pub(super) refused: u64,
     /// Number of packets that a card read from a page that was not their guest's.
     pub(super) stray_reads: u64,
 }
 
-/// Step of the driver domain, with the costs to charge for its work.
+/// Step of the driver domain, with the cost table to charge for its work.
 struct DriverDomainTurn<'a> {
     step: &'a mut VcpuStep,
     table: &'a CostTable,
@@ -139,7 +139,7 @@ impl DriverDomain {
         step.charge(CycleCategory::Kernel, table[CostConstant::Softirq]);
     }
 
-    /// Queues a frame that a card received for a guest. Returns `false` if the driver domain's ring is full.
+    /// Queues a frame that a card received for a guest. Returns `false` if the driver domain's receive ring is full.
     pub(super) fn takes(&mut self, port: usize, guest: usize, frame: ModelFrame) -> bool {
         let has_room = self.from_card[port].len() < RING as usize;
         if has_room {
@@ -212,7 +212,7 @@ impl SingleCpuMachine {
         kicked
     }
 
-    /// Passes a guest's next packet to a card. Returns `false` if there is none or no room for it.
+    /// Passes a guest's next packet to a card. Returns `false` if there is no packet or the card has no room for it.
     fn hand_over(&mut self, guest: usize, port: usize, turn: &mut DriverDomainTurn) -> bool {
         let Some(frame) = self.guests[guest].streams[port].described.front().copied() else { return false };
         let frames = self.frames_of(frame);
@@ -242,7 +242,7 @@ impl SingleCpuMachine {
         true
     }
 
-    /// Returns the number of frames in which a packet is sent.
+    /// Returns the number of frames in which the driver domain sends a packet.
     fn frames_of(&self, frame: ModelFrame) -> u32 {
         if self.channel.card_offloads { 1 } else { frame.segments().max(1) }
     }
@@ -283,8 +283,8 @@ impl SingleCpuMachine {
         receives || (0..self.ports.len()).any(sends)
     }
 
-    /// Returns the number of pages pinned by outgoing packets, and of segments described to cards or the driver domain
-    /// but not sent.
+    /// Returns the number of guest pages pinned by outgoing packets, and the number of segments given to cards or the
+    /// driver domain but not sent.
     pub(super) fn in_flight(&self) -> (u64, u64) {
         let sending = self.ports.iter().filter_map(|port| port.sending.as_ref());
         let outgoing: Vec<&OutgoingFrame> = self.driver.to_card.iter().flatten().chain(sending).collect();

@@ -1,5 +1,5 @@
-//! Steps of a guest: received frames, acknowledgements, data within its windows, and descriptors for the card
-//! or requests to the driver domain.
+//! Steps of a guest of the single-processor machine: received frames, acknowledgements, data within its
+//! windows, and descriptors for the card or requests to the driver domain.
 
 use super::wire::{ModelFrame, PER_ACK};
 use super::{CardDriver, PayloadDirection, SingleCpuCore, SingleCpuEvent, SingleCpuMachine};
@@ -12,7 +12,7 @@ use hypervisor::cost::{CostConstant, CostTable};
 use hypervisor::cpu::{VcpuId, VcpuStep, VcpuStepOutcome};
 use std::collections::VecDeque;
 
-/// Segments that a program sends per system call: 16 KB.
+/// TCP segments that a program sends per system call: 16 KB.
 const PER_CALL: u32 = 11;
 /// TCP segments of the longest packet.
 const MAX_SEGMENTS: u32 = 44;
@@ -25,7 +25,7 @@ pub(super) const fn pages(ports: usize) -> u64 {
     2 * ports as u64 * RING as u64
 }
 
-/// State of a guest of the machine: its streams and counters.
+/// State of a guest of the single-processor machine: its streams and counters.
 #[derive(Debug)]
 pub(super) struct SingleCpuGuest {
     pub(super) vcpu: VcpuId,
@@ -33,28 +33,29 @@ pub(super) struct SingleCpuGuest {
     pub(super) event_pending: bool,
     /// Streams of the guest, by port.
     pub(super) streams: Vec<GuestStream>,
-    /// Bytes of payload delivered to their destination.
+    /// Bytes of the guest's payload delivered to their destination.
     pub(super) payload: u64,
-    /// Number of segments described to cards or the driver domain.
+    /// Number of the guest's segments given to cards or the driver domain.
     pub(super) given: u64,
 }
 
-/// Stream of a guest over a port, with its rings there.
+/// TCP stream of a guest over a port, with its rings there.
 #[derive(Debug)]
 pub(super) struct GuestStream {
-    /// Frames received and not yet processed.
+    /// Frames that the guest received and has not processed yet.
     pub(super) inbox: VecDeque<ModelFrame>,
     /// Frames described to the card, in order; to the driver domain under Xen.
     pub(super) described: VecDeque<ModelFrame>,
     pub(super) rings: [GuardedRing; 2],
     /// Number of segments of the stream that are not acknowledged.
     in_flight: u32,
-    /// Segments received since the last acknowledgement, and acknowledgements to send.
+    /// Number of segments that the guest received since its last acknowledgement.
     unacknowledged: u32,
+    /// Number of acknowledgements that the guest has to send.
     acks: u32,
-    /// Segments the client received since its last acknowledgement.
+    /// Number of segments that the client received since its last acknowledgement.
     pub(super) client_unacknowledged: u32,
-    /// Slots of the guest's requests to the driver domain that have no response.
+    /// Number of ring slots of the guest's requests to the driver domain that have no response.
     pub(super) requested: u32,
     /// Index of the next buffer of the transmit ring, and of the receive ring.
     pub(super) buffers: [u64; 2],
@@ -75,8 +76,8 @@ impl GuestStream {
         }
     }
 
-    /// Returns the number of segments of the next packet, within the window and the free slots, or `None` if
-    /// the packet must wait.
+    /// Returns the number of segments of the stream's next packet, within the window and the free slots, or
+    /// `None` if the packet must wait.
     fn next_packet(&self, (window, largest): (u32, u32), room: u32) -> Option<u32> {
         let open = window.saturating_sub(self.in_flight);
         let segments = open.min(largest);
@@ -94,20 +95,20 @@ impl SingleCpuGuest {
     }
 }
 
-/// Step of a guest, with the costs to charge for its work.
+/// Step of a guest, with the cost table to charge for its work.
 struct GuestTurn<'a> {
     step: &'a mut VcpuStep,
     table: &'a CostTable,
     drive: CardDriver,
-    /// The network device offers segmentation, scatter-gather and checksums.
+    /// The guest's network device offers segmentation, scatter-gather and checksums.
     offloads: bool,
-    /// Waking a program flushes the TLB.
+    /// Waking one of the guest's programs flushes the TLB.
     flushes: bool,
-    /// Maximum number of ring slots that the guest processes per turn, direction and port.
+    /// Maximum number of ring slots that the guest processes per step, direction and port.
     most: u32,
 }
 
-/// Frames that a guest sent over a port in a turn.
+/// Frames that a guest sent over a port in one step.
 #[derive(Debug, Default)]
 struct SentFrames {
     acks: u32,
@@ -121,13 +122,13 @@ impl GuestTurn<'_> {
         self.step.charge(category, self.table[cost] * u64::from(times));
     }
 
-    /// Charges the program's uncached copy of segments, which includes their checksum.
+    /// Charges the guest's program for an uncached copy of segments, which includes their checksum.
     fn copy(&mut self, segments: u32) {
         let bytes = ModelFrame::Data(segments).payload();
         self.step.charge(CycleCategory::User, self.table.bytes(CostConstant::CopyCold, bytes));
     }
 
-    /// Charges a wake-up of a program, which is a switch from another.
+    /// Charges a wake-up of a guest's program, which is a switch from another program.
     fn wake(&mut self, cost: CostConstant, calls: u32) {
         self.charge(CycleCategory::User, cost, calls);
         if self.flushes {
@@ -145,8 +146,8 @@ impl GuestTurn<'_> {
         }
     }
 
-    /// Charges describing buffers: the hypervisor fills the ring and the guest notifies the card; without
-    /// protection, the guest does both.
+    /// Charges the describing of buffers: the hypervisor fills the ring and the guest notifies the card;
+    /// without protection, the guest does both.
     fn describe(&mut self, count: u32) {
         if self.drive == CardDriver::Cdna {
             self.charge(CycleCategory::Hypercall, CostConstant::HypercallPv, 1);
@@ -155,7 +156,7 @@ impl GuestTurn<'_> {
         self.charge(CycleCategory::Driver, CostConstant::MmioWrite, 1);
     }
 
-    /// Takes the received frames of a stream and charges for them. Returns their number.
+    /// Takes the received frames of a stream and charges for their processing. Returns their number.
     fn receive(&mut self, stream: &mut GuestStream, exchanges: bool) -> u32 {
         let count = self.most.min(stream.inbox.len() as u32);
         let segments: u32 = stream.inbox.drain(..count as usize).map(ModelFrame::segments).sum();
@@ -181,7 +182,7 @@ impl GuestTurn<'_> {
     }
 
     /// Takes the next acknowledgements and packets of a stream, up to the ring's and the window's room, and
-    /// charges for them.
+    /// charges for sending them.
     fn transmit(&mut self, stream: &mut GuestStream, window: u32, room: u32) -> SentFrames {
         let acks = stream.acks.min(room);
         let mut sent = SentFrames { acks, slots: acks, ..SentFrames::default() };
@@ -233,12 +234,12 @@ impl SingleCpuMachine {
         self.guests.iter().map(|guest| guest.payload).sum()
     }
 
-    /// Returns the first page of a guest's buffers.
+    /// Returns the index of the first page of a guest's buffers for a port and direction.
     pub(super) fn first_page(&self, guest: usize, port: usize, direction: usize) -> u64 {
         guest as u64 * pages(self.ports.len()) + (port * 2 + direction) as u64 * u64::from(RING)
     }
 
-    /// Puts buffers on a context's ring and notifies the card.
+    /// Puts a guest's buffers on the ring of its context and notifies the card.
     fn describe(&mut self, guest: usize, port: usize, direction: usize, count: u32) {
         let first = self.first_page(guest, port, direction);
         let stream = &mut self.guests[guest].streams[port];
@@ -296,8 +297,8 @@ impl SingleCpuMachine {
         }
     }
 
-    /// Receives a guest's frames of a port, and sends what the window allows. Returns `true` if any frame was
-    /// sent.
+    /// Receives a guest's frames of a port, and sends the frames that the window allows. Returns `true` if
+    /// any frame was sent.
     fn exchange(&mut self, at: usize, port: usize, turn: &mut GuestTurn) -> bool {
         let stream = &mut self.guests[at].streams[port];
         let exchanges = self.drive == CardDriver::Xen && !self.channel.by_address;

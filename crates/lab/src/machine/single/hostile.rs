@@ -1,5 +1,4 @@
-//! Attacks of a guest on a shared CDNA card. Each must affect only memory of the attacker and disturb no
-//! other guest.
+//! Attacks of a guest on a shared CDNA card. Each must affect only memory of the attacker and disturb no other guest.
 
 use crate::machine::parts::cdna::bits::{InterruptBitVectors, VECTORS};
 use crate::machine::parts::cdna::card::{CONTEXTS, CdnaCard, TRANSMIT};
@@ -10,23 +9,23 @@ use crate::machine::parts::cdna::{GuestNumber, PAGE, PageBuffer, RING, SEQUENCES
 /// Attack that the first guest carries out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attack {
-    /// The guest publishes a producer index beyond the descriptors enqueued.
+    /// The attacker publishes a producer index beyond the descriptors enqueued.
     ForgedProducer,
-    /// The guest publishes descriptors again that the card has taken.
+    /// The attacker publishes descriptors again that the card has taken.
     DuplicateSequence,
-    /// The guest forges an index where sequence numbers wrap.
+    /// The attacker forges an index where sequence numbers wrap.
     Wrap,
-    /// The guest frees a page that the card is to read.
+    /// The attacker frees a page that the card is to read.
     FreeWhileDma,
-    /// The guest writes to mailboxes of others.
+    /// The attacker writes to mailboxes of other guests.
     CrossContextMailbox,
-    /// The guest makes the card interrupt until the vector buffer is full.
+    /// The attacker makes the card interrupt until the buffer of interrupt bit vectors is full.
     InterruptRingFull,
-    /// The guest terminates while the card has descriptors.
+    /// The attacker terminates while the card has descriptors of its pages.
     TeardownRace,
 }
 
-/// Number of guests: the attacker and well-behaved others.
+/// Number of guests in an attack: the attacker and well-behaved others.
 const GUESTS: GuestNumber = 4;
 /// Number of memory pages of each guest.
 const OWN: u64 = 8;
@@ -61,7 +60,8 @@ impl AttackScenario {
         PageBuffer { address: (u64::from(domain) * OWN + page % OWN) * PAGE, length: 1_514 }
     }
 
-    /// Enqueues a page of a guest for transmission. Returns the producer index, or `None` if the page was rejected.
+    /// Enqueues a page of a guest for transmission. Returns the producer index, or `None` if the hypervisor rejected
+    /// the page.
     fn enqueue(&mut self, domain: GuestNumber, page: u64) -> Option<u32> {
         let at = usize::from(domain);
         let consumed = self.card.consumed(at, TRANSMIT);
@@ -80,8 +80,8 @@ impl AttackScenario {
         self.card.mailbox(domain, domain.into(), TRANSMIT, index) && self.take(domain.into())
     }
 
-    /// Sends a few frames of every other guest.
-    fn others(&mut self) {
+    /// Sends a few frames of every guest other than the attacker.
+    fn send_of_others(&mut self) {
         for domain in 1..GUESTS {
             self.left[usize::from(domain)] +=
                 (0..FRAMES).filter(|page| self.send(domain, *page)).count() as u64;
@@ -89,29 +89,32 @@ impl AttackScenario {
     }
 
     /// Sends `frames` valid frames of the attacker. Returns `true` if all were sent.
-    fn behave(&mut self, frames: u32) -> bool {
+    fn send_valid(&mut self, frames: u32) -> bool {
         (0..frames).all(|page| self.send(0, page.into()))
     }
 
-    /// Writes a forged producer index. Returns `true` if the card takes a descriptor for the index.
+    /// Writes a forged producer index to the attacker's mailbox. Returns `true` if the card takes a descriptor for the
+    /// index.
     fn forge(&mut self, index: u32) -> bool {
         self.card.mailbox(0, 0, TRANSMIT, index);
         self.take(0)
     }
 }
 
-/// Runs a guest's attack on its CDNA card. Returns `true` if only the attacker's memory was accessed, and the number
-/// of others disturbed.
+/// Runs a guest's attack on its CDNA card. Returns `true` if only the attacker's memory was accessed, and the number of
+/// other guests that were disturbed.
 #[must_use]
 pub fn attack(attack: Attack) -> (bool, u32) {
     let mut bench = AttackScenario::new();
-    bench.others();
+    bench.send_of_others();
     let mut deaf = 0;
     let kept = match attack {
-        Attack::ForgedProducer => bench.behave(3) && !bench.forge(3 + 7) && bench.card.fault(0).is_some(),
-        Attack::DuplicateSequence => bench.behave(3) && !bench.forge(3 - 1) && bench.card.fault(0).is_some(),
+        Attack::ForgedProducer => bench.send_valid(3) && !bench.forge(3 + 7) && bench.card.fault(0).is_some(),
+        Attack::DuplicateSequence => {
+            bench.send_valid(3) && !bench.forge(3 - 1) && bench.card.fault(0).is_some()
+        }
         Attack::Wrap => {
-            let kept = bench.behave(SEQUENCES) && !bench.forge(SEQUENCES + RING);
+            let kept = bench.send_valid(SEQUENCES) && !bench.forge(SEQUENCES + RING);
             kept && bench.card.fault(0).is_some()
         }
         Attack::FreeWhileDma => free_while_dma(&mut bench),
@@ -129,7 +132,7 @@ pub fn attack(attack: Attack) -> (bool, u32) {
         }
         Attack::TeardownRace => teardown_race(&mut bench),
     };
-    bench.others();
+    bench.send_of_others();
     let slowed = bench.left[1..].iter().filter(|left| **left != 2 * FRAMES).count() as u32;
     (kept && bench.stray_reads == 0, slowed + deaf)
 }

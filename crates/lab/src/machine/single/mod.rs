@@ -1,7 +1,7 @@
-//! A single processor under Xen 2, gigabit ports, and guests with a stream over each: the servers of Willmann et
-//! al., *Concurrent Direct Network Access*, HPCA 2007, and of Menon et al., *Optimizing Network
-//! Virtualization in Xen*, ATC 2006. With CDNA each guest drives a context of each card. With Xen a driver
-//! domain drives the cards and bridges, over the original channel or the one of Menon et al.
+//! A single processor under Xen 2, gigabit ports, and guests with a stream over each: the servers of Willmann et al.,
+//! *Concurrent Direct Network Access*, HPCA 2007, and of Menon et al., *Optimizing Network Virtualization in Xen*, ATC
+//! 2006. With CDNA each guest drives a context of each card. With Xen a driver domain drives the cards and bridges,
+//! over the original channel or the one of Menon et al.
 //!
 //! | module | contents |
 //! |---|---|
@@ -62,9 +62,9 @@ pub struct SingleCpuMachine {
     drive: CardDriver,
     channel: PacketChannel,
     direction: PayloadDirection,
-    /// Window of each stream, in segments.
+    /// Window of each guest's stream, in segments.
     window: u32,
-    /// Slots that a guest processes in a turn, per direction and port.
+    /// Number of ring slots that a guest processes in a step, per direction and port.
     turn: u32,
     ports: Vec<CdnaPort>,
     guests: Vec<SingleCpuGuest>,
@@ -75,7 +75,7 @@ pub struct SingleCpuMachine {
 /// Machine with a single processor that runs in virtual time.
 pub type SingleCpuSimulation = Simulation<SingleCpuMachine>;
 
-/// Throughput and processor use of a measured interval.
+/// Throughput and processor use of a measured interval of the single-processor machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SingleCpuResults {
     /// Payload of all streams, Mb/s.
@@ -93,7 +93,7 @@ pub struct SingleCpuResults {
 }
 
 impl SingleCpuSimulation {
-    /// Creates the machine, with guests whose streams start at random times.
+    /// Creates the single-processor machine, with guests whose streams start at random times.
     #[must_use]
     pub fn new(plan: &SingleCpuSetup) -> Self {
         let mut config = ProcessorConfig::from_table(&plan.table, 1, 1);

@@ -1,8 +1,8 @@
-//! Parameters of a machine with CDNA, Xen or native drivers.
+//! Parameters of the single-processor machine with CDNA, Xen or native drivers.
 
 use hypervisor::cost::CostTable;
 
-/// Software that drives the cards.
+/// Software that drives the network cards: driver domain, guests or a native kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CardDriver {
     /// The driver domain drives the cards for guests, over a split driver.
@@ -26,7 +26,7 @@ pub enum PayloadDirection {
     Receive,
 }
 
-/// Offloads of a kernel, and the way packets reach the cards.
+/// Offloads of a guest's network device, and the way in which packets reach the cards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent mechanism")]
 pub struct PacketChannel {
@@ -44,30 +44,30 @@ pub struct PacketChannel {
 }
 
 impl PacketChannel {
-    /// Xen 2.0.6 unoptimised, on a card with unused offloads.
+    /// Packet channel of unoptimised Xen 2.0.6, on a card with unused offloads.
     pub const XEN: Self =
         Self { offloads: false, by_address: false, large_pages: false, card_offloads: true };
 }
 
-/// Parameters of a machine with CDNA, Xen or native drivers.
+/// Parameters of the single-processor machine with CDNA, Xen or native drivers.
 #[derive(Debug, Clone)]
 pub struct SingleCpuSetup {
     /// Cost table of the machine's processor.
     pub table: CostTable,
-    /// Software that drives the cards.
+    /// Software that drives the network cards.
     pub drive: CardDriver,
-    /// Channel between guests and cards.
+    /// Packet channel between guests and cards: offloads, and copy or exchange of pages.
     pub channel: PacketChannel,
     /// Direction in which the payload is sent.
     pub direction: PayloadDirection,
-    /// Guests, each with a stream on each port; 1 to 128.
+    /// Number of guests, each with a stream on each port; 1 to 128.
     pub guests: u8,
     /// Number of the machine's ports.
     pub ports: u8,
     /// Window of each stream, in segments.
     pub window: u32,
-    /// Slots of its rings a guest processes per direction and port before interrupts are taken; a packet once
-    /// begun is completed.
+    /// Number of ring slots that a guest processes per direction and port before interrupts are taken; a
+    /// packet once begun is completed.
     pub turn: u32,
     /// Seed of the streams' start times.
     pub seed: u64,
@@ -90,7 +90,7 @@ impl SingleCpuSetup {
         Self { ports: 4, window, turn: 4, ..Self::willmann(table, drive, direction, guests) }
     }
 
-    /// Returns `true` if a switch flushes the kernel's TLB entries.
+    /// Returns `true` if a switch between domains flushes the kernel's TLB entries.
     pub(super) fn flushes(&self) -> bool {
         self.drive != CardDriver::Native && !self.channel.large_pages
     }

@@ -1,4 +1,5 @@
-//! Tests of the machine: its calibration targets, isolation, and relations between the systems.
+//! Tests of the single-processor machine: its calibration targets, isolation, and relations between the
+//! systems.
 
 use super::{
     Attack, CardDriver, PacketChannel, PayloadDirection, SingleCpuResults, SingleCpuSetup,
@@ -7,7 +8,7 @@ use super::{
 use hypervisor::cost::CostTable;
 use sim::VirtualDuration;
 
-fn found(drive: CardDriver, direction: PayloadDirection, guests: u8) -> SingleCpuResults {
+fn simulate(drive: CardDriver, direction: PayloadDirection, guests: u8) -> SingleCpuResults {
     let plan = SingleCpuSetup::willmann(CostTable::opteron(), drive, direction, guests);
     SingleCpuSimulation::new(&plan)
         .measure(VirtualDuration::from_millis(20), VirtualDuration::from_millis(60))
@@ -16,9 +17,9 @@ fn found(drive: CardDriver, direction: PayloadDirection, guests: u8) -> SingleCp
 
 #[test]
 fn cdna_values_match_their_calibration() {
-    let xen = found(CardDriver::Xen, PayloadDirection::Transmit, 1);
+    let xen = simulate(CardDriver::Xen, PayloadDirection::Transmit, 1);
     assert!((xen.throughput_mbps / 1_602.0 - 1.0).abs() < 0.03, "{xen:?}");
-    let cdna = found(CardDriver::Cdna, PayloadDirection::Transmit, 1);
+    let cdna = simulate(CardDriver::Cdna, PayloadDirection::Transmit, 1);
     assert!((cdna.hypervisor_pct / 10.2 - 1.0).abs() < 0.05, "{cdna:?}");
 }
 
@@ -26,7 +27,7 @@ fn cdna_values_match_their_calibration() {
 fn cdna_contexts_fill_both_links_without_a_driver_domain() {
     for direction in [PayloadDirection::Transmit, PayloadDirection::Receive] {
         let [safe, bare] =
-            [CardDriver::Cdna, CardDriver::Unprotected].map(|drive| found(drive, direction, 2));
+            [CardDriver::Cdna, CardDriver::Unprotected].map(|drive| simulate(drive, direction, 2));
         for it in [safe, bare] {
             assert!((1_850.0..1_885.0).contains(&it.throughput_mbps), "{it:?}");
             assert!(it.driver_pct < 1e-9, "{it:?}");
@@ -38,8 +39,8 @@ fn cdna_contexts_fill_both_links_without_a_driver_domain() {
 }
 
 #[test]
-fn sixteen_guests_fill_the_links_only_with_cdna_contexts() {
-    let of = |drive| found(drive, PayloadDirection::Transmit, 16).throughput_mbps;
+fn sixteen_guests_fill_the_links_with_cdna_but_not_under_xen() {
+    let of = |drive| simulate(drive, PayloadDirection::Transmit, 16).throughput_mbps;
     assert!(
         of(CardDriver::Cdna) > 1_870.0 && of(CardDriver::Xen) < 1_700.0,
         "{} {}",
@@ -80,7 +81,7 @@ fn smart_nic_values_match_their_calibration() {
     for (found, stated) in [(sends, 3_760.0), (receives, 2_508.0), (guest, 750.0)] {
         assert!((found.throughput_mbps / stated - 1.0).abs() < 0.02, "{stated}: {found:?}");
     }
-    assert!(sends.idle_pct > 5.0, "the wires are what is full: {sends:?}");
+    assert!(sends.idle_pct > 5.0, "the processor is full instead of the wires: {sends:?}");
 }
 
 #[test]
@@ -98,7 +99,10 @@ fn each_back_end_optimisation_raises_guest_transmit_rate() {
     assert!(rates.is_sorted() && rates[3] > 3.0 * rates[0], "{rates:?}");
     let dumb =
         menon(CardDriver::Xen, PayloadDirection::Transmit, PacketChannel { card_offloads: false, ..step });
-    assert!((rates[0]..rates[3]).contains(&dumb.throughput_mbps), "cutting late pays: {dumb:?}");
+    assert!(
+        (rates[0]..rates[3]).contains(&dumb.throughput_mbps),
+        "software segmentation is not between base and card offload: {dumb:?}"
+    );
 }
 
 #[test]

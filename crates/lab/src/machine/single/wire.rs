@@ -1,5 +1,5 @@
-//! Both directions of a port's wire, and its clients, which acknowledge every second segment and send within
-//! their windows.
+//! The wire of a port, to and from its clients, which acknowledge every second segment and send within their
+//! windows.
 
 use super::{CardDriver, PayloadDirection, SingleCpuCore, SingleCpuEvent, SingleCpuMachine, SingleCpuSetup};
 use crate::machine::parts::cdna::RING;
@@ -10,14 +10,14 @@ use std::collections::VecDeque;
 /// Frame metadata used by the model (no payload).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ModelFrame {
-    /// Number of full segments in one packet.
+    /// Packet of this number of full segments.
     Data(u32),
     /// Acknowledgement of two TCP segments.
     Ack,
 }
 
 impl ModelFrame {
-    /// Returns the number of segments of the packet; 0 for an acknowledgement.
+    /// Returns the number of full segments of the packet; 0 for an acknowledgement.
     pub(super) fn segments(self) -> u32 {
         match self {
             Self::Data(segments) => segments,
@@ -31,10 +31,11 @@ impl ModelFrame {
     }
 }
 
-/// Segments that a receiver acknowledges together.
+/// Number of segments that a receiver acknowledges together.
 pub(super) const PER_ACK: u32 = 2;
-/// Bytes of preamble, frame check sequence and gap on the wire, and bytes of the shortest frame without them.
+/// Bytes of preamble, frame check sequence and gap on the wire.
 const OVERHEAD: usize = 24;
+/// Bytes of the shortest frame without preamble, check sequence and gap.
 const SHORTEST: usize = 60;
 const BITS_PER_SECOND: u64 = 1_000_000_000;
 /// Time from a frame's end on the wire to the client's answer: card and stack of a machine of the time.
@@ -108,8 +109,8 @@ impl SingleCpuMachine {
         }
     }
 
-    /// Makes a guest's client answer a frame: an acknowledgement with segments, and segments with
-    /// acknowledgements.
+    /// Makes a guest's client answer a frame: segments answer an acknowledgement, and acknowledgements answer
+    /// segments.
     pub(super) fn client_receives(
         &mut self,
         port: usize,

@@ -1,4 +1,4 @@
-//! Tests of traffic over a card without its wire.
+//! Tests of traffic between domains of the server, over a card without its wire.
 
 use super::setup;
 use crate::machine::{ClientTraffic, InternalSender, InternalTraffic, ServerSetup, ServerSimulation};
@@ -28,7 +28,7 @@ fn service_domain_sends_at_the_loopback_rate() {
     for rate in [measured.written_mbps(), measured.throughput_mbps()] {
         assert!((2_690.0..2_740.0).contains(&rate), "{rate}");
     }
-    assert!(measured.cpu_dom0_pct() > 20.0, "its work is the service domain's");
+    assert!(measured.cpu_dom0_pct() > 20.0, "the sender's work is not charged to the service domain");
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn socket_overflow_between_interrupts_is_counted_as_loss() {
 }
 
 #[test]
-fn fragmented_datagram_arrives_whole() {
+fn fragmented_datagram_is_reassembled_by_the_receiving_guest() {
     let mut world =
         ServerSimulation::new(&inside(InternalSender::Guest, ProgramWorkload::Udp, 4_000)).unwrap();
     let measured = world.measure(VirtualDuration::from_millis(5), VirtualDuration::from_millis(20)).unwrap();
@@ -56,7 +56,7 @@ fn fragmented_datagram_arrives_whole() {
 }
 
 #[test]
-fn tcp_rate_follows_window_and_acknowledgements() {
+fn tcp_rate_between_guests_follows_window_and_acknowledgements() {
     let mut world =
         ServerSimulation::new(&inside(InternalSender::Guest, ProgramWorkload::Tcp, 4_000)).unwrap();
     let measured = world.measure(VirtualDuration::from_millis(5), VirtualDuration::from_millis(20)).unwrap();

@@ -1,5 +1,5 @@
-//! Tests of the mechanisms in combination: DMA and interrupts of functions, ends of interrupt, timers,
-//! resets.
+//! Tests of the server's mechanisms in combination: DMA and interrupts of functions, ends of interrupt,
+//! timers, resets.
 
 use super::setup;
 use crate::machine::chipset::Chipset;
@@ -54,7 +54,7 @@ fn assigned_pci_function_reaches_only_its_guests_memory() {
 }
 
 #[test]
-fn sixty_guests_have_180_unshared_vectors() {
+fn sixty_guests_have_180_unshared_interrupt_vectors() {
     let world = ServerSimulation::new(&ServerSetup { guests: 60, ports: 10, ..setup() }).unwrap();
     let mut chipset = world.system.chipset;
     let mut seen = BTreeSet::new();
@@ -83,7 +83,7 @@ fn forged_interrupt_message_of_a_pci_function_is_blocked() {
 }
 
 #[test]
-fn extra_frame_on_the_link_violates_frame_conservation() {
+fn extra_frame_on_the_link_fails_the_conservation_check() {
     let mut world =
         ServerSimulation::new(&ServerSetup { traffic: ClientTraffic::Silent, ..setup() }).unwrap();
     world.system.ports[0].line.taken += 1;
@@ -137,11 +137,14 @@ fn eoi_ends_one_interrupt_and_delivers_the_next() {
         controller.end(path, memory, now).unwrap();
         assert_eq!(controller.take(channels).map(|taken| taken.0), Some(InterruptSource::Device(1)));
         controller.end(path, memory, now).unwrap();
-        assert!(controller.end(path, memory, now).is_err(), "nothing was in service: {path:?}");
+        assert!(
+            controller.end(path, memory, now).is_err(),
+            "an end of interrupt without one in service is accepted: {path:?}"
+        );
     }
 }
 
-/// Checks that a run charges each end of interrupt at the cost table's price.
+/// Checks that a simulation charges each end of interrupt at the cost table's price.
 #[test]
 fn eoi_is_charged_by_its_handling_path() {
     for (eoi, price) in
@@ -157,7 +160,7 @@ fn eoi_is_charged_by_its_handling_path() {
 }
 
 #[test]
-fn periodic_guest_takes_1000_timer_interrupts_a_second() {
+fn guest_with_periodic_tick_takes_1000_interrupts_a_second() {
     for kind in [DomainKind::Hvm, DomainKind::Pvm, DomainKind::Native] {
         let mut world = ServerSimulation::new(&ServerSetup {
             kind,
@@ -199,7 +202,7 @@ fn vf_reset_leaves_other_vfs_queues_intact() {
     let vf = VfIndex::new(0).unwrap();
     port.manager.reset(&mut ManagedCard(&mut port.nic), vf).unwrap();
     assert_eq!([1, 2].map(|n| registers(&mut world, n)), before);
-    assert_eq!(registers(&mut world, 0)[3] >> 25 & 1, 0, "the queue of the VF that was reset is off");
+    assert_eq!(registers(&mut world, 0)[3] >> 25 & 1, 0, "the reset VF's receive queue is disabled");
     world.run(at_millis(100));
     let after = read(&world);
     // The frames in its ring are lost with it.

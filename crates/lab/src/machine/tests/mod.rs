@@ -1,4 +1,4 @@
-//! Tests of the server in the set-ups of the paper.
+//! Tests of the modelled server in the set-ups of the paper.
 
 mod inside;
 mod mechanisms;
@@ -45,7 +45,7 @@ fn setup() -> ServerSetup {
 }
 
 #[test]
-fn one_guest_reads_a_gigabit_of_datagrams() {
+fn one_guest_receives_a_gigabit_a_second_of_datagrams() {
     let mut world = ServerSimulation::new(&setup()).unwrap();
     let measured =
         world.measure(VirtualDuration::from_millis(20), VirtualDuration::from_millis(100)).unwrap();
@@ -97,10 +97,10 @@ fn equal_seeds_give_equal_server_traces() {
     assert_ne!(hash(7), hash(8));
 }
 
-/// Checks that the counts balance and the wires stay full with either scheduler, when twenty guests share eight
+/// Checks that the counters balance and the wires stay full with either scheduler, when twenty guests share eight
 /// threads.
 #[test]
-fn guests_fill_their_links_with_either_scheduler() {
+fn guests_fill_links_with_round_robin_or_credit_scheduler() {
     let found = [VcpuScheduling::RoundRobin, VcpuScheduling::Credit].map(|scheduling| {
         let setup = ServerSetup { scheduling, guests: 20, ports: 10, ..setup() };
         let mut world = ServerSimulation::new(&setup).unwrap();
@@ -109,5 +109,5 @@ fn guests_fill_their_links_with_either_scheduler() {
         assert!(measured.throughput_mbps() > 9_500.0, "{scheduling:?}: {}", measured.throughput_mbps());
         measured.cpu_total_pct()
     });
-    assert!((found[0] - found[1]).abs() > 1e-6, "who wakes takes the thread: {found:?}");
+    assert!((found[0] - found[1]).abs() > 1e-6, "both schedulers use equal processor time: {found:?}");
 }

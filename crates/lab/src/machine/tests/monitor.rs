@@ -1,4 +1,4 @@
-//! Tests of the PF drivers in a running machine: their cost, and the time of answers to guests.
+//! Tests of the PF drivers in a running server: their cost, and the time of answers to guests.
 
 use super::setup;
 use crate::machine::parts::card::card_time;
@@ -16,16 +16,16 @@ fn at_millis(millis: u64) -> VirtualInstant {
     VirtualInstant::ZERO + VirtualDuration::from_millis(millis)
 }
 
-/// Runs the server to `at`, and returns the cycles that the service domain has spent on drivers.
+/// Runs the server to `at`, and returns the cycles that the service domain has spent in drivers.
 fn spent(world: &mut ServerSimulation, at: VirtualInstant) -> u64 {
     world.run(at);
     let dom0 = world.core.processors.domain_of(world.system.service[0].vcpu);
     world.core.processors.snapshot(at).ledger().spent(dom0, CycleCategory::Driver)
 }
 
-/// Checks the cost of a visit without work, which reads only ICR, MBVFICR and VFLRE.
+/// Checks the cost of a visit of the PF drivers without work, which reads only ICR, MBVFICR and VFLRE.
 #[test]
-fn monitor_visits_every_port_100_times_a_second() {
+fn pf_monitor_visits_every_port_100_times_a_second() {
     let quiet = ServerSetup { ports: 3, guests: 3, traffic: ClientTraffic::Silent, ..setup() };
     let mut world = ServerSimulation::new(&quiet).unwrap();
     let read = world.core.table[CostConstant::MmioRead];
@@ -58,7 +58,11 @@ fn mailbox_request_is_answered_at_the_next_visit_by_dom0() {
             answer & (ACK | i82576::mailbox::ID_MASK)
         };
         world.run(at_millis(40) + VirtualDuration::from_micros(1));
-        assert_eq!(status(&mut world, at_millis(40)), id::SET_MULTICAST, "not at once: {network:?}");
+        assert_eq!(
+            status(&mut world, at_millis(40)),
+            id::SET_MULTICAST,
+            "the request was answered before the next visit: {network:?}"
+        );
         let answered = spent(&mut world, at_millis(50));
         assert_eq!(status(&mut world, at_millis(50)), ACK | id::SET_MULTICAST, "{network:?}");
         assert!(answered - idle[1] > idle[1] - idle[0], "{network:?}: {answered} after {idle:?}");

@@ -1,5 +1,5 @@
-//! Tests of the back end on several virtual CPUs: its calibration, and no loss or reordering while its parts
-//! move.
+//! Tests of the back end on several virtual CPUs: its calibration, and no loss or reordering while workers, cards and
+//! interfaces move.
 
 use super::setup;
 use crate::machine::{
@@ -56,7 +56,7 @@ fn netback_uses_several_tasklets_only_with_spread_events() {
 /// Runs datagrams and requests at a load near both thresholds, so that workers, cards and interfaces move every few
 /// samples.
 #[test]
-fn moving_an_interface_loses_and_reorders_no_frame() {
+fn interface_move_between_workers_loses_and_reorders_no_frame() {
     for (permille, threshold) in [(200, 640), (400, 1_120)] {
         let mut moving = of(4, DispatchPolicy::Balanced(LoadThresholds::new(threshold, threshold).unwrap()));
         moving.traffic = ClientTraffic::Paced { permille };
@@ -80,8 +80,8 @@ fn spreading_a_saturated_back_end_keeps_frame_order() {
     assert_eq!((found.reordered(), found.lost_events()), (0, 0));
 }
 
-/// Checks that a request that waits when a saturated virtual CPU hands over its work is continued elsewhere. Tests of
-/// `hypervisor::evtchn` show for all histories that rebinding loses no event.
+/// Checks that a request that waits when a saturated virtual CPU hands over its work is continued on another virtual
+/// CPU. Tests of `hypervisor::evtchn` show for all histories that rebinding loses no event.
 #[test]
 fn guest_requests_continue_when_a_saturated_back_end_spreads() {
     for seed in 1..=16 {

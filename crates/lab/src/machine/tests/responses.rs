@@ -25,7 +25,8 @@ fn measured(setup: &ServerSetup) -> ServerResults {
         .unwrap()
 }
 
-/// Checks that a request that arrives within the interrupt interval waits for its end: one transaction per interval.
+/// Checks that a request that arrives within the interrupt interval waits for the interval's end: one transaction per
+/// interval.
 #[test]
 fn guest_program_responds_once_per_interrupt() {
     for interval_us in [1_000, 500, 100] {
@@ -61,7 +62,10 @@ fn unthrottled_round_trip_is_only_processing_time() {
     let cycles: u64 = PATH.iter().map(|cost| setup.table[*cost]).sum();
     let path = cycles as f64 / setup.table[CostConstant::ClockHertz] as f64 * 1e6 + 2.0 * 0.672;
     let round_trip = measured(&setup).round_trip_us();
-    assert!((path..path + 1.0).contains(&round_trip), "{round_trip} us; the path is {path} us");
+    assert!(
+        (path..path + 1.0).contains(&round_trip),
+        "the round trip takes {round_trip} us, the path {path} us"
+    );
 }
 
 /// Checks that a transaction of request and response takes a round trip and the client's turnaround, since a client has
@@ -76,7 +80,7 @@ fn request_response_takes_a_round_trip_and_a_turnaround() {
     }
 }
 
-/// Checks that every request was read and answered, except one per client in flight.
+/// Checks that every request was read and answered, except one request in flight per client.
 #[test]
 fn no_request_or_response_of_a_guest_is_lost() {
     for network in [NetworkPath::Direct, NetworkPath::Split { workers: 1 }] {

@@ -11,33 +11,37 @@ use sim::VirtualDuration;
 
 /// Period of the guest's timer tick.
 pub(super) const TICK: VirtualDuration = VirtualDuration::from_millis(1);
-/// Frames per poll of the ring, and frames per turn of the receiver.
+/// Number of frames per poll of the receive ring.
 const POLL: u64 = 64;
+/// Number of frames that the receiver reads in one turn.
 const READ: u64 = 16;
-/// Cycles of a turn of the busy program: short, since an interrupt preempts it at once.
+/// Cycles of a turn of the guest's busy program: short, since an interrupt preempts it at once.
 const TURN: u64 = 4_000;
 /// Maximum cycles by which a woken receiver may lag behind the busy program: 3 ms at 3 GHz, half a scheduler latency.
 const SLEEPER: u64 = 9_000_000;
 /// Category that the busy program's cycles are charged to; nothing else of this guest uses it.
 pub(super) const BUSY: CycleCategory = CycleCategory::DeviceModel;
 
-/// State of the guest: pending interrupts, received frames, and cycles of its two programs.
+/// State of the thin hypervisor's guest: pending interrupts, received frames, and cycles of its two programs.
 #[derive(Debug)]
 pub(super) struct ThinHypervisorGuest {
     pub(super) vcpu: VcpuId,
     is_busy: bool,
-    /// The guest has disabled interrupts, because it runs a handler.
+    /// The guest has disabled interrupts, because it runs an interrupt handler.
     pub(super) has_disabled_interrupts: bool,
     pub(super) interrupted: bool,
-    /// The last poll of the ring used up its budget.
+    /// The last poll of the receive ring used up its budget of frames.
     polls: bool,
     pub(super) ticks: u32,
-    /// Numbers of frames polled, of frames read by the program, and of bytes read.
+    /// Number of frames that the guest took from the receive ring.
     pub(super) polled: u64,
+    /// Number of frames that the guest's receiver read.
     pub(super) read_frames: u64,
+    /// Number of payload bytes that the guest's receiver read.
     pub(super) read: u64,
-    /// Cycles that the receiver and the busy program ran.
+    /// Cycles that the guest's receiver ran.
     receiver: u64,
+    /// Cycles that the guest's busy program ran.
     busy: u64,
 }
 
@@ -67,7 +71,7 @@ impl ThinHypervisorGuest {
         self.polled - self.read_frames
     }
 
-    /// Runs a turn of the receiver, which reads the frames that it finds in its socket.
+    /// Runs the guest's receiver for one turn, in which it reads frames from its socket.
     fn read_turn(&mut self, step: &mut VcpuStep, table: &CostTable) {
         let frames = self.unread().min(READ);
         let bytes = frames * TCP_PAYLOAD as u64;

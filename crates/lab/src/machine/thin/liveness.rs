@@ -1,5 +1,5 @@
-//! Waiting time of VF requests without an interrupt: until the next exit, at the guest's rate, or until the
-//! preemption timer, which bounds it. The duration of a visit is neglected.
+//! Waiting time of VF requests for a PF driver without interrupts: until the next VM exit, at the guest's
+//! rate, or until the preemption timer, which bounds it. The duration of a visit is neglected.
 
 use super::{SLOTS, inbox};
 use crate::machine::parts::thin::admin::{AdminQueueFirmware, VfMessage};
@@ -8,10 +8,10 @@ use avf::admin::SIZE;
 use sim::{EventQueue, RandomStream, VirtualDuration, VirtualInstant};
 use std::collections::VecDeque;
 
-/// Parameters of a simulation of guest exits and VF requests.
+/// Parameters of a simulation of VM exits and VF requests.
 #[derive(Debug, Clone, Copy)]
 pub struct LivenessSetup {
-    /// Exits of the guest per second; 0 if it never exits.
+    /// VM exits of the guest per second; 0 if it never exits.
     pub exits_per_s: u32,
     /// Interval of the preemption timer; `None` if the timer is off.
     pub preempt: Option<VirtualDuration>,
@@ -19,18 +19,18 @@ pub struct LivenessSetup {
     pub burst: u32,
     /// Seed of the times of exits and requests.
     pub seed: u64,
-    /// Virtual time that the run lasts.
+    /// Virtual time that the simulation lasts.
     pub span: VirtualDuration,
 }
 
 /// Results of a simulation: delays and losses of VF requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LivenessResults {
-    /// Times from each request to its answer, shortest first.
+    /// Times from each VF request to its answer, shortest first.
     pub delays: Vec<VirtualDuration>,
-    /// Number of requests not answered: refused by a full queue, or waiting at the end.
+    /// Number of VF requests not answered: refused by a full queue, or waiting at the end.
     pub lost: u64,
-    /// Number of visits of the PF driver.
+    /// Number of visits of the monitor thread to the PF driver.
     pub visits: u64,
 }
 
@@ -41,10 +41,10 @@ enum LivenessEvent {
     Burst,
 }
 
-/// Mean interval between bursts of requests.
+/// Mean interval between bursts of VF requests.
 const BETWEEN: VirtualDuration = VirtualDuration::from_millis(50);
 
-/// Simulates VF requests to a PF driver that a monitor thread runs at exits of the guest.
+/// Simulates VF requests to a PF driver that a monitor thread runs at VM exits of the guest.
 #[must_use]
 pub fn run(plan: &LivenessSetup) -> LivenessResults {
     let mut ring = vec![0; usize::from(SLOTS) * SIZE];
@@ -105,17 +105,17 @@ mod tests {
     use super::{LivenessResults, LivenessSetup, run};
     use sim::VirtualDuration;
 
-    fn found(exits_per_s: u32, preempt_ms: u64, burst: u32) -> LivenessResults {
+    fn simulate(exits_per_s: u32, preempt_ms: u64, burst: u32) -> LivenessResults {
         let preempt = (preempt_ms > 0).then(|| VirtualDuration::from_millis(preempt_ms));
         run(&LivenessSetup { exits_per_s, preempt, burst, seed: 1, span: VirtualDuration::from_secs(2) })
     }
 
     #[test]
     fn guest_without_vm_exits_delays_requests_unless_preempted() {
-        let starved = found(0, 0, 1);
+        let starved = simulate(0, 0, 1);
         assert_eq!((starved.delays.len(), starved.visits), (0, 0));
         assert!(starved.lost > 20);
-        let bound = found(0, 1, 1);
+        let bound = simulate(0, 1, 1);
         assert!(
             bound.delays.last().is_some_and(|last| *last <= VirtualDuration::from_millis(1)),
             "{bound:?}"
@@ -126,19 +126,19 @@ mod tests {
     #[test]
     fn preemption_timer_bounds_the_delay_of_monitor_requests() {
         let longest = |found: &LivenessResults| *found.delays.last().unwrap();
-        let (open, bound) = (found(20, 0, 1), found(20, 10, 1));
+        let (open, bound) = (simulate(20, 0, 1), simulate(20, 10, 1));
         assert!(
             longest(&open) > VirtualDuration::from_millis(20)
                 && longest(&bound) <= VirtualDuration::from_millis(10)
         );
-        assert!(longest(&found(10_000, 10, 1)) < VirtualDuration::from_micros(160));
+        assert!(longest(&simulate(10_000, 10, 1)) < VirtualDuration::from_micros(160));
     }
 
     #[test]
     fn monitor_requests_beyond_the_queue_size_are_refused() {
-        let (one, many) = (found(1_000, 0, 8), found(1_000, 0, 31));
+        let (one, many) = (simulate(1_000, 0, 8), simulate(1_000, 0, 31));
         assert_eq!(one.lost, 0);
         assert!(many.delays.last() > one.delays.last());
-        assert!(found(1_000, 0, 40).lost > 100);
+        assert!(simulate(1_000, 0, 40).lost > 100);
     }
 }

@@ -1,7 +1,7 @@
 //! A lightweight hypervisor under one guest that owns its machine except the PF of a 10 Gb/s card (Iida et
-//! al., on BitVisor). The guest has its VF, APIC and timer without exits; sensitive instructions exit. A PF
-//! driver with interrupts makes every interrupt of the guest exit, since external-interrupt exiting is all or
-//! nothing.
+//! al., on BitVisor). The guest has its VF, APIC and timer without VM exits; sensitive instructions exit. A
+//! PF driver with interrupts makes every interrupt of the guest exit, since external-interrupt exiting is all
+//! or nothing.
 //!
 //! | module | contents |
 //! |---|---|
@@ -32,23 +32,24 @@ use hypervisor::domain::DomainKind;
 use sim::{RandomStream, VirtualDuration, VirtualInstant};
 use traffic::SingleClientWire;
 
-/// Way in which the PF driver is notified.
+/// Way in which the PF driver learns of VF requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PfNotification {
-    /// PF driver with interrupts, for which every interrupt of the guest exits.
+    /// PF driver with interrupts, for which every interrupt of the guest causes a VM exit.
     Classical,
-    /// PF driver without interrupts, which polls at exits for other reasons, so that no interrupt exits.
+    /// PF driver without interrupts, which polls at VM exits for other reasons, so that no interrupt causes
+    /// an exit.
     Interruptless,
-    /// PF driver with interrupts, of which only the PF's exit: the guest's interrupts are posted.
+    /// PF driver with interrupts, of which only the PF's cause VM exits: the guest's interrupts are posted.
     Posted,
 }
 
-/// Traffic on the wire.
+/// Traffic between the client and the guest: a TCP stream or requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireTraffic {
-    /// A TCP stream is sent at the rate of wire and window.
+    /// Traffic of a TCP stream, sent at the rate of wire and window.
     Stream,
-    /// Requests of 64 bytes are sent, each some time after the previous answer.
+    /// Traffic of requests of 64 bytes, each sent some time after the previous answer.
     Requests,
 }
 
@@ -57,25 +58,27 @@ pub enum WireTraffic {
 pub struct ThinHypervisorSetup {
     /// Cost table of the machine's processor.
     pub table: CostTable,
-    /// Way in which the PF driver is notified.
+    /// Way in which the PF driver learns of VF requests.
     pub pf: PfNotification,
     /// A busy program runs on the guest's processor.
     pub busy: bool,
-    /// Traffic on the wire.
+    /// Traffic between the client and the guest.
     pub load: WireTraffic,
     /// Seed of the phases of clocks and traffic.
     pub seed: u64,
 }
 
-/// Number of exits per second for sensitive instructions of an idle guest; then of a busy guest.
+/// VM exits per second for sensitive instructions of an idle guest.
 const EXITS_IDLE: u64 = 200;
+/// VM exits per second for sensitive instructions of a busy guest.
 const EXITS_BUSY: u64 = 1_000;
 /// Interval between requests of the VF to the PF: link and statistics, by the guest's driver.
 const ASKED: VirtualDuration = VirtualDuration::from_millis(10);
-/// Number of slots of the PF driver's admin queue; then bytes of a buffer, as in Linux.
+/// Number of slots of the PF driver's admin queue.
 pub(crate) const SLOTS: u16 = 32;
+/// Bytes of a buffer of the admin queue, as in Linux.
 const BUFFER: u16 = 4_096;
-/// Messages that the PF driver processes per visit, and visits per check for resets.
+/// Number of messages that the PF driver processes per visit, and number of visits per check for resets.
 const LIMITS: InboxLimits = InboxLimits { messages: 8, resets_every: 16 };
 /// Creates the PF driver's inbox on an admin receive queue in `ring`; no message of the experiments fills a
 /// buffer.
@@ -89,9 +92,9 @@ pub(crate) const RESET_REGISTERS: u64 = 4;
 /// Event of the machine under a lightweight hypervisor.
 #[derive(Debug, Clone, Copy)]
 pub enum ThinHypervisorEvent {
-    /// Event: the VF's interrupt is due.
+    /// The VF's interrupt is due.
     Interrupt,
-    /// The guest executes a sensitive instruction.
+    /// The guest executes a sensitive instruction, which causes a VM exit.
     Exit,
     /// Tick of the guest's own timer.
     Tick,
@@ -115,31 +118,32 @@ pub struct ThinHypervisorMachine {
     card: AdminQueueFirmware,
     monitor: InboxMonitor,
     served: u64,
-    /// Number of exits for interrupts, and for other reasons.
+    /// Number of VM exits for interrupts.
     interrupt_exits: u64,
+    /// Number of VM exits for reasons other than interrupts.
     other_exits: u64,
 }
 
 /// Machine under a lightweight hypervisor that runs in virtual time.
 pub type ThinHypervisorSimulation = Simulation<ThinHypervisorMachine>;
 
-/// Throughput, exits and latency of a measured interval.
+/// Throughput, VM exits and latency of a measured interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThinHypervisorResults {
     /// Payload that the guest's program read, Gb/s.
     pub throughput_gbps: f64,
     /// Processor use of the guest without its busy program, in percent.
     pub guest_pct: f64,
-    /// Number of exits for interrupts per second.
+    /// Number of VM exits for interrupts per second.
     pub interrupt_exits_per_s: f64,
-    /// Number of exits for other reasons per second.
+    /// Number of VM exits for other reasons per second.
     pub other_exits_per_s: f64,
     /// Times from each request to its answer, us, shortest first.
     pub latencies_us: Vec<f64>,
 }
 
 impl ThinHypervisorSimulation {
-    /// Creates the machine, and schedules the first exit, tick, PF request and traffic.
+    /// Creates the machine, and schedules the first VM exit, tick, PF request and traffic.
     #[must_use]
     pub fn new(plan: &ThinHypervisorSetup) -> Self {
         let mut core = ThinHypervisorCore::new(
@@ -213,7 +217,7 @@ impl ThinHypervisorSimulation {
 }
 
 impl ThinHypervisorMachine {
-    /// Handles an exit for a sensitive instruction, at which a PF driver without interrupts is visited.
+    /// Handles a VM exit for a sensitive instruction, at which a PF driver without interrupts is visited.
     fn exit(&mut self, now: VirtualInstant, core: &mut ThinHypervisorCore) {
         let wait = VirtualDuration::from_picos(
             self.exits.within(self.every.picos() / 2..self.every.picos() * 3 / 2),
@@ -227,7 +231,7 @@ impl ThinHypervisorMachine {
         self.steal(CycleCategory::OtherExit, cycles, now, core);
     }
 
-    /// Runs one visit of the PF driver to its requests. Returns the cost of the visit in cycles.
+    /// Runs one visit of the monitor thread to the PF driver. Returns the cost of the visit in cycles.
     fn visit(&mut self, core: &ThinHypervisorCore) -> u64 {
         if !self.monitor.enter() {
             return 0;

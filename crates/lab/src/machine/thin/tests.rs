@@ -1,4 +1,4 @@
-//! Tests of the machine: its calibration target, and relations between the PF drivers.
+//! Tests of the thin-hypervisor machine: its calibration target, and relations between the PF drivers.
 
 use super::{
     PfNotification, ThinHypervisorResults, ThinHypervisorSetup, ThinHypervisorSimulation, WireTraffic,
@@ -6,7 +6,7 @@ use super::{
 use hypervisor::cost::CostTable;
 use sim::VirtualDuration;
 
-fn found(pf: PfNotification, busy: bool, load: WireTraffic) -> ThinHypervisorResults {
+fn simulate(pf: PfNotification, busy: bool, load: WireTraffic) -> ThinHypervisorResults {
     let plan = ThinHypervisorSetup { table: CostTable::skylake(), pf, busy, load, seed: 1 };
     ThinHypervisorSimulation::new(&plan)
         .measure(VirtualDuration::from_millis(20), VirtualDuration::from_millis(100))
@@ -15,7 +15,7 @@ fn found(pf: PfNotification, busy: bool, load: WireTraffic) -> ThinHypervisorRes
 
 #[test]
 fn throughput_gain_without_pf_interrupts_matches_calibration() {
-    let loaded = |pf| found(pf, true, WireTraffic::Stream).throughput_gbps;
+    let loaded = |pf| simulate(pf, true, WireTraffic::Stream).throughput_gbps;
     let gain = loaded(PfNotification::Interruptless) / loaded(PfNotification::Classical) - 1.0;
     assert!((gain - 0.112).abs() < 0.01, "{gain}");
 }
@@ -25,17 +25,20 @@ fn guest_interrupts_exit_only_with_a_classical_pf_driver() {
     for busy in [false, true] {
         let [classical, without, posted] =
             [PfNotification::Classical, PfNotification::Interruptless, PfNotification::Posted]
-                .map(|pf| found(pf, busy, WireTraffic::Stream));
+                .map(|pf| simulate(pf, busy, WireTraffic::Stream));
         assert!(classical.interrupt_exits_per_s > 10_000.0, "{classical:?}");
         assert!(without.interrupt_exits_per_s < 1e-9, "{without:?}");
-        assert!((50.0..200.0).contains(&posted.interrupt_exits_per_s), "only the PF's: {posted:?}");
+        assert!(
+            (50.0..200.0).contains(&posted.interrupt_exits_per_s),
+            "only the PF's interrupts exit: {posted:?}"
+        );
     }
 }
 
 #[test]
 fn guest_fills_the_link_beside_any_pf_driver() {
     for pf in [PfNotification::Classical, PfNotification::Interruptless, PfNotification::Posted] {
-        let found = found(pf, false, WireTraffic::Stream);
+        let found = simulate(pf, false, WireTraffic::Stream);
         assert!((9.3..9.5).contains(&found.throughput_gbps), "{found:?}");
     }
 }
@@ -44,7 +47,7 @@ fn guest_fills_the_link_beside_any_pf_driver() {
 fn mailbox_request_latency_is_lower_without_vm_exits() {
     for busy in [false, true] {
         let mean = |pf| {
-            let all = found(pf, busy, WireTraffic::Requests).latencies_us;
+            let all = simulate(pf, busy, WireTraffic::Requests).latencies_us;
             assert!(all.len() > 200, "{}", all.len());
             all.iter().sum::<f64>() / all.len() as f64
         };

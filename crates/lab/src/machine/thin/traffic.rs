@@ -1,4 +1,5 @@
-//! The wire and the VF: frames arrive within the window, and interrupt at most once per interval.
+//! The wire and the VF of the thin-hypervisor machine: frames arrive within the window, and interrupt at most
+//! once per interval.
 
 use super::guest::ThinHypervisorGuest;
 use super::{ThinHypervisorCore, ThinHypervisorEvent, ThinHypervisorMachine, WireTraffic};
@@ -6,7 +7,7 @@ use crate::machine::books::ConservationChecks;
 use crate::machine::parts::bulk::BulkStream;
 use sim::{EventKey, RandomStream, VirtualDuration, VirtualInstant};
 
-/// Interval between interrupts of the VF in bulk: 20 us, the driver's default.
+/// Interval between interrupts of the VF in bulk traffic: 20 us, the driver's default.
 const INTERVAL: VirtualDuration = VirtualDuration::from_micros(20);
 /// Window of the stream in frames in flight or unread: 2 MB.
 const WINDOW: u64 = 1_448;
@@ -16,7 +17,7 @@ const ONE_WAY: VirtualDuration = VirtualDuration::from_nanos(8_000);
 /// Minimum time between an answer and the client's next request; the maximum is twice as long.
 const PAUSE: VirtualDuration = VirtualDuration::from_micros(100);
 
-/// Wire with one client, which sends a stream or requests.
+/// Wire with a single client, which sends a stream or requests.
 #[derive(Debug)]
 pub(super) struct SingleClientWire {
     load: WireTraffic,
@@ -57,7 +58,8 @@ impl ThinHypervisorMachine {
         }
     }
 
-    /// Schedules the VF's interrupt for the time at which a frame has arrived and the interval is over.
+    /// Schedules the VF's interrupt for the time at which a frame has arrived and the interrupt interval is
+    /// over.
     pub(super) fn await_frames(&mut self, now: VirtualInstant, core: &mut ThinHypervisorCore) {
         let bulk = &self.wire.bulk;
         let is_shut = bulk.is_shut(self.guest.read_frames) && self.guest.on_ring(bulk.arrived()) == 0;

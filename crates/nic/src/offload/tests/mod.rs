@@ -40,6 +40,6 @@ pub(super) fn descriptors(
     context[11] |= 0x20;
     match (tx::parse(&data), tx::parse(&context)) {
         (AnyTxDescriptor::Data(data), AnyTxDescriptor::Context(context)) => (data, context),
-        other => panic!("{other:?}"),
+        other => panic!("expected a data and a context descriptor, parsed {other:?}"),
     }
 }

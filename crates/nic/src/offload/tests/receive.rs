@@ -119,8 +119,8 @@ fn received_sctp_is_verified_by_its_crc() {
     assert_eq!(status(&spoiled(sctp(), 46)), IPCS | L4CS | L4E);
 }
 
-/// Cuts a datagram into a fragment of 16 bytes and one of the rest; returns the descriptor fields of both under
-/// RXCSUM.IPPCSE.
+/// Cuts a datagram into a fragment of 16 bytes and one of the rest. Returns the descriptor fields of both fragments
+/// under RXCSUM.IPPCSE.
 fn fragments(datagram: &[u8]) -> [FragmentFields; 2] {
     let mut header = ipv4_header(17, 0);
     header.identification = 0x1234;
@@ -141,7 +141,7 @@ fn udp_fragment_sums_and_pseudo_header_add_up_to_all_ones() {
 }
 
 #[test]
-fn first_fragment_of_udp_without_checksum_clears_udpv() {
+fn first_fragment_of_udp_without_checksum_reports_no_valid_sum() {
     let mut whole = udp4(b"some thirty-odd bytes of payload");
     whole[40..42].fill(0);
     assert_eq!(fragments(&whole[34..])[0].status, UDPCS);
@@ -167,7 +167,7 @@ fn fragment_sum_is_reported_for_udp_over_ipv4_if_enabled() {
 }
 
 #[test]
-fn pcsd_or_ippcse_replaces_the_packet_checksum() {
+fn packet_checksum_is_absent_if_hash_or_fragment_sum_is_on() {
     let frame = [0x11; 20];
     assert_eq!(
         [0, 4, 19, 20, 255].map(|pcss| packet_sum(&frame, pcss)),

@@ -1,5 +1,5 @@
-//! Tests sealed checksums: the card does not verify a checksum that it has inserted, and writes the same descriptors as
-//! a card that verifies it.
+//! Tests trusted checksums: the card does not verify a checksum that it has inserted itself, and writes the same
+//! descriptors as a card that verifies it.
 
 use super::frames::{ipv4_frame, ipv4_header, pseudo, tcp4, tcp6, udp4, udp6};
 use super::{parsed, segmenter};

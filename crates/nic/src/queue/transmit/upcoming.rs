@@ -13,7 +13,7 @@ use offload::OffloadRequest;
 pub(crate) struct BurstDescriptors {
     /// Index of the first of these descriptors in the queue's fetched burst.
     pub(super) first: usize,
-    /// True if data descriptors were copied.
+    /// True if the data descriptors were copied out of the fetched burst.
     pub(super) copied: bool,
     /// Number of copied data descriptors.
     pub(super) count: usize,

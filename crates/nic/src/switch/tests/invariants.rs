@@ -1,4 +1,4 @@
-//! Invariants of the switch for any filters and any frame.
+//! Tests invariants of the switch for any filters and any frame.
 
 use super::VFS;
 use crate::file::RegisterFile;

@@ -1,4 +1,4 @@
-//! Mirror rules: the frames that they copy, and the pool that gets the copies.
+//! Tests mirror rules: the frames that they copy, and the pool that gets the copies.
 
 use super::{
     A, A_BIT, B, B_BIT, BROADCAST, C, C_BIT, PEER, PortBuilder, copies, dropped, frame, out, port, sender, to,
@@ -86,7 +86,7 @@ fn four_mirror_rules_apply_at_once() {
 }
 
 #[test]
-fn mirror_copies_a_pools_own_frame_to_it_only_with_lle() {
+fn mirror_returns_a_pools_own_frames_only_with_own_loopback() {
     let port = port().set(r::vmrctl(0), vmrctl::DPME);
     assert_eq!(port.a_sends(PEER), out());
     let port = port.set(r::DTXSWC, 1 << dtxswc::LLE_SHIFT);
@@ -94,7 +94,7 @@ fn mirror_copies_a_pools_own_frame_to_it_only_with_lle() {
 }
 
 #[test]
-fn mirrored_copy_obeys_vfre_and_rlpml_of_its_target_pool() {
+fn mirrored_copy_obeys_enable_and_length_limit_of_its_pool() {
     let closed = watched(0, vmrctl::UPME).clear(r::VFRE, WATCHER.into());
     assert_eq!(closed.wire(B), to(B_BIT));
     let long = FrameMetadata { length: 4000, ..frame(FrameOrigin::Uplink, PEER, B) };

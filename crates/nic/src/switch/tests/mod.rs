@@ -34,7 +34,7 @@ const A_BIT: u8 = 1;
 const B_BIT: u8 = 2;
 const C_BIT: u8 = 4;
 
-/// Number of VFs. The last pool is the PF's.
+/// Number of the tested port's VFs. The last pool is the PF's.
 const VFS: u8 = 7;
 
 /// Registers of a tested port, which the methods fill with addresses, pool options and VLANs.
@@ -113,7 +113,7 @@ impl PortBuilder {
         self.decide(frame(FrameOrigin::Uplink, PEER, dst))
     }
 
-    /// Returns the switch's decision on a frame from pool 0, with its address A, to `dst`.
+    /// Returns the switch's decision on a frame that pool 0 sends from its address A to `dst`.
     fn a_sends(&self, dst: &str) -> SwitchDecision {
         self.decide(frame(sender(0), A, dst))
     }

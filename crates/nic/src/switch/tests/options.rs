@@ -7,7 +7,7 @@ use i82576::bits::{ctrl, mrqc, rplolr, vmolr};
 use i82576::register as r;
 
 #[test]
-fn vmolr_strips_tags_of_single_and_rplolr_of_copied_frames() {
+fn single_and_copied_frames_have_separate_tag_stripping_bits() {
     let strips = |port: &PortBuilder, pool, replicated| {
         load(&port.file, VFS).0.strips(switch::port(PoolIndex::of_field(pool)), replicated)
     };
@@ -19,7 +19,7 @@ fn vmolr_strips_tags_of_single_and_rplolr_of_copied_frames() {
 }
 
 #[test]
-fn rss_in_a_pool_needs_vmolr_and_mrqc_enables() {
+fn rss_in_a_pool_needs_the_pools_and_the_ports_enable_bit() {
     let rss = |port: &PortBuilder, pool: u32| load(&port.file, VFS).1.scales >> pool & 1 == 1;
     let port = port().pool(1, vmolr::RSSE);
     assert!(!rss(&port, 1));
@@ -28,7 +28,7 @@ fn rss_in_a_pool_needs_vmolr_and_mrqc_enables() {
 }
 
 #[test]
-fn ctrl_vme_strips_tags_and_mrqc_enables_rss_without_vmdq() {
+fn port_without_pools_strips_tags_by_vme_and_uses_rss_by_mrqc() {
     let options = |port: &PortBuilder| {
         let (tables, receive) = load(&port.file, VFS);
         (tables.strips(switch::port(PoolIndex::FIRST), false), receive.scales & 1 != 0)

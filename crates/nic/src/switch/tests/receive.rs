@@ -7,7 +7,7 @@ use i82576::register as r;
 use plane::switch::{FrameMetadata, FrameOrigin, SwitchDecision, SwitchDropReason};
 
 #[test]
-fn broadcast_goes_to_pools_that_accept_it_by_bam() {
+fn broadcast_goes_only_to_pools_that_accept_broadcasts() {
     assert_eq!(
         port().clear(r::vmolr(PoolIndex::EVERY[1]), vmolr::BAM).wire(BROADCAST),
         copies(A_BIT | C_BIT)
@@ -33,7 +33,7 @@ fn receive_address_registers_16_to_23_match_frames() {
 }
 
 #[test]
-fn unicast_hash_table_hit_goes_to_pools_with_rope() {
+fn unicast_hash_table_hit_goes_to_pools_that_accept_hits() {
     // MO = 0: address bits 47:36 of 02:00:00:00:00:99 are 0x990.
     let port = port().pool(1, vmolr::ROPE).set(r::uta(0x990 >> 5), 1 << (0x990 & 31));
     assert_eq!(port.wire(PEER), to(B_BIT));
@@ -41,7 +41,7 @@ fn unicast_hash_table_hit_goes_to_pools_with_rope() {
 }
 
 #[test]
-fn multicast_hash_table_hit_goes_to_pools_with_rompe() {
+fn multicast_hash_table_hit_goes_to_pools_that_accept_hits() {
     // MO = 0: address bits 47:36 of 01:00:5e:00:00:fb are 0xfb0.
     let port = port().pool(1, vmolr::ROMPE).set(r::mta(0xfb0 >> 5), 1 << (0xfb0 & 31));
     assert_eq!(port.wire(GROUP), copies(B_BIT));
@@ -49,7 +49,7 @@ fn multicast_hash_table_hit_goes_to_pools_with_rompe() {
 }
 
 #[test]
-fn rctl_mo_selects_the_bits_hashed_for_multicast() {
+fn multicast_offset_selects_the_address_bits_that_are_hashed() {
     // Bits 47:32 of the address are 0xc35a.
     for (mo, hash) in [(0, 0xc35), (1, 0x86b), (2, 0x0d6), (3, 0x35a)] {
         let port = port().pool(1, vmolr::ROMPE).set(r::RCTL, mo << rctl::MO_SHIFT);
@@ -59,7 +59,7 @@ fn rctl_mo_selects_the_bits_hashed_for_multicast() {
 }
 
 #[test]
-fn pool_with_mpme_receives_all_multicast() {
+fn multicast_promiscuous_pool_receives_all_multicast() {
     let port = port().pool(1, vmolr::MPME).mac(2, GROUP);
     assert_eq!(port.wire(GROUP), copies(B_BIT | C_BIT));
     assert_eq!(port.wire("33:33:00:00:00:01"), copies(B_BIT));
@@ -84,7 +84,7 @@ fn ignore_mac_selects_pools_only_by_vlan() {
 }
 
 #[test]
-fn tagged_frame_needs_its_vlan_in_vfta_and_a_member_pool() {
+fn tagged_frame_needs_its_vlan_in_the_table_and_a_member_pool() {
     let tagged = |tag| FrameMetadata { vlan: Some(tag), ..frame(FrameOrigin::Uplink, PEER, B) };
     let port = port().vlan(5, B_BIT, 0).vlan(6, A_BIT, 0);
     assert_eq!(port.decide(tagged(5)), to(B_BIT));
@@ -94,7 +94,7 @@ fn tagged_frame_needs_its_vlan_in_vfta_and_a_member_pool() {
 }
 
 #[test]
-fn vlan_filter_passes_untagged_frames_to_pools_with_aupe() {
+fn untagged_frames_go_to_pools_that_accept_untagged_frames() {
     let port = port().vlan(5, B_BIT, 0).clear(r::vmolr(PoolIndex::EVERY[1]), vmolr::AUPE);
     assert_eq!(port.wire(B), dropped(SwitchDropReason::Unwanted));
     assert_eq!(port.clear(r::RCTL, rctl::VFE).wire(B), to(B_BIT));
@@ -121,7 +121,7 @@ fn rctl_en_enables_reception_of_the_port() {
 }
 
 #[test]
-fn without_lpe_a_pool_accepts_1518_bytes_and_a_tag() {
+fn pool_without_long_packets_accepts_1518_bytes_and_a_tag() {
     let long = |length, vlan| FrameMetadata { length, vlan, ..frame(FrameOrigin::Uplink, PEER, B) };
     let port = port();
     assert_eq!(port.decide(long(1514, None)), to(B_BIT));

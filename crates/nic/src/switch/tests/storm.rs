@@ -1,4 +1,4 @@
-//! Storm control over time: windows of 1 ms, and a threshold of ten blocks of 64 bytes.
+//! Tests storm control over time: windows of 1 ms, and a threshold of ten blocks of 64 bytes.
 
 use super::{A, BROADCAST, GROUP, PEER, VFS, mac, port};
 use crate::file::RegisterFile;
@@ -144,7 +144,7 @@ fn storm_window_ends_on_time_without_polls() {
 }
 
 #[test]
-fn storm_interval_0_is_1_and_its_block_count_saturates() {
+fn storm_interval_0_counts_as_1_and_block_counter_saturates() {
     let mut control = control(0);
     control.file.set(r::SCCRL, 0);
     assert_eq!(control.ends(), Time::from_micros(100));

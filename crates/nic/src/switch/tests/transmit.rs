@@ -34,7 +34,7 @@ fn sent_multicast_goes_to_other_pools_and_the_wire() {
 }
 
 #[test]
-fn pool_receives_its_own_frames_only_with_lle() {
+fn pool_receives_its_own_frames_only_with_own_loopback() {
     assert_eq!(port().a_sends(A), dropped(SwitchDropReason::OnlySender));
     let port = port().set(r::DTXSWC, 1 << dtxswc::LLE_SHIFT);
     assert_eq!(port.a_sends(A), to(A_BIT));

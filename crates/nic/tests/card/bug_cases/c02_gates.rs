@@ -1,4 +1,4 @@
-//! Bug 2 of another 82576 model: VFRE and VFTE did not gate traffic, and a VF's reset left them open. A
+//! Bug 2 of another 82576 model: VFRE and VFTE did not stop traffic, and a VF's reset did not clear them. A
 //! function-level reset of a VF raised no event.
 
 use crate::common::{CardFixture, index, mac, plain};

@@ -22,7 +22,7 @@ fn heads(bench: &mut CardFixture) -> [u32; 2] {
 }
 
 #[test]
-fn low_reta_bit_selects_the_pools_queue_n_or_n_plus_8() {
+fn low_rss_table_bit_selects_the_pools_first_or_second_queue() {
     let mut bench = bench();
     for (entry, expected) in [(0, [1, 0]), (1, [1, 1]), (0xfe, [2, 1]), (0xff, [2, 2])] {
         (0..32).for_each(|word| bench.pf().write(r::reta(word), entry * 0x0101_0101));

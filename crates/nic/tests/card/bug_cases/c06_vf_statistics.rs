@@ -8,7 +8,7 @@ use i82576::bits::vmolr;
 use i82576::register::{self as r, vf, vf_stats};
 
 const GROUP: MacAddress = MacAddress([0x01, 0, 0x5e, 0, 0, 1]);
-/// Offset of VFMPRC in Intel's header; the other one is `vf::VFMPRC`.
+/// Offset of VFMPRC (multicast packets received) in Intel's header; drivers use this offset or `vf::VFMPRC`.
 const VFMPRC_INTEL: u32 = 0x0f38;
 
 #[test]

@@ -18,7 +18,7 @@ fn bench(gpie: u32) -> CardFixture {
 }
 
 #[test]
-fn icr_read_masks_by_iam_with_inta_or_nsicr() {
+fn icr_read_auto_masks_causes_if_inta_or_nsicr_is_set() {
     for (gpie, cause, masked) in [(0, icr::LSC, true), (0, icr::RXO, false), (gpie::NSICR, icr::RXO, true)] {
         let mut bench = bench(gpie);
         bench.pf().write(r::IAM, icr::VMMB);
@@ -31,7 +31,7 @@ fn icr_read_masks_by_iam_with_inta_or_nsicr() {
 }
 
 #[test]
-fn icr_write_masks_by_iam_with_inta_or_nsicr() {
+fn icr_write_auto_masks_causes_if_inta_or_nsicr_is_set() {
     for (gpie, cause, masked) in [(0, icr::LSC, true), (0, icr::RXO, false), (gpie::NSICR, icr::RXO, true)] {
         let mut bench = bench(gpie);
         bench.pf().write(r::IAM, icr::VMMB);
@@ -54,7 +54,7 @@ fn icr_read_clears_all_causes_if_one_interrupted() {
 }
 
 #[test]
-fn icr_read_clears_masked_causes_only_if_ims_is_zero() {
+fn icr_read_clears_masked_causes_only_if_all_are_masked() {
     let mut bench = bench(0);
     bench.pf().write(r::ICS, icr::RXO);
     assert_eq!((bench.pf().read(r::ICR), bench.pf().read(r::ICR)), (icr::RXO, 0));

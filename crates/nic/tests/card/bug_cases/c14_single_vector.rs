@@ -37,7 +37,7 @@ fn every_cause_uses_vector_0_without_multiple_msix() {
 }
 
 #[test]
-fn ivar_without_multiple_msix_sets_eicr_and_sends_nothing() {
+fn cause_without_multiple_msix_sets_eicr_and_uses_vector_0() {
     let mut bench = bench();
     bench.pf().write(r::GPIE, gpie::MULTIPLE_MSIX);
     bench.pf().write(r::ivar(0), 0x85);

@@ -106,7 +106,7 @@ fn copied_card_keeps_the_time_of_a_delayed_interrupt() {
 /// Memory requests of a card, its MSI-X messages, and its frames on the wire.
 type CardTrace = (Vec<MemoryRequest>, Vec<(Function, u16)>, Vec<Vec<u8>>);
 
-/// Sends, receives, throttles or polls, in turn by `step`. Most steps end while frames wait in the card.
+/// Sends, receives, throttles or polls, by the number `step`. Most steps end while frames wait in the card.
 fn step(bench: &mut CardFixture, step: usize) {
     match step % 6 {
         0 => {
@@ -138,7 +138,8 @@ fn trace(bench: CardFixture) -> CardTrace {
     (bench.world.bus.log, bench.world.bus.msix, bench.world.wire.outgoing)
 }
 
-/// Returns the traces of a card and its clone over 24 steps. The card is cloned before step `cut`.
+/// Returns the traces of a card and of its clone over 24 steps. The card is cloned before the step with the number
+/// `cut`.
 fn run(cut: usize) -> [CardTrace; 2] {
     let mut card = bench();
     (0..cut).for_each(|n| step(&mut card, n));

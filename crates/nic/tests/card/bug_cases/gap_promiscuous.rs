@@ -35,7 +35,7 @@ fn pool_with_vmolr_mpme_receives_every_multicast() {
 }
 
 #[test]
-fn rompe_and_rope_use_the_multicast_and_unicast_hash_table() {
+fn multicast_and_unicast_hash_tables_have_separate_pool_bits() {
     assert!(gets(vmolr::ROMPE, true, GROUP));
     assert!(!gets(vmolr::ROMPE, true, mac(9)));
     assert!(gets(vmolr::ROPE, true, mac(9)));

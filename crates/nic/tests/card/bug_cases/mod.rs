@@ -42,7 +42,7 @@ mod gap_vteicr;
 
 use std::collections::BTreeSet;
 
-/// Bug cases: file, and the rule that the other model broke.
+/// Bug cases: the name of each file, and the rule that the other 82576 model broke.
 const CASES: &[(&str, &str)] = &[
     ("c01_reset_notices", "RSTI holds until PFRSTD, RSTD clears on read; VFs outlive a reset of the PF"),
     ("c02_gates", "VFRE and VFTE gate traffic, a VF's reset closes them"),

@@ -3,7 +3,7 @@
 use etherparse::PacketBuilder;
 use i82576::MacAddress;
 
-/// Returns VF `n`'s address.
+/// Returns the MAC address of VF `n`.
 pub(crate) const fn mac(n: u8) -> MacAddress {
     MacAddress([0x02, 0, 0, 0, 0, n])
 }

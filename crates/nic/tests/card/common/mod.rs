@@ -49,7 +49,7 @@ pub(crate) struct TestFunction<'a> {
     function: Function,
 }
 
-/// Returns a VF's number as the card's type.
+/// Converts a VF's number to the card's type of VF index.
 pub(crate) fn index(n: u8) -> VfIndex {
     VfIndex::new(n).unwrap()
 }
@@ -147,10 +147,10 @@ impl CardFixture {
 
     /// Polls the card once.
     pub(crate) fn poll_once(&mut self) -> PollResult {
-        self.look();
+        self.read_doorbells();
         let CardSurroundings { bus, wire } = &mut self.world;
         let poll = self.nic.poll(self.now, self.budget, bus, wire);
-        self.show();
+        self.publish_registers();
         poll
     }
 
@@ -165,7 +165,7 @@ impl CardFixture {
         panic!("the card reports more work after every poll");
     }
 
-    /// Moves the clock without polling.
+    /// Moves the test's clock forward without polling the card.
     pub(crate) fn wait_us(&mut self, us: u64) {
         self.now = self.now + Duration::from_micros(us);
     }
@@ -214,14 +214,14 @@ impl TestFunction<'_> {
     pub(crate) fn read(&mut self, offset: u32) -> u32 {
         match self.bench.page_of(self.function, offset) {
             Some(pages) => pages.load(offset),
-            None => self.bench.hear(|nic, now| nic.read(self.function, offset, now)),
+            None => self.bench.access(|nic, now| nic.read(self.function, offset, now)),
         }
     }
 
     pub(crate) fn write(&mut self, offset: u32, value: u32) {
         match self.bench.page_of(self.function, offset) {
             Some(pages) => pages.store(offset, value),
-            None => self.bench.hear(|nic, now| nic.write(self.function, offset, value, now)),
+            None => self.bench.access(|nic, now| nic.write(self.function, offset, value, now)),
         }
     }
 

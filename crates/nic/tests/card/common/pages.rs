@@ -103,13 +103,13 @@ impl CardFixture {
         mapped.filter(|_| MAPPED.contains(&offset)).map(|(_, mapped)| &mapped.pages)
     }
 
-    /// Has the card read the mapped pages and apply the guests' stores. Returns true if there were any.
-    pub(crate) fn look(&mut self) -> bool {
+    /// Has the card read the mapped pages and apply the guests' stores. Returns true if there were any stores.
+    pub(crate) fn read_doorbells(&mut self) -> bool {
         let mut any = false;
         for (_, MappedPages { pages, doorbells }) in &mut self.mapped {
             let has_stores = doorbells.has_stores(pages);
             let seen = self.nic.read_doorbells(doorbells, pages, self.now);
-            assert_eq!(has_stores, seen, "look finds stores exactly when has_stores reports them");
+            assert_eq!(has_stores, seen, "read_doorbells finds stores exactly when has_stores reports them");
             any |= seen;
         }
         any
@@ -126,18 +126,18 @@ impl CardFixture {
     }
 
     /// Has the card publish its registers in the mapped pages.
-    pub(crate) fn show(&mut self) {
+    pub(crate) fn publish_registers(&mut self) {
         for (_, MappedPages { pages, doorbells }) in &mut self.mapped {
             self.nic.publish_registers(doorbells, pages, self.now);
         }
     }
 
-    /// Makes a trapped register access, as a port does: after a read of the mapped pages, and before the registers are
-    /// published.
-    pub(super) fn hear<T>(&mut self, access: impl FnOnce(&mut Nic, Time) -> T) -> T {
-        self.look();
+    /// Makes a register access that traps, as a port does: after a read of the mapped pages, and before the registers
+    /// are published.
+    pub(super) fn access<T>(&mut self, access: impl FnOnce(&mut Nic, Time) -> T) -> T {
+        self.read_doorbells();
         let answer = access(&mut self.nic, self.now);
-        self.show();
+        self.publish_registers();
         answer
     }
 }

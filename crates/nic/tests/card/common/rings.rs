@@ -98,7 +98,7 @@ pub(crate) fn data(address: Iova, length: u16) -> AdvancedDataDescriptor {
     AdvancedDataDescriptor { address, length, ..AdvancedDataDescriptor::default() }
 }
 
-/// Returns a data descriptor of a whole packet with RS.
+/// Returns a data descriptor of a whole packet, which requests a report (RS).
 pub(crate) fn packet(address: Iova, length: u16) -> AdvancedDataDescriptor {
     AdvancedDataDescriptor {
         end_of_packet: true,
@@ -233,7 +233,7 @@ impl TestFunction<'_> {
         rings.tx_tail
     }
 
-    /// Rings the transmit doorbell.
+    /// Rings the doorbell of the transmit ring.
     pub(crate) fn ring(&mut self) {
         let (offset, tail) = (self.tx(tx::TDT), self.rings().tx_tail);
         self.write(offset, tail);
@@ -297,7 +297,7 @@ impl TestFunction<'_> {
         frames.remove(0)
     }
 
-    /// Asserts that no frame was received.
+    /// Asserts that the function has received no frame.
     #[track_caller]
     pub(crate) fn expect_no_frame(&mut self) {
         assert_eq!(self.received(), []);

@@ -7,7 +7,7 @@ use offload::uncut;
 use pcie::{Bus, DmaFault, Function, Iova};
 use std::collections::VecDeque;
 
-/// Start of each function's memory.
+/// Bus address at which each function's memory starts.
 pub(crate) const BASE: Iova = 0x1_0000;
 /// Size of each function's memory, bytes.
 pub(crate) const SIZE: usize = 2 << 20;
@@ -39,9 +39,9 @@ pub(crate) struct TestBus {
 pub(crate) struct ListWire {
     pub(crate) incoming: VecDeque<Vec<u8>>,
     pub(crate) outgoing: Vec<Vec<u8>>,
-    /// True if the wire takes uncut packets, and cuts them as Linux does.
+    /// True if the wire takes unsegmented packets, and segments them as Linux does.
     pub(crate) cuts: bool,
-    /// Number of uncut packets that the wire has taken.
+    /// Number of unsegmented packets that the wire has taken.
     pub(crate) uncut: usize,
 }
 

@@ -1,5 +1,5 @@
-//! A PF that writes any value to the filter registers, and a wire that sends any bytes. The card does not panic, and no
-//! frame leaves the pool that the switch has selected.
+//! Tests a PF that writes any value to the filter registers, and a wire that sends any bytes. The card does not panic,
+//! and no frame leaves the pool that the switch has selected.
 
 use crate::common::{CardFixture, mac, tcp};
 use i82576::register::{self as r, rx, rx_block};

@@ -1,5 +1,5 @@
-//! A hostile guest: invalid rings, false descriptors, unmapped memory. The card does not panic, its work for the guest is
-//! bounded, and its neighbours' frames still pass.
+//! Tests a hostile guest: invalid rings, false descriptors, unmapped memory. The card does not panic, its work for the
+//! guest is bounded, and its neighbours' frames still pass.
 
 mod filters;
 mod packets;

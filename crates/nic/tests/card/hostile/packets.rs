@@ -1,4 +1,4 @@
-//! Hostile packets: without end or beginning, with false lengths and offload requests, and in floods.
+//! Tests hostile packets: without end or beginning, with false lengths and offload requests, and in floods.
 
 use super::{END, bench, expect_neighbours_well, poll_bounded, tx_at};
 use crate::common::{BASE, CardFixture, buffer, data, mac, packet, plain};
@@ -10,7 +10,7 @@ use i82576::register::{self as r, tx, vf};
 use pcie::Function::Vf;
 
 #[test]
-fn packet_without_eop_is_dropped_up_to_its_end() {
+fn endless_packet_is_dropped_as_its_descriptors_arrive() {
     let mut bench = CardFixture::new(3);
     bench.vf(0).start_sized(8, 2048);
     bench.vf(1).start();
@@ -268,7 +268,7 @@ fn frame_to_the_senders_own_address_does_not_return() {
 }
 
 #[test]
-fn frame_longer_than_the_neighbours_rlpml_is_dropped() {
+fn frame_longer_than_the_receivers_length_limit_is_dropped() {
     let mut bench = bench();
     bench
         .pf()

@@ -1,4 +1,4 @@
-//! Hostile rings: invalid ones, rings in unmapped memory, and rings that change between polls.
+//! Tests hostile rings: invalid ones, rings in unmapped memory, and rings that change between polls.
 
 use super::{END, bench, expect_neighbours_well, poll_bounded, rx_at, tx_at};
 use crate::common::{BASE, CardFixture, TX_RING, buffer, data, mac, packet, plain};
@@ -75,7 +75,7 @@ fn receive_tail_moved_back_fills_at_most_one_ring() {
 }
 
 #[test]
-fn rings_of_least_and_greatest_length_are_safe() {
+fn rings_of_extreme_length_do_not_disturb_other_vfs() {
     let mut bench = bench();
     for length in [0, 1, 127, 128, 0x000f_ff80, u32::MAX] {
         for tail in [0, 1, 7, 0xffff] {
@@ -93,7 +93,7 @@ fn rings_of_least_and_greatest_length_are_safe() {
 }
 
 #[test]
-fn ring_shrunk_between_polls_is_safe() {
+fn ring_shrunk_between_polls_does_not_disturb_other_vfs() {
     let mut bench = bench();
     bench.vf(0).transmit(&[data(buffer(0), 10).emit(); 40]);
     bench.wire_sends(&plain(mac(0), mac(9), 60));
@@ -159,7 +159,7 @@ fn faulting_write_back_is_counted_and_stops_the_queue() {
 }
 
 #[test]
-fn unmapped_receive_buffer_reports_rxe() {
+fn unmapped_receive_buffer_reports_a_receive_error() {
     let mut bench = bench();
     let ring = |i: usize| BASE + 16 * i as u64;
     for (i, address) in [0, END - 10, u64::MAX, 1 << 63].into_iter().enumerate() {
@@ -179,7 +179,7 @@ fn unmapped_receive_buffer_reports_rxe() {
 }
 
 #[test]
-fn head_write_back_onto_ring_and_frame_is_safe() {
+fn head_write_back_onto_ring_or_frame_disturbs_no_other_vf() {
     let mut bench = bench();
     for address in [TX_RING, TX_RING + 0x10, BASE, END - 4, END - 3, u64::MAX - 3] {
         bench.vf(0).start();
@@ -192,7 +192,7 @@ fn head_write_back_onto_ring_and_frame_is_safe() {
 }
 
 #[test]
-fn received_frame_onto_its_own_ring_is_safe() {
+fn received_frame_onto_its_own_ring_disturbs_no_other_vf() {
     let mut bench = bench();
     for i in 0..63u64 {
         let posted =

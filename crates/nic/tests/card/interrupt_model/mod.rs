@@ -64,7 +64,7 @@ struct CardAndModel {
     tables: ModelTables,
     now: u64,
     link: bool,
-    /// VFs with running rings.
+    /// VFs whose rings are running.
     running: [bool; 8],
 }
 
@@ -299,7 +299,7 @@ impl CardAndModel {
         }
     }
 
-    /// Performs an action between the PF and VF `n`: a mailbox doorbell of either side, or a reset of the VF.
+    /// Performs an action between the PF and VF `n`: a mailbox doorbell of the PF or of the VF, or a reset of the VF.
     fn between(&mut self, act: &InterruptAction, n: u8) {
         if let InterruptAction::RingVf(_) = act {
             // The PF may ring a VF that does not exist.
@@ -364,7 +364,7 @@ impl CardAndModel {
         heard.msix.into_iter().for_each(|message| self.tables.arrives(message));
     }
 
-    /// Asserts that card and model have the same values in all interrupt registers whose reads have no effect.
+    /// Asserts that the card and the model have equal values in all interrupt registers whose reads have no effect.
     fn agree(&mut self) {
         for (function, at) in harmless(self.model.vfs) {
             let card = self.bench.nic.read(function, at, self.bench.now);

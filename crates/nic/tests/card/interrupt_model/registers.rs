@@ -89,7 +89,7 @@ impl InterruptModel {
         arrays.into_iter().find_map(found).map(|(array, i): (&mut [u32; 8], usize)| &mut array[i])
     }
 
-    /// Returns the PF's own bits of EICR.
+    /// Returns the PF's own cause bits in EICR.
     fn own_causes(&self) -> u32 {
         (0..VECTORS).filter(|i| self.is_pfs(*i)).map(|i| u32::from(self.vectors[i].cause) << i).sum()
     }
@@ -157,7 +157,8 @@ impl InterruptModel {
         }
     }
 
-    /// Writes a vector register of the PF: EICS, EIMS and EIMC reach every vector, the others the PF's own.
+    /// Writes a vector register of the PF: EICS, EIMS and EIMC reach every vector, all other registers only
+    /// the PF's own vectors.
     fn extended_write(&mut self, offset: u32, value: u32) {
         let own = matches!(offset, r::EICR | r::EIAC | r::EIAM);
         for i in (0..VECTORS).filter(|i| !own || self.is_pfs(*i)).collect::<Vec<_>>() {

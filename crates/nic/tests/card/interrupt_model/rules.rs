@@ -62,7 +62,7 @@ pub(super) struct InterruptModel {
     pub(super) msix: bool,
     pub(super) msi: bool,
     pub(super) pin_disabled: bool,
-    /// Bus mastering of the VFs, then of the PF.
+    /// Functions that master the bus: the VFs, then the PF.
     pub(super) masters: [bool; 9],
     /// True if the PF's vectors sent messages of their own (no single interrupt) at the last poll.
     had_vectors: bool,
@@ -175,7 +175,7 @@ impl InterruptModel {
         }
     }
 
-    /// Raises causes of ICR.
+    /// Raises interrupt causes of ICR in the model.
     pub(super) fn other_events(&mut self, causes: u32) {
         self.change_others(|model| model.icr |= causes);
     }
@@ -195,12 +195,12 @@ impl InterruptModel {
         }
     }
 
-    /// Returns ICR with INTA.
+    /// Returns the model's value of ICR, INTA included.
     pub(super) fn others(&self) -> u32 {
         self.icr | if self.icr & self.ims != 0 { icr::INTA } else { 0 }
     }
 
-    /// Returns the bits of EICR that stand for ICR.
+    /// Returns the bits of EICR that stand for causes in ICR.
     pub(super) fn others_in_eicr(&self) -> u32 {
         match self.icr & self.ims {
             0 => 0,
@@ -259,7 +259,7 @@ impl InterruptModel {
         self.had_vectors = form == ModelInterruptMode::Vectors;
     }
 
-    /// Sends the PF's single interrupt: a message for each event, or a level on the pin, throttled by EITR 0.
+    /// Sends the PF's single interrupt, throttled by EITR 0: a message for each event, or a level on the pin.
     fn tell_one(&mut self, form: ModelInterruptMode, now: u64, heard: &mut PollInterrupts) {
         let extended = (0..VECTORS)
             .any(|vector| self.is_pfs(vector) && self.vectors[vector].cause && self.vectors[vector].unmasked);

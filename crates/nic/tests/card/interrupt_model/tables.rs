@@ -71,7 +71,7 @@ impl ModelTables {
         side.agree();
     }
 
-    /// Sets the mask of a vector.
+    /// Sets the MSI-X mask of a vector.
     pub(super) fn mask(&mut self, function: Function, vector: u16, masked: bool) {
         let side = &mut self.0[slot(function)];
         side.table.write(u64::from(vector) * ENTRY as u64 + 12, &[u8::from(masked)]);

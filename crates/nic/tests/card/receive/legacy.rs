@@ -1,5 +1,5 @@
-//! Receive queues of descriptor type 0 (legacy), which small drivers such as iPXE's use: status, errors, length and tag are
-//! in the second half of the descriptor.
+//! Tests receive queues of descriptor type 0 (legacy), which small drivers such as iPXE's use: status, errors, length
+//! and tag are in the second half of the descriptor.
 
 use super::{at, bench, frame};
 use crate::common::{BASE, CardFixture, POOL, buffer, mac, tagged, tcp};
@@ -41,7 +41,7 @@ fn legacy_received_frame_has_eop_in_its_last_descriptor() {
 }
 
 #[test]
-fn legacy_receive_reports_the_vlan_tag_in_special() {
+fn legacy_receive_descriptor_reports_the_stripped_vlan_tag() {
     let mut bench = legacy();
     bench.pf().write(r::vmolr(PoolIndex::FIRST), POOL | vmolr::STRVLAN);
     bench.wire_sends(&tagged(0x6064, &frame(60)));
@@ -64,7 +64,7 @@ fn legacy_receive_reports_checksum_status_and_errors() {
 }
 
 #[test]
-fn legacy_packet_checksum_starts_at_rxcsum_pcss() {
+fn legacy_packet_checksum_starts_at_the_configured_offset() {
     let mut bench = legacy();
     let mut bytes = frame(64);
     bytes[14..].fill(0);

@@ -1,5 +1,5 @@
-//! Contents of receive descriptors: VLAN tags, checksums and hashes. The header parser and the hash have tests beside their
-//! code (`offload`).
+//! Tests the contents of receive descriptors: VLAN tags, checksums and hashes. The header parser and the hash have
+//! tests beside their code (`offload`).
 
 use super::{at, bench, frame, srrctl};
 use crate::common::{CardFixture, POOL, SIZE, mac, plain, tagged, tcp, udp};
@@ -145,9 +145,9 @@ fn second_queue_of_a_vf_receives_by_rss_hash() {
     bench.expect_msix(Vf(0), 0);
 }
 
-/// PIF tells software to compare the address itself.
+/// Tests the descriptor bit PIF, which tells software to compare the address itself.
 #[test]
-fn frame_without_an_exact_address_match_sets_pif() {
+fn frame_without_an_exact_address_match_is_marked_inexact() {
     let mut bench = CardFixture::new(3);
     bench.vf(0).start();
     bench.pf().write(r::vmolr(PoolIndex::FIRST), POOL | vmolr::MPME);

@@ -1,5 +1,5 @@
-//! A PF without VFs: RSS over all 16 queues, tags by CTRL.VME, lengths by RCTL and RLPML, and the check sequence by
-//! RCTL.SECRC. Also a small driver that polls legacy descriptors on queue 0.
+//! Tests a PF without VFs: RSS over all 16 queues, tags by CTRL.VME, lengths by RCTL and RLPML, and the check sequence
+//! by RCTL.SECRC. Also a small driver that polls legacy descriptors on queue 0.
 
 use super::srrctl;
 use crate::common::{CardFixture, PORT, SIZE, mac, plain, tagged, tcp, tcp6, udp};
@@ -32,7 +32,7 @@ fn check_sequence(frame: &[u8]) -> [u8; 4] {
 }
 
 #[test]
-fn frame_check_sequence_is_delivered_without_secrc() {
+fn frame_check_sequence_is_delivered_unless_stripped() {
     let mut bench = bench(0);
     bench.wire_sends(&frame(100));
     assert_eq!(bench.pf().expect_frame().bytes, [&frame(100)[..], &check_sequence(&frame(100))].concat());
@@ -71,7 +71,7 @@ fn ctrl_vme_strips_vlan_tags_without_pools() {
 }
 
 #[test]
-fn rctl_lpe_accepts_long_frames_up_to_rlpml() {
+fn long_packet_enable_accepts_frames_up_to_rlpml() {
     let mut bench = bench(rctl::SECRC);
     let longest = |bench: &mut CardFixture| {
         let lengths = [1514, 1515, 1518, 2000, 2001, 9722, 9724];
@@ -93,7 +93,7 @@ fn rctl_lpe_accepts_long_frames_up_to_rlpml() {
 }
 
 #[test]
-fn small_driver_receives_by_polling_legacy_rings() {
+fn driver_without_interrupts_polls_legacy_rings_for_frames() {
     let mut bench = bench(rctl::SECRC | rctl::UPE | rctl::MPE);
     bench.pf().start_sized(16, 16);
     let receive = bench.pf().rx(rx::SRRCTL);
@@ -151,7 +151,7 @@ pub(super) fn queue_of(bench: &mut CardFixture, frame: &[u8]) -> (u8, AdvancedRx
     start_all(bench);
     bench.wire_sends(frame);
     let mut hit = QueueIndex::all().filter(|queue| bench.pf().read(rx_block(*queue) + rx::RDH) == 1);
-    let queue = hit.next().expect("a queue got the frame");
+    let queue = hit.next().expect("one of the 16 queues received the frame");
     assert_eq!(hit.next(), None);
     let ring = bench.pf().read(rx_block(queue) + rx::RDBAL);
     let raw = bench.pf().peek(ring.into(), 16).try_into().unwrap();
@@ -177,7 +177,7 @@ fn rss_uses_16_queues_by_the_low_bits_of_reta_entries() {
 }
 
 #[test]
-fn reported_hash_selects_the_queue_in_reta() {
+fn reported_rss_hash_selects_the_queue_in_the_rss_table() {
     let mut bench = bench(rctl::SECRC);
     bench.pf().write(r::MRQC, mrqc::RSS | 0x1ff << mrqc::HASH_TYPES_SHIFT);
     bench.pf().write(r::RXCSUM, rxcsum::PCSD);

@@ -1,5 +1,5 @@
-//! Filters on a port with pools: the switch chooses the pool, and a filter chooses between its two queues. `queue_filters`
-//! tests the fields that a filter compares.
+//! Tests filters on a port with pools: the switch chooses the pool, and a filter chooses between its two queues.
+//! `queue_filters` tests the fields that a filter compares.
 
 use crate::common::{CardFixture, mac, tcp};
 use i82576::bits::{etqf, ftqf, imir, imirext, synqf};

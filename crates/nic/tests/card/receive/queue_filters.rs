@@ -1,5 +1,6 @@
-//! The choice of a queue on a port without pools: ether type filters, SYN filter, five-tuple filters, RSS, default queue, in
-//! this order (I210 datasheet 7.1.2 and figure 7-5). Registers are written as DPDK and Linux write them.
+//! Tests the choice of a queue on a port without pools: ether type filters, SYN filter, five-tuple filters, RSS,
+//! default queue, in this order (I210 datasheet 7.1.2 and figure 7-5). Registers are written as DPDK and Linux write
+//! them.
 
 use super::pf::{bench, queue_of};
 use crate::common::{CardFixture, PORT, mac, plain, tagged, tcp, tcp6, udp};
@@ -26,7 +27,7 @@ fn of_type(kind: u32) -> Vec<u8> {
     frame
 }
 
-/// Returns a TCP segment with these flags in byte 13 of its header.
+/// Returns a TCP segment with the given flags in byte 13 of its header.
 fn flagged(flags: u8) -> Vec<u8> {
     let mut frame = tcp(PORT, mac(9), &[1; 50]);
     frame[47] = flags;
@@ -145,7 +146,7 @@ fn five_tuple_filters_rank_by_priority_then_number() {
 }
 
 #[test]
-fn synqfp_ranks_the_syn_filter_and_five_tuple_filters() {
+fn register_bit_ranks_syn_filter_against_five_tuple_filters() {
     let mut bench = port();
     bench.pf().write(r::SYNQF, synqf::QUEUE_ENABLE | 9 << synqf::QUEUE_SHIFT);
     assert_eq!(queue_of(&mut bench, &flagged(0x02)).0, 9);

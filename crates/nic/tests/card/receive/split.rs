@@ -1,4 +1,4 @@
-//! Header split: the bytes in the header buffer and the fields of the first descriptor, by each row of the 82576
+//! Tests header split: the bytes in the header buffer and the fields of the first descriptor, by each row of the 82576
 //! datasheet's table (7.1.5), and the unsupported formats.
 
 use super::{at, bench, frame, srrctl};
@@ -8,7 +8,7 @@ use i82576::bits::{psrtype, vmolr};
 use i82576::descriptor::rx::{AdvancedRxWriteBack, PostedRxDescriptor, status};
 use i82576::register::{self as r, rx, vf};
 
-/// Value of PSRTYPE that splits every kind of IP packet.
+/// Value of PSRTYPE that splits headers from the payload of every kind of IP packet.
 const IP: u32 = psrtype::IPV4
     | psrtype::IPV4_TCP
     | psrtype::IPV4_UDP
@@ -16,8 +16,8 @@ const IP: u32 = psrtype::IPV4
     | psrtype::IPV6_TCP
     | psrtype::IPV6_UDP;
 
-/// Delivers a frame to VF 0 while every kind of IP packet is split, and asserts that its bytes arrive unchanged.
-/// Returns SPH, HBO, HDRLEN and the lengths in the packet buffers.
+/// Delivers a frame to VF 0 while every kind of IP packet is split, and asserts that the frame's bytes arrive
+/// unchanged. Returns SPH, HBO, HDRLEN and the lengths in the packet buffers.
 #[track_caller]
 fn split_result(kind: u32, header: u32, frame: &[u8]) -> (bool, bool, u16, Vec<u16>) {
     split_result_under(IP, kind, header, frame)
@@ -115,7 +115,7 @@ fn replication_formats_leave_split_header_bit_sph_clear() {
 }
 
 #[test]
-fn headers_longer_than_hdrlen_are_not_split() {
+fn headers_longer_than_the_descriptors_field_are_not_split() {
     // TCP behind a hop-by-hop header of 131 * 8 bytes: 1122 bytes of headers, where HDRLEN ends at 1023.
     let mut bytes = frame(3000);
     bytes[12..22].copy_from_slice(&[0x86, 0xdd, 0x60, 0, 0, 0, 0x0b, 0x82, 0, 64]);

@@ -29,7 +29,7 @@ pub(super) fn send_large(bench: &mut CardFixture, n: u8, to: u8, length: u16, sh
     let context =
         AdvancedContextDescriptor { ipv4: true, l4, mss: if on(4) { 1400 } else { 500 }, ..lengths };
     bench.vf(n).put(context.emit());
-    let piece = [usize::from(u16::MAX), 1_700, 5_000, 933][usize::from(shape >> 5 & 3)];
+    let piece = [usize::from(u16::MAX), 1_700, 177, 933][usize::from(shape >> 5 & 3)];
     let headers = 34 + usize::from(l4_length);
     let sums = AdvancedDataDescriptor {
         insert_l4_checksum: true,

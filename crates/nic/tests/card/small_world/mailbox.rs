@@ -1,5 +1,5 @@
-//! The mailbox of a VF, in every order of short scripts of both sides and of resets. After each step the card equals a model
-//! of the datasheet's rules.
+//! Tests the mailbox of a VF, in every order of short scripts of VF, PF and resets. After each step the card equals a
+//! model of the datasheet's rules.
 
 use super::{ScriptPlayer, orders};
 use crate::common::{CardFixture, index};
@@ -25,7 +25,7 @@ enum MailboxStep {
     VfReset,
     /// The PF resets the port.
     PfReset,
-    /// The PF writes PFRSTD.
+    /// The PF writes PFRSTD: its reset is done.
     PfDone,
 }
 
@@ -41,7 +41,7 @@ struct MailboxModel {
 }
 
 impl MailboxModel {
-    /// Locks the mailbox memory for the side of bit `own` if its write requests that and the other side does not hold
+    /// Locks the mailbox memory for the owner of bit `own` if its write requests that and the other owner does not hold
     /// it. A write without the request releases it.
     fn take(&mut self, asks: bool, own: u32, other: u32) {
         if !asks {
@@ -104,7 +104,7 @@ fn step(bench: &mut CardFixture, step: MailboxStep) {
 }
 
 /// Reads the state of VF 1's mailbox in the card, without side effects.
-fn look(bench: &mut CardFixture) -> MailboxModel {
+fn mailbox_state(bench: &mut CardFixture) -> MailboxModel {
     let events = bench.pf().read(r::MBVFICR);
     MailboxModel {
         v2p: bench.pf().read(r::v2p_mailbox(index(1))),
@@ -115,7 +115,7 @@ fn look(bench: &mut CardFixture) -> MailboxModel {
     }
 }
 
-/// Performs the scripts' steps in every order, compares card and model after each step, and returns the number of
+/// Performs the steps of scripts in every order, compares card and model after each step, and returns the number of
 /// orders.
 fn play(scripts: &[&[MailboxStep]]) -> usize {
     let lengths: Vec<usize> = scripts.iter().map(|script| script.len()).collect();
@@ -127,7 +127,7 @@ fn play(scripts: &[&[MailboxStep]]) -> usize {
             let next = *player.step(script);
             step(&mut bench, next);
             model.step(next);
-            let seen = look(&mut bench);
+            let seen = mailbox_state(&mut bench);
             assert_eq!(seen, model, "after {next:?}, step {at} of {order:?}");
             assert_ne!(seen.v2p & (v2p::VFU | v2p::PFU), v2p::VFU | v2p::PFU, "both sides hold the lock");
             assert_eq!(seen.v2p & v2p::RSTI == 0, bench.vf(0).read(vf::V2PMAILBOX) & v2p::RSTI == 0);
@@ -149,7 +149,7 @@ fn restart(bench: &mut CardFixture) {
         step(bench, next);
     }
     step(bench, MailboxStep::VfFills(0));
-    assert_eq!(look(bench), MailboxModel::idle());
+    assert_eq!(mailbox_state(bench), MailboxModel::idle());
 }
 
 const VF_ASKS: &[MailboxStep] = &[

@@ -4,7 +4,8 @@
 mod mailbox;
 mod resets;
 
-/// Calls `visit` with every order of the steps of scripts of these lengths. An order is a sequence of script numbers.
+/// Calls `visit` with every order of the steps of scripts of these lengths. An order is a sequence of numbers of
+/// scripts.
 fn orders(lengths: &[usize], visit: &mut impl FnMut(&[usize])) {
     fn go(left: &mut [usize], order: &mut Vec<usize>, visit: &mut impl FnMut(&[usize])) {
         if left.iter().all(|&left| left == 0) {
@@ -23,7 +24,7 @@ fn orders(lengths: &[usize], visit: &mut impl FnMut(&[usize])) {
     go(&mut lengths.to_vec(), &mut Vec::new(), visit);
 }
 
-/// Scripts with the position of the next step of each.
+/// Scripts of actions, with the position of the next step of each.
 struct ScriptPlayer<'a, S> {
     scripts: Vec<core::slice::Iter<'a, S>>,
 }
@@ -33,7 +34,7 @@ impl<'a, S> ScriptPlayer<'a, S> {
         Self { scripts: scripts.iter().map(|script| script.iter()).collect() }
     }
 
-    /// Returns the next step of the script with the number `script`.
+    /// Returns the next step of the script with the number `script`, and moves to the step behind it.
     fn step(&mut self, script: usize) -> &'a S {
         self.scripts[script].next().unwrap()
     }

@@ -1,5 +1,5 @@
-//! Every way to stop a VF, in every order with its own frames, its neighbour's and the wire's. A stopped VF is silent: the
-//! card makes no memory request and sends no message in its name.
+//! Tests every way to stop a VF, in every order with its own frames, its neighbour's and the wire's. A stopped VF is
+//! silent: the card makes no memory request and sends no message in its name.
 
 use super::{ScriptPlayer, orders};
 use crate::common::{CardFixture, index, mac, packet, plain};

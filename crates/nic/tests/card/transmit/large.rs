@@ -1,4 +1,5 @@
-//! Packets whose segments go straight to one receiver's buffers: each byte is copied once, whatever the receiver posts.
+//! Tests packets whose segments go straight to one receiver's buffers: each byte is copied once, whatever the receiver
+//! posts.
 
 use super::bench;
 use crate::common::{BASE, CardFixture, RX_RING, data, mac, tcp, udp};
@@ -12,7 +13,7 @@ use pcie::Function::Vf;
 const PAYLOAD: usize = 8_000;
 const MSS: u16 = 500;
 
-/// Returns a card whose VF 1 receives.
+/// Returns a card whose VF 1 has a running receive ring with posted descriptors.
 fn pair() -> CardFixture {
     let mut bench = bench();
     bench.pf().write(r::RXCSUM, rxcsum::PCSD);

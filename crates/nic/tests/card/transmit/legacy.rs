@@ -1,5 +1,5 @@
-//! Legacy transmit descriptors, which small drivers use. The first descriptor of a packet has its requests (82576 datasheet
-//! 7.2.2.1).
+//! Tests legacy transmit descriptors, which small drivers use. The first descriptor of a packet has its requests (82576
+//! datasheet 7.2.2.1).
 
 use super::{WIRE, at, bench, placed};
 use crate::common::{CardFixture, data, mac, plain, tagged, tcp};
@@ -44,7 +44,7 @@ fn legacy_packet_may_use_one_descriptor() {
 }
 
 #[test]
-fn only_legacy_descriptors_with_rs_are_written_back() {
+fn only_legacy_descriptors_that_request_it_are_written_back() {
     let mut bench = bench();
     let (frame, whole) = placed(&mut bench, 100);
     let loud = packet(whole.address, frame.len());
@@ -87,7 +87,7 @@ fn legacy_vlan_tag_comes_from_the_first_descriptor() {
 }
 
 #[test]
-fn legacy_checksum_from_css_to_the_end_is_stored_at_cso() {
+fn legacy_checksum_covers_its_start_to_the_frames_end() {
     let mut bench = bench();
     let good = tcp(WIRE, mac(0), b"an odd load");
     let mut seeded = good.clone();
@@ -143,7 +143,7 @@ fn empty_legacy_descriptors_send_nothing() {
 }
 
 #[test]
-fn empty_legacy_descriptors_are_no_malformed_packet() {
+fn empty_legacy_descriptors_count_as_no_malformed_packet() {
     let mut bench = bench();
     bench.pf().set(r::DTXCTL, dtxctl::MDP_EN);
     let (frame, whole) = placed(&mut bench, 100);

@@ -1,5 +1,5 @@
-//! Requests of context descriptors and of the first data descriptor: tags, segments, checksums. Segmentation has more tests
-//! beside its code (`offload`).
+//! Tests requests of context descriptors and of the first data descriptor: tags, segments, checksums. Segmentation has
+//! more tests beside its code (`offload`).
 
 use super::{WIRE, at, bench, placed};
 use crate::common::{data, mac, packet, plain, tagged, tcp, tcp6};
@@ -109,8 +109,8 @@ fn tcp_packet_is_segmented_by_its_context_descriptor() {
     let mut bytes = Vec::new();
     for segment in &segments {
         let sliced = SlicedPacket::from_ethernet(segment).unwrap();
-        let Some(etherparse::NetSlice::Ipv4(ip)) = sliced.net else { panic!("not IPv4") };
-        let Some(TransportSlice::Tcp(tcp)) = sliced.transport else { panic!("not TCP") };
+        let Some(etherparse::NetSlice::Ipv4(ip)) = sliced.net else { panic!("the segment is not IPv4") };
+        let Some(TransportSlice::Tcp(tcp)) = sliced.transport else { panic!("the segment is not TCP") };
         let header = ip.header().to_header();
         assert_eq!(header.header_checksum, header.calc_header_checksum());
         assert_eq!(tcp.checksum(), tcp.to_header().calc_checksum_ipv4(&header, tcp.payload()).unwrap());

@@ -1,5 +1,5 @@
-//! Rules of a transmit queue beside its descriptors: the lifetime of contexts, PAYLEN, WTHRESH and SWFLSH, and packets that
-//! are too long.
+//! Tests the rules of a transmit queue beside its descriptors: the lifetime of contexts, PAYLEN, WTHRESH and SWFLSH,
+//! and packets that are too long.
 
 use super::offload::{context, tag};
 use super::{WIRE, at, bench, placed};
@@ -47,7 +47,7 @@ fn sent_length_comes_from_buffers_and_not_from_paylen() {
 }
 
 #[test]
-fn poll_writes_back_all_descriptors_despite_wthresh() {
+fn poll_writes_back_descriptors_below_the_threshold_too() {
     let mut bench = bench();
     bench.vf(0).write(at(tx::TXDCTL), dctl::ENABLE | 31 << dctl::WTHRESH_SHIFT);
     let (_, descriptor) = placed(&mut bench, 100);
@@ -56,7 +56,7 @@ fn poll_writes_back_all_descriptors_despite_wthresh() {
 }
 
 #[test]
-fn txdctl_swflsh_reads_zero_and_keeps_the_queue() {
+fn flush_bit_in_txdctl_reads_zero_and_keeps_the_queue() {
     let mut bench = bench();
     let (frame, descriptor) = placed(&mut bench, 100);
     bench.vf(0).transmit(&[descriptor.emit()]);

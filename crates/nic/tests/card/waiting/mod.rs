@@ -1,6 +1,6 @@
-//! The receive packet buffer: frames for a queue with too few descriptors wait there, unless the queue drops them (QDE,
-//! SRRCTL.DROP_EN). RNBC counts frames that find no descriptors, MPC those that find no room in the buffer either, and RQDPC
-//! those that their queue drops.
+//! Tests the receive packet buffer: frames for a queue with too few descriptors wait there, unless the queue drops them
+//! (QDE, SRRCTL.DROP_EN). RNBC counts frames that find no descriptors, MPC those that find no room in the buffer
+//! either, and RQDPC those that their queue drops.
 
 mod bursts;
 mod random;
@@ -24,7 +24,7 @@ fn bench(descriptors: u32) -> CardFixture {
     bench
 }
 
-/// Makes frames for a VF's queue wait for descriptors, in place of a drop (SRRCTL.DROP_EN clear).
+/// Lets frames for a VF's queue wait for descriptors instead of dropping them (clears SRRCTL.DROP_EN).
 fn wait(bench: &mut CardFixture, n: u8) {
     bench.vf(n).clear(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);
 }
@@ -40,7 +40,7 @@ fn number(bytes: &[u8]) -> usize {
     u16::from_be_bytes([bytes[14], bytes[15]]).into()
 }
 
-/// Delivers frames with these numbers from the wire, in one poll.
+/// Delivers frames with the given numbers from the wire, in one poll.
 fn burst(bench: &mut CardFixture, to: u8, numbers: core::ops::Range<usize>, length: usize) {
     bench.world.wire.incoming.extend(numbers.map(|number| frame(to, number, length)));
     bench.poll();
@@ -51,7 +51,7 @@ fn got(bench: &mut CardFixture, n: u8) -> Vec<usize> {
     bench.vf(n).received().iter().map(|frame| number(&frame.bytes)).collect()
 }
 
-/// Reads RNBC, MPC and the VF's RQDPC.
+/// Reads RNBC, MPC and the VF's RQDPC, which count missed and dropped frames.
 fn missed(bench: &mut CardFixture, n: u8) -> [u32; 3] {
     let of_port = [r::RNBC, r::MPC].map(|at| bench.pf().read(at));
     [of_port[0], of_port[1], bench.vf(n).read(vf::RX_BLOCK + rx::RQDPC)]
@@ -131,7 +131,7 @@ fn waiting_frame_too_long_for_new_buffers_is_missed() {
 }
 
 #[test]
-fn frame_without_room_in_the_packet_buffer_counts_in_mpc() {
+fn frames_beyond_a_queues_half_of_the_buffer_count_as_missed() {
     let mut bench = bench(8);
     burst(&mut bench, 0, 0..107, 1_024);
     // A queue may hold at most half of the buffer, and RXPBS is 64 KB.
@@ -167,7 +167,7 @@ fn packet_buffer_bounds_the_number_of_short_frames() {
 }
 
 #[test]
-fn queue_with_drop_en_drops_at_once_and_counts_in_rqdpc() {
+fn queue_set_to_drop_drops_at_once_and_counts_the_frame() {
     let mut bench = bench(8);
     bench.vf(0).set(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);
     burst(&mut bench, 0, 0..10, 100);
@@ -179,7 +179,7 @@ fn queue_with_drop_en_drops_at_once_and_counts_in_rqdpc() {
 }
 
 #[test]
-fn waiting_frames_stay_when_their_queue_sets_drop_en() {
+fn waiting_frames_stay_when_their_queue_is_set_to_drop() {
     let mut bench = bench(8);
     burst(&mut bench, 0, 0..9, 100);
     bench.pf().write(r::QDE, 1);

@@ -1,5 +1,5 @@
-//! Under random actions each frame for a queue is delivered once, counted as lost, or waits. Frames are delivered in the
-//! order in which they were sent.
+//! Tests that under random actions each frame for a queue is delivered once, counted as lost, or waits. Frames are
+//! delivered in the order in which they were sent.
 
 use super::{bench, frame, number, waiting};
 use crate::common::CardFixture;
@@ -11,7 +11,7 @@ use proptest::test_runner::Config;
 
 /// Number of the card's VFs.
 const VFS: u8 = 3;
-/// Descriptors that software can post in a ring of eight.
+/// Maximum number of descriptors that software can post in a ring of eight.
 const MOST: u32 = 7;
 
 #[derive(Debug, Clone)]
@@ -54,7 +54,7 @@ fn act() -> impl Strategy<Value = WaitingAction> {
 /// The card, and a record of all frames that were sent and received.
 struct WaitingScenario {
     bench: CardFixture,
-    /// Number of the next frame.
+    /// Number that marks the next sent frame.
     next: usize,
     /// Receiver of each frame on the wire.
     on_wire: Vec<u8>,
@@ -137,11 +137,11 @@ impl WaitingScenario {
         self.bench.poll_once();
         let taken = self.on_wire.len() - self.bench.world.wire.incoming.len();
         self.on_wire.drain(..taken).for_each(|to| self.taken[usize::from(to)] += 1);
-        (0..VFS).for_each(|n| self.look(n));
+        (0..VFS).for_each(|n| self.read_ring(n));
     }
 
     /// Reads the frames in a VF's ring, and asserts that no frame comes twice, out of order or to another VF.
-    fn look(&mut self, n: u8) {
+    fn read_ring(&mut self, n: u8) {
         for received in self.bench.vf(n).received() {
             let (bytes, place) = (received.bytes, usize::from(n));
             assert_eq!(bytes[..6], crate::common::mac(n).0);

@@ -1,5 +1,5 @@
-//! Waiting frames whose queue, function or port is stopped or reset: the card drops them, and no later owner gets them. A
-//! saved card keeps them.
+//! Tests waiting frames whose queue, function or port is stopped or reset: the card drops them, and no later owner gets
+//! them. A saved card keeps them.
 
 use super::{bench, burst, got, missed, waiting};
 use crate::common::CardFixture;
@@ -25,8 +25,8 @@ fn function_level_reset(bench: &mut CardFixture, function: Function) {
     bench.config(function, control, express::DEVICE_CONTROL_FLR.into());
 }
 
-/// Asserts the numbers of frames that wait for VF 0 and VF 1 after `act`. The others must count as dropped and not as
-/// missed.
+/// Asserts the numbers of frames that still wait for VF 0 and VF 1 after `act`. All other frames must count as dropped
+/// and not as missed.
 fn after(event: &str, act: impl Fn(&mut CardFixture), expected: [usize; 2]) {
     let mut bench = three_wait();
     let before = missed(&mut bench, 0);
@@ -73,7 +73,7 @@ fn next_owner_of_a_vf_gets_no_waiting_frame_of_the_last() {
 }
 
 #[test]
-fn received_frames_wait_while_rctl_en_is_clear() {
+fn received_frames_wait_while_reception_is_disabled() {
     let mut bench = three_wait();
     got(&mut bench, 0);
     bench.pf().clear(r::RCTL, rctl::EN);

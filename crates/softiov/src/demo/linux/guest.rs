@@ -10,11 +10,12 @@ use std::time::Duration;
 /// Boot timeout: an emulated CPU on a busy machine boots in a minute or two.
 const BOOT_TIMEOUT: Duration = Duration::from_secs(240);
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
-/// Attempts to reach an iperf3 server, which serves one client at a time and needs a moment between two.
+/// Maximum number of attempts to reach an iperf3 server, which serves one client at a time and needs a moment
+/// between two.
 const IPERF_ATTEMPTS: usize = 40;
 const IPERF_PAUSE: Duration = Duration::from_millis(250);
 const VLAN: u8 = 100;
-/// Second byte of IPv4 addresses on the first port.
+/// Second byte of the guests' IPv4 addresses on the first port.
 const FIRST_NETWORK: usize = 82;
 
 /// Lines of `ethtool -k` for offloads that igbvf and iavf enable by default.
@@ -78,7 +79,7 @@ pub(super) struct GuestInterface<'a> {
 }
 
 impl GuestInterface<'_> {
-    /// Waits for the interface, sets its name, addresses and VLAN, and waits for its link.
+    /// Waits for the guest's interface, sets its name, addresses and VLAN, and waits for its link.
     fn set_up(&self) -> Result<()> {
         let (name, vlan) = (self.name(), self.vlan_interface());
         let (address, vlan_address) = (self.address(), self.vlan_address());
@@ -140,7 +141,7 @@ impl GuestInterface<'_> {
         Ok(self.guest.check(&format!("basename $(readlink {link})"))?.trim().to_owned())
     }
 
-    /// Returns the guest's entry in the report.
+    /// Returns the guest's entry in the demo's report.
     pub(super) fn describe(&self) -> Result<report::ReportedGuest> {
         let address = self.guest.check(&format!("cat /sys/class/net/{}/address", self.name()))?;
         let (mac, driver) = (address.trim().to_owned(), self.driver()?);
@@ -169,7 +170,8 @@ impl GuestInterface<'_> {
         Ok(output.stdout.lines().filter_map(round_trip).collect())
     }
 
-    /// Runs an iperf3 client in the guest for `seconds`, and returns received bytes and throughput in Mb/s.
+    /// Runs an iperf3 client in the guest for `seconds` against `server`, and returns received bytes and
+    /// throughput in Mb/s.
     pub(super) fn iperf(&self, server: &str, seconds: u64, option: &str) -> Result<(u64, f64)> {
         let script = format!("iperf3 -J -c {server} -t {seconds} {option}");
         for _ in 0..IPERF_ATTEMPTS {

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 const SIGNALS: u64 = 0;
 const OVER: u64 = 1;
 
-/// A thread that waits for signals until this value is dropped.
+/// Thread that waits for signals and then kills the demo's guests, until this value is dropped.
 #[derive(Debug)]
 pub(super) struct SignalHandler {
     over: ThreadWaker,

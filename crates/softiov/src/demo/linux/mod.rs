@@ -1,6 +1,6 @@
-//! `softiov demo --linux`: two Debian virtual machines under QEMU with the stock igbvf or iavf, each on a VF. If
-//! privileged, the host itself takes part over a tap uplink in a network namespace. With iavf, each guest also has a
-//! VF of an 82576, so that the report shows both families.
+//! `softiov demo --linux`: boots two Debian virtual machines under QEMU with the stock igbvf or iavf, each on a VF. If
+//! privileged, the host itself takes part over a tap uplink in a network namespace. With iavf, each guest also has a VF
+//! of an 82576, so that the report shows both families.
 
 mod guest;
 mod interrupt;
@@ -17,7 +17,7 @@ use linux_guest::{Accelerator, BootFiles, KernelSeries};
 use uplink::UplinkNamespace;
 
 const GUESTS: usize = 2;
-/// Payload sizes of pings, bytes: small, nearly a full frame, and fragmented.
+/// Payload sizes of the demo's pings, bytes: small, nearly a full frame, and fragmented.
 const PING_SIZES: [u32; 3] = [56, 1_400, 8_000];
 const PINGS: u32 = 20;
 const UPLINK: &str = "uplink";
@@ -162,7 +162,8 @@ impl LinuxDemo<'_> {
         Ok(())
     }
 
-    /// Runs a TCP flow between a guest and `peer` (name and address), adds it to the report, and returns its cost.
+    /// Runs a TCP flow between a guest and `peer` (name and address), adds the flow to the report, and returns its
+    /// cost.
     fn flow(
         &mut self,
         guest: &GuestInterface<'_>,

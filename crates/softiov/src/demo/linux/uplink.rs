@@ -1,5 +1,5 @@
-//! Network beyond the demo's uplink: a network namespace with the card's tap, an address and an iperf3 server. The
-//! tap's descriptor stays valid when its interface moves.
+//! Sets up the network beyond the demo's uplink: a network namespace with the card's tap, an address and an iperf3
+//! server. The tap's descriptor stays valid when its interface moves.
 
 use crate::demo::print_progress;
 use anyhow::{Context, Result, ensure};
@@ -7,7 +7,7 @@ use linux_guest::HostTools;
 use std::fs::File;
 use std::process::{Child, Command, Stdio};
 
-/// IPv4 address in the demo uplink's network namespace.
+/// IPv4 address in the network namespace beyond the demo's uplink, where the iperf3 server listens.
 pub(super) const ADDRESS: &str = "10.82.0.254";
 
 /// Network namespace beyond the demo's uplink. Dropping this value removes the namespace and its interfaces.
@@ -19,7 +19,7 @@ pub(super) struct UplinkNamespace {
 }
 
 impl UplinkNamespace {
-    /// Creates the namespace of the uplink.
+    /// Creates the network namespace beyond the demo's uplink.
     ///
     /// # Errors
     /// The namespace or a tap cannot be created, mostly for lack of privilege.
@@ -40,7 +40,7 @@ impl UplinkNamespace {
         &self.name
     }
 
-    /// Moves the host's tap into the namespace and starts an iperf3 server there.
+    /// Moves the host's tap into the demo's namespace and starts an iperf3 server there.
     pub(super) fn adopt_tap(&mut self) -> Result<()> {
         let name = &self.name;
         ip(&["link", "set", name, "netns", name])?;

@@ -1,4 +1,4 @@
-//! Attributes of `link set PORT vf N`, and the setting that each changes. Several attributes are one change.
+//! Parses attributes of `link set PORT vf N`, and the setting that each changes. Several attributes are one change.
 
 use super::ToolExit;
 use super::set::not_supported;

@@ -1,4 +1,4 @@
-//! JSON of `-j link show`, with iproute2's keys in iproute2's order.
+//! Prints the JSON of `-j link show`, with iproute2's keys in iproute2's order.
 
 use super::options::IpOutputFormat;
 use super::show::{BROADCAST, IpLink, PARENT_BUS, QDISC};

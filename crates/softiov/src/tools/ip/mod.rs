@@ -91,7 +91,7 @@ fn version() -> String {
     format!("ip utility, iproute2-{IPROUTE2_VERSION}, softiov {}\n", env!("CARGO_PKG_VERSION"))
 }
 
-/// Parses the object (`link`) and its command.
+/// Parses the object (`link`) of an `ip` command line, and the command for it.
 fn command(words: &mut CommandWords<'_>) -> Result<LinkCommand, ToolExit> {
     match words.next() {
         None | Some("help") => return Ok(LinkCommand::Help),

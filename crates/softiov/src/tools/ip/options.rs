@@ -1,4 +1,4 @@
-//! Options before the object, as iproute2 reads them: with one dash or two, possibly abbreviated.
+//! Parses the options before the object, as iproute2 reads them: with one dash or two, possibly abbreviated.
 
 use super::ToolExit;
 use super::words::{CommandWords, matches};
@@ -29,13 +29,13 @@ pub(super) enum IpInvocation {
 #[derive(Clone, Copy)]
 enum OptionEffect {
     Set(fn(&mut IpOutputFormat)),
-    /// Option without effect: every object is a link of this host, and names need no lookup.
+    /// Option of `ip` without effect: every object is a link of this host, and names need no lookup.
     Ignored,
-    /// The option has a value and no effect.
+    /// Option of `ip` that has a value and no effect.
     IgnoredValue,
     Version,
     Help,
-    /// The option is refused, with a hint on the remedy.
+    /// Option of `ip` that is refused, with a hint on the remedy.
     Refused(&'static str),
 }
 

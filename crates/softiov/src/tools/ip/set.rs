@@ -1,5 +1,5 @@
-//! `link set [dev] PORT vf N ATTRIBUTES`: one change of one VF, applied completely or not at all. Errors are those of
-//! a kernel driver, with the reason on a line below.
+//! Changes a VF by `link set [dev] PORT vf N ATTRIBUTES`: one change of one VF, applied completely or not at all.
+//! Errors are those of a kernel driver, with the reason on a line below.
 
 use super::ToolExit;
 use super::attributes::VfAttributes;

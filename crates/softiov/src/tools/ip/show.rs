@@ -1,4 +1,4 @@
-//! Text of `link show`, space for space as iproute2 prints a PF and its VFs.
+//! Prints the text of `link show`, space for space as iproute2 prints a PF and its VFs.
 
 use super::ToolExit;
 use super::json::link_state;
@@ -58,7 +58,7 @@ impl LinkSelection {
         Ok(Some(which))
     }
 
-    /// Returns the links to show, each with its index among all ports.
+    /// Returns the links that `link show` prints, each with its index among all ports.
     pub(super) fn choose(&self, all: &[PortStatus]) -> Result<Vec<IpLink>, ToolExit> {
         let named = |port: &PortStatus| self.port.as_ref().is_none_or(|name| *name == port.name);
         let numbered = (0..).zip(all).filter(|(_, port)| named(port));
@@ -101,7 +101,7 @@ pub(super) const BROADCAST: &str = "ff:ff:ff:ff:ff:ff";
 /// Queueing discipline of a port, which queues no frames.
 pub(super) const QDISC: &str = "noqueue";
 pub(super) const PARENT_BUS: &str = "pci";
-/// MTU of a port whose uplink reports none, bytes.
+/// MTU in bytes that is shown for a port whose uplink reports none.
 const MTU: u32 = 1500;
 
 impl IpLink {

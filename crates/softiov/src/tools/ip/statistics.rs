@@ -1,4 +1,4 @@
-//! Statistics of links and VFs, as iproute2's `print_stats64` and `print_vf_stats64` print them.
+//! Prints statistics of links and VFs, as iproute2's `print_stats64` and `print_vf_stats64` print them.
 
 use super::options::IpOutputFormat;
 use daemon::control::status::{TrafficCounts, VfStatus};

@@ -1,4 +1,4 @@
-//! Tests against iproute2: the words it reads, and the text, JSON and errors it prints.
+//! Tests `softiov ip` against iproute2: the words it reads, and the text, JSON and errors it prints.
 
 use super::show::LinkSelection;
 use super::{CommandWords, IpOutputFormat, LinkCommand, ToolExit, json, parse, show};
@@ -47,7 +47,7 @@ fn ip_commands_and_options_may_be_abbreviated() {
 }
 
 #[test]
-fn ip_option_prefix_selects_iproute2s_first_match() {
+fn ip_option_prefix_selects_the_first_match_of_iproute2() {
     let format = |set: fn(&mut IpOutputFormat)| {
         let mut format = IpOutputFormat::default();
         set(&mut format);
@@ -122,7 +122,7 @@ fn ip_link_set_up_changes_no_setting() {
 }
 
 #[test]
-fn several_ip_vf_attributes_are_one_change_of_the_vf() {
+fn several_vf_attributes_of_ip_are_applied_as_one_change() {
     let expected = VfSettings {
         mac: Some("02:00:00:00:00:01".into()),
         vlan: Some(100),
@@ -254,8 +254,8 @@ fn traffic(first: u64) -> TrafficCounts {
 }
 
 #[test]
-fn ip_text_output_equals_iproute2s_space_for_space() {
-    let links = LinkSelection::default().choose(&ports()).expect("all");
+fn ip_text_output_equals_that_of_iproute2() {
+    let links = LinkSelection::default().choose(&ports()).expect("all ports must be selected");
     let plain = "1: pf0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP mode DEFAULT group default \n    \
          link/ether 02:00:00:00:00:ff brd ff:ff:ff:ff:ff:ff\n    \
          vf 0     link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff, vlan 100, qos 3, tx rate 250 (Mbps), \
@@ -278,8 +278,8 @@ fn ip_text_output_equals_iproute2s_space_for_space() {
 }
 
 #[test]
-fn ip_brief_output_equals_iproute2s_space_for_space() {
-    let links = LinkSelection::default().choose(&ports()).expect("all");
+fn ip_brief_output_equals_that_of_iproute2() {
+    let links = LinkSelection::default().choose(&ports()).expect("all ports must be selected");
     let brief = IpOutputFormat { brief: true, statistics: 1, ..IpOutputFormat::default() };
     let line = "pf0              UP             02:00:00:00:00:ff <BROADCAST,MULTICAST,UP,LOWER_UP> \n";
     assert_eq!(show::print(&links, brief), line);
@@ -297,7 +297,7 @@ fn human_readable_ip_numbers_have_si_or_iec_prefixes() {
     let vf = &mut ports[0].vfs[0];
     vf.function.rx =
         TrafficCounts { bytes: 123_456_789, packets: 999, multicast: 1000, broadcast: 20_480, dropped: 0 };
-    let links = LinkSelection::default().choose(&ports).expect("all");
+    let links = LinkSelection::default().choose(&ports).expect("all ports must be selected");
     let human = IpOutputFormat { statistics: 1, human: true, ..IpOutputFormat::default() };
     let text = show::print(&links, human);
     assert!(text.contains("\n          123M      999   1.00k   20.5k        0 \n"), "{text}");
@@ -306,8 +306,8 @@ fn human_readable_ip_numbers_have_si_or_iec_prefixes() {
 }
 
 #[test]
-fn ip_json_output_has_iproute2s_fields_in_its_order() {
-    let links = LinkSelection::default().choose(&ports()).expect("all");
+fn ip_json_output_has_the_fields_and_order_of_iproute2() {
+    let links = LinkSelection::default().choose(&ports()).expect("all ports must be selected");
     let text = json::print(&links, IpOutputFormat { json: true, statistics: 1, ..IpOutputFormat::default() })
         .expect("JSON");
     assert_eq!(
@@ -344,7 +344,7 @@ fn ip_shows_a_vf_without_settings_with_defaults() {
     let mut ports = ports();
     let vf: &mut VfStatus = &mut ports[0].vfs[0];
     vf.settings = VfSettings::default();
-    let links = LinkSelection::default().choose(&ports).expect("all");
+    let links = LinkSelection::default().choose(&ports).expect("all ports must be selected");
     let text = show::print(&links, IpOutputFormat::default());
     assert!(text.ends_with("ff, spoof checking off, link-state auto, trust off\n"), "{text}");
 }

@@ -1,4 +1,4 @@
-//! Words of a command, read one after the other as iproute2 reads them.
+//! Reads the words of an `ip` command, one after the other as iproute2 reads them.
 
 use super::ToolExit;
 
@@ -32,7 +32,7 @@ impl<'a> CommandWords<'a> {
         is_next
     }
 
-    /// Reads a required word of the command.
+    /// Reads the next word of the command, which must exist.
     pub(super) fn value(&mut self) -> Result<&'a str, ToolExit> {
         self.next().ok_or_else(|| ToolExit::new("Command line is not complete. Try option \"help\"", 255))
     }

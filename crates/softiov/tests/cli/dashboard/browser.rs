@@ -1,4 +1,4 @@
-//! A Chromium that a test controls by the DevTools protocol, over two named pipes that a shell gives it.
+//! Runs a Chromium that a test controls by the DevTools protocol, over two named pipes that a shell gives it.
 
 use serde_json::{Value, json};
 use std::env;
@@ -81,7 +81,7 @@ impl Browser {
         }
     }
 
-    /// Returns the value of an expression on the page.
+    /// Returns the value of a JavaScript expression on the page.
     #[track_caller]
     pub(super) fn value(&mut self, expression: &str) -> Value {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
@@ -90,7 +90,7 @@ impl Browser {
         told["result"]["value"].take()
     }
 
-    /// Waits until an expression is true. Elements that it names need not exist yet.
+    /// Waits until a JavaScript expression is true on the page. Elements that it names need not exist yet.
     #[track_caller]
     pub(super) fn wait(&mut self, expression: &str) {
         let deadline = Instant::now() + PATIENCE;
@@ -128,7 +128,7 @@ impl Browser {
         self.ask("Emulation.setDeviceMetricsOverride", &metrics);
     }
 
-    /// Saves a screenshot of the whole page.
+    /// Saves a screenshot of the whole page to `file`.
     pub(super) fn shoot(&mut self, file: &Path) {
         let told = self.ask("Page.captureScreenshot", &json!({"captureBeyondViewport": true}));
         let mut decode = Command::new("base64");

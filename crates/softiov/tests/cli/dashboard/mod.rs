@@ -1,4 +1,4 @@
-//! The dashboard in a browser, over TCP with a token, while two guests exchange traffic. Screenshots are saved in
+//! Tests the dashboard in a browser, over TCP with a token, while two guests exchange traffic. Screenshots are saved in
 //! `target/dashboard`.
 
 mod browser;

@@ -1,4 +1,4 @@
-//! Settings of a stock iavf that ethtool reads and changes. `traffic` and `vlan` toggle offloads, and `kernels`
+//! Checks settings of a stock iavf that ethtool reads and changes. `traffic` and `vlan` toggle offloads, and `kernels`
 //! changes the number of queues, since the driver of 6.1 deadlocks then (docs/conformance.md).
 
 use super::{AvfInterface, linked};
@@ -7,7 +7,7 @@ use crate::world::LinuxTestbed;
 use anyhow::{Context, Result, ensure};
 use daemon::control::status::VfStatus;
 
-/// Every ethtool query that iavf supports succeeds, and unsupported ones are refused.
+/// Checks that every ethtool query that iavf supports succeeds, and that unsupported ones are refused.
 pub(crate) fn reads(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [_, bob] = &linked(world)?;
     for question in ["-i", "-k", "-S", "-c", "-g", "-l", "-x", "-P", "-T", "--show-priv-flags"] {
@@ -18,7 +18,7 @@ pub(crate) fn reads(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     Ok(CheckOutcome::Passed)
 }
 
-/// Interrupt moderation and rings take their new values, and frames pass after each change.
+/// Checks that interrupt moderation and rings take their new values, and that frames pass after each change.
 pub(crate) fn sets(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let settings = [
@@ -46,7 +46,8 @@ pub(crate) fn sets(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     bob.check("ethtool -C IF adaptive-rx on adaptive-tx on").map(|_| CheckOutcome::Passed)
 }
 
-/// Flows spread over both queues by their hash, whatever the key; with a table of one queue they all go there.
+/// Checks that flows spread over both queues by their hash, whatever the key; with a table of one queue they all go
+/// there.
 pub(crate) fn rss_spreads_flows(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     spreads_flows(world, bob, &alice.address())?;

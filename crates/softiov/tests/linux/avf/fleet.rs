@@ -1,5 +1,5 @@
-//! A port of 64 VFs: guests on many of them at once, and one on the last. `tests/cli/fleet.rs` has smaller guests on
-//! every VF.
+//! Checks a port of 64 VFs: guests on many of them at once, and one on the last. `tests/cli/fleet.rs` has smaller
+//! guests on every VF.
 
 use super::policy::reset_by;
 use super::recovery::exchange;
@@ -22,7 +22,8 @@ const FIRST: u8 = 11;
 /// Ethernet address of [`LAST_AVF`].
 const LAST_MAC: &str = "02:82:57:60:03:63";
 
-/// Seven guests boot at once on the port of Alice's VF, and every guest pings every other, and Bob beyond the wire.
+/// Checks that seven guests boot at once on the port of Alice's VF, and that every guest can ping every other, and Bob
+/// beyond the wire.
 pub(crate) fn eight_guests_exchange_frames(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let spawn = |(n, vf): (usize, &'static str)| {
@@ -55,13 +56,16 @@ pub(crate) fn eight_guests_exchange_frames(world: &mut LinuxTestbed) -> Result<C
     }
     drop(asking);
     drop(ends);
-    guests.into_iter().try_for_each(|guest| guest.linux.shutdown(COMMAND)).context("turning them off")?;
+    guests
+        .into_iter()
+        .try_for_each(|guest| guest.linux.shutdown(COMMAND))
+        .context("cannot turn the guests off")?;
     Ok(CheckOutcome::Passed)
 }
 
-/// A guest has the last VF of the port and one in the middle. Each is bound, has its link, and exchanges frames with
-/// the first VF. The last VF follows the port VLAN, its counters match the host's, and VFs without a guest do not
-/// change.
+/// Checks guests on the last VF of the port and on one in the middle. Each VF is bound, has its link, and exchanges
+/// frames with the first VF. The last VF follows the port VLAN, its counters match the host's, and VFs without a guest
+/// do not change.
 pub(crate) fn last_of_64_vfs_is_like_the_first(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     world.change(LAST_AVF, VfSettings { mac: Some(LAST_MAC.into()), ..VfSettings::default() })?;
@@ -74,9 +78,9 @@ pub(crate) fn last_of_64_vfs_is_like_the_first(world: &mut LinuxTestbed) -> Resu
 
     let last = &AvfInterface::set_up(&guest, LAST_AVF, 63)?;
     last.is_bound(world)?;
-    ensure!(world.vf(LAST_AVF)?.mac == LAST_MAC, "{LAST_AVF} has another address than was set");
+    ensure!(world.vf(LAST_AVF)?.mac == LAST_MAC, "{LAST_AVF} does not have the configured address");
     exchange(alice, last)?;
-    last.reach(bob).context("beyond the wire")?;
+    last.reach(bob).context("bob must be reachable beyond the wire")?;
     counts_as_the_host(world, last, last_before)?;
     no_complaints(&guest)?;
 
@@ -88,7 +92,9 @@ pub(crate) fn last_of_64_vfs_is_like_the_first(world: &mut LinuxTestbed) -> Resu
     last.guest.reach(&alice.vlan_address(PORT_VLAN))?;
     last.iperf(&alice.vlan_address(PORT_VLAN), 8)?;
     alice.iperf(&last.vlan_address(PORT_VLAN), 8)?;
-    last.guest.cannot_reach(&last.name, &alice.address()).context("untagged, from a port VLAN")?;
+    last.guest
+        .cannot_reach(&last.name, &alice.address())
+        .context("untagged frames must not leave a port VLAN")?;
     // From here on the other VF has the untagged network.
     last.check(&format!("ip addr del {}/24 dev IF", last.address()))?;
 

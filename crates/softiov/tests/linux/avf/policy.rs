@@ -1,5 +1,5 @@
-//! Policy changes while a stock iavf runs. Link, spoof check and rate take effect at once; for others the PF resets
-//! the VF, and the driver reads the new policy when it restarts. The PF driver's own tests cover each refusal.
+//! Checks policy changes while a stock iavf runs. Link, spoof check and rate take effect at once; for others the PF
+//! resets the VF, and the driver reads the new policy when it restarts. The PF driver's own tests cover each refusal.
 
 use super::recovery::exchange;
 use super::{AvfInterface, linked};
@@ -20,7 +20,7 @@ const FRAMES: u32 = 20;
 /// IPv4 multicast group that no other check uses.
 const GROUP: &str = "239.82.5.9";
 
-/// A VF's link is down, up, or the port's, as the policy says; frames pass whenever it is up.
+/// Checks that a VF's link is down, up, or the port's, as the policy says; frames pass whenever it is up.
 pub(crate) fn link_state_is_the_administrators(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     for (state, up) in [(LinkState::Disable, false), (LinkState::Enable, true), (LinkState::Auto, true)] {
@@ -34,7 +34,7 @@ pub(crate) fn link_state_is_the_administrators(world: &mut LinuxTestbed) -> Resu
     Ok(CheckOutcome::Passed)
 }
 
-/// A running guest is put on a port VLAN, sends and receives untagged there, and is taken off it again.
+/// Checks a running guest that is put on a port VLAN, sends and receives untagged there, and is taken off it again.
 pub(crate) fn port_vlan_comes_and_goes(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     bob.join_vlan(PORT_VLAN)?;
@@ -50,17 +50,20 @@ pub(crate) fn port_vlan_comes_and_goes(world: &mut LinuxTestbed) -> Result<Check
     }
     alice.iperf(&bob.vlan_address(PORT_VLAN), 8)?;
     bob.iperf(&address, 8)?;
-    alice.guest.cannot_reach(&alice.name, &bob.address()).context("untagged, from a port VLAN")?;
+    alice
+        .guest
+        .cannot_reach(&alice.name, &bob.address())
+        .context("untagged frames must not leave a port VLAN")?;
 
     after_reset(world, VfSettings { vlan: Some(0), ..VfSettings::default() })?;
     alice.wait_carrier(true)?;
     alice.check(&format!("ip addr del {address}/24 dev IF; ip neigh flush all"))?;
-    alice.reach(bob).context("off the port VLAN")?;
+    alice.reach(bob).context("the guest must be reachable after its port VLAN was removed")?;
     Ok(CheckOutcome::Passed)
 }
 
-/// A guest is a member of those of its VLANs that are on the policy's list, also after the list changes or the VF is
-/// reset.
+/// Checks that a guest is a member of those of its VLANs that are on the policy's list. A change of the list or a reset
+/// of the VF does not alter that.
 pub(crate) fn vlans_are_those_on_the_list(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let list = |vlans: &str| VfSettings { vlans: Some(vlans.into()), ..VfSettings::default() };
@@ -80,23 +83,32 @@ pub(crate) fn vlans_are_those_on_the_list(world: &mut LinuxTestbed) -> Result<Ch
     );
     world.change(ALICE_AVF, list("any"))?;
     for vlan in [PORT_VLAN, VLAN] {
-        alice.guest.reach(&bob.vlan_address(vlan)).context("allowed again")?;
+        alice
+            .guest
+            .reach(&bob.vlan_address(vlan))
+            .context("a VLAN that is on the list again must be reachable")?;
     }
     let only = world.change(ALICE_AVF, list(&VLAN.to_string()))?;
     ensure!(only.mailbox.resets == resets, "a list of VLANs resets the VF: {only:?}");
-    alice.guest.reach(&bob.vlan_address(VLAN)).context("still on the list")?;
+    alice.guest.reach(&bob.vlan_address(VLAN)).context("a VLAN that stays on the list must be reachable")?;
     alice.guest.cannot_reach(&format!("{}.{PORT_VLAN}", alice.name), &bob.vlan_address(PORT_VLAN))?;
     // The driver requests both VLANs in one message.
     after_reset(world, VfSettings { trust: Some(true), ..VfSettings::default() })?;
-    alice.guest.reach(&bob.vlan_address(VLAN)).context("after a reset")?;
+    alice
+        .guest
+        .reach(&bob.vlan_address(VLAN))
+        .context("a VLAN on the list must be reachable after a reset")?;
     alice.guest.cannot_reach(&format!("{}.{PORT_VLAN}", alice.name), &bob.vlan_address(PORT_VLAN))?;
     world.change(ALICE_AVF, list("any"))?;
-    alice.guest.reach(&bob.vlan_address(PORT_VLAN)).context("allowed again after a reset")?;
+    alice
+        .guest
+        .reach(&bob.vlan_address(PORT_VLAN))
+        .context("a VLAN that is on the list again must be reachable after a reset")?;
     Ok(CheckOutcome::Passed)
 }
 
-/// An address that the administrator sets is assigned to the running guest and stays: only a trusted guest may choose
-/// another.
+/// Checks that an address set by the administrator is assigned to the running guest and stays: only a trusted guest may
+/// choose another.
 pub(crate) fn address_is_the_administrators(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let own = world.vf(ALICE_AVF)?.mac;
@@ -127,13 +139,14 @@ pub(crate) fn address_is_the_administrators(world: &mut LinuxTestbed) -> Result<
 
     after_reset(world, VfSettings { trust: Some(true), ..VfSettings::default() })?;
     // The driver refuses while it is busy with the reset.
-    eventually(|| alice.check(&format!("ip link set IF address {own}"))).context("trusted")?;
+    eventually(|| alice.check(&format!("ip link set IF address {own}")))
+        .context("a trusted guest must be able to change its address")?;
     world.wait_vf(ALICE_AVF, &format!("have {own}"), |vf| vf.mac == own)?;
     reaches()?;
     Ok(CheckOutcome::Passed)
 }
 
-/// Frames with a foreign source address are dropped and counted, unless the policy switches the check off.
+/// Checks that frames with a foreign source address are dropped and counted, unless the policy switches the check off.
 pub(crate) fn spoofing_is_checked(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let own = world.vf(ALICE_AVF)?.mac;
@@ -142,7 +155,7 @@ pub(crate) fn spoofing_is_checked(world: &mut LinuxTestbed) -> Result<CheckOutco
     for end in [alice, bob] {
         end.join_vlan(VLAN)?;
     }
-    alice.guest.reach(&bob.vlan_address(VLAN)).context("with its own address")?;
+    alice.guest.reach(&bob.vlan_address(VLAN)).context("frames with alice's own address must pass")?;
     // The PF refuses the address that the driver requests, but the guest's kernel sends with it all the same.
     alice.check(&format!("ip link set IF.{VLAN} down; ip link set IF.{VLAN} address {OTHER_MAC} up"))?;
     for check in [false, true] {
@@ -165,12 +178,12 @@ pub(crate) fn spoofing_is_checked(world: &mut LinuxTestbed) -> Result<CheckOutco
             Ok(())
         })?;
     }
-    alice.ping(bob, 56, 5).context("frames with its own address pass")?;
+    alice.ping(bob, 56, 5).context("frames with alice's own address must pass")?;
     Ok(CheckOutcome::Passed)
 }
 
-/// A guest that floods its network is quarantined: its driver sees a reset, after which the link stays down. The link
-/// returns when the administrator releases the VF.
+/// Checks that a guest that floods its network is quarantined: its driver sees a reset, after which the link stays
+/// down. The link returns when the administrator releases the VF.
 pub(crate) fn flood_is_quarantined_until_released(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     alice.reach(bob)?;
@@ -185,20 +198,20 @@ pub(crate) fn flood_is_quarantined_until_released(world: &mut LinuxTestbed) -> R
         status.conduct.quarantine.as_deref() == Some("storm") && !status.link,
         "the host says {status:?}"
     );
-    alice.wait_carrier(false).context("quarantined")?;
+    alice.wait_carrier(false).context("the quarantined VF must lose its link")?;
     // A reset by the guest does not end the quarantine. The driver refuses while it is busy with the reset before.
     eventually(|| alice.check("ip link set IF down; ip link set IF up"))?;
     ensure!(world.vf(ALICE_AVF)?.conduct.quarantine.is_some(), "a reset by the guest has released it");
-    ensure!(world.vf(BOB_AVF)?.link, "its neighbour's link is down");
+    ensure!(world.vf(BOB_AVF)?.link, "the link of the neighbour {BOB_AVF} is down");
 
     world.change(ALICE_AVF, VfSettings { quarantine: Some(false), ..VfSettings::default() })?;
-    alice.wait_carrier(true).context("released")?;
-    alice.reach(bob).context("released")?;
-    alice.ping(bob, 1400, 5).context("released")?;
+    alice.wait_carrier(true).context("the released VF must work again")?;
+    alice.reach(bob).context("the released VF must work again")?;
+    alice.ping(bob, 1400, 5).context("the released VF must work again")?;
     Ok(CheckOutcome::Passed)
 }
 
-/// Only a trusted VF in promiscuous mode receives frames for other addresses.
+/// Checks that only a trusted VF in promiscuous mode receives frames for other addresses.
 pub(crate) fn promiscuity_takes_trust(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     // Frames to an unknown address go over the wire to Bob's port.
@@ -213,7 +226,7 @@ pub(crate) fn promiscuity_takes_trust(world: &mut LinuxTestbed) -> Result<CheckO
             let before = asked()?;
             bob.check(&format!("ip link set IF promisc {}", if wants { "on" } else { "off" }))?;
             eventually(|| {
-                ensure!(asked()? > before, "the driver does not ask for promiscuity");
+                ensure!(asked()? > before, "the driver does not request promiscuity");
                 Ok(())
             })?;
             let before = heard()?;
@@ -231,7 +244,7 @@ pub(crate) fn promiscuity_takes_trust(world: &mut LinuxTestbed) -> Result<CheckO
     Ok(CheckOutcome::Passed)
 }
 
-/// A VF with a rate never sends more; without one it sends at full speed again.
+/// Checks that a VF with a rate never sends more; without one it sends at full speed again.
 pub(crate) fn rate_is_never_exceeded(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     const MBPS: u32 = 8;
     let [alice, bob] = &linked(world)?;
@@ -270,8 +283,8 @@ fn refusals(status: &VfStatus, reason: &str) -> u64 {
     status.mailbox.refused.get(reason).copied().unwrap_or(0)
 }
 
-/// Frames to an address behind a guest's bridge arrive once the guest has requested a filter for it, as the guide
-/// says.
+/// Checks that frames to an address behind a guest's bridge arrive once the guest has requested a filter for it, as the
+/// guide says.
 pub(crate) fn a_bridges_address_takes_a_filter(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let (command, address) = command_of_the_guide()?;

@@ -1,4 +1,4 @@
-//! Restarts of a stock iavf: every way to take its interface down and up, and resets by the PF. `survival` tests
+//! Checks restarts of a stock iavf: every way to take its interface down and up, and resets by the PF. `survival` tests
 //! hosts that end.
 
 use super::{AvfInterface, linked};
@@ -11,8 +11,8 @@ use daemon::control::status::VfStatus;
 
 const TIMES: u32 = 3;
 
-/// The administrator resets both ports several times under TCP in both directions: drivers are notified and restart,
-/// and the connections survive.
+/// Checks that the administrator can reset both ports several times under TCP in both directions: drivers are notified
+/// and restart, and the connections survive.
 pub(crate) fn resets_are_outlived(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let mut streams =
@@ -33,7 +33,7 @@ pub(crate) fn resets_are_outlived(world: &mut LinuxTestbed) -> Result<CheckOutco
     Ok(CheckOutcome::Passed)
 }
 
-/// Interface down and up, and driver unbound and bound: the interface returns each time.
+/// Checks that the interface returns after each of: interface down and up, driver unbound and bound.
 pub(crate) fn interface_comes_back(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [mut alice, bob] = linked(world)?;
     const REBIND: &str = "cd /sys/bus/pci/drivers/iavf && device=$(ls -d *:*) && echo $device > unbind &&
@@ -49,7 +49,7 @@ pub(crate) fn interface_comes_back(world: &mut LinuxTestbed) -> Result<CheckOutc
     Ok(CheckOutcome::Passed)
 }
 
-/// The machine resets without notice to the driver, and boots again.
+/// Checks a guest whose machine resets without notice to the driver, and boots again.
 pub(crate) fn guest_reboots(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let pid = |vf: &VfStatus| vf.function.peer.as_ref().map(|peer| peer.pid);
     linked(world)?;

@@ -1,4 +1,4 @@
-//! Frames between two stock iavf drivers: every size and protocol, with the default offloads and without. `vlan`
+//! Checks frames between two stock iavf drivers: every size and protocol, with the default offloads and without. `vlan`
 //! tests VLANs.
 
 use super::{AvfInterface, linked, no_checksum_errors};
@@ -24,8 +24,8 @@ const MEGABYTES: u64 = 8;
 /// TCP port of the file transfer.
 const PORT: u16 = 5001;
 
-/// A file arrives unchanged each way: with segmentation and checksums by the sender's card and verification by the
-/// receiver's kernel; then with verification by the receiver's card and checksums by the sender's kernel.
+/// Checks that a file arrives unchanged each way. First the sender's card segments and inserts checksums and the
+/// receiver's kernel verifies; then the sender's kernel inserts checksums and the receiver's card verifies.
 pub(crate) fn files_come_whole(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     for (from, to) in [(alice, bob), (bob, alice)] {
@@ -57,13 +57,18 @@ fn send(from: &AvfInterface<'_>, to: &AvfInterface<'_>) -> Result<()> {
         from.address()
     );
     let came = eventually(|| to.check(&script))?;
-    ensure!(came == sent, "{} sends {sent} and {} has {came}", from.guest.name(), to.guest.name());
+    ensure!(
+        came == sent,
+        "{} sent the file {sent}, but {} received {came}",
+        from.guest.name(),
+        to.guest.name()
+    );
     from.guest.linux.wait(&server, COMMAND)?;
     to.check("rm /run/came").map(drop)
 }
 
-/// UDP arrives at a rate without losses, and IPv6 with its multicast neighbour discovery and its own kind of
-/// segmentation.
+/// Checks that UDP arrives at a rate without losses, and IPv6 with its multicast neighbour discovery and its own kind
+/// of segmentation.
 pub(crate) fn udp_and_ipv6_arrive(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     for (from, to) in [(alice, bob), (bob, alice)] {
@@ -80,7 +85,7 @@ pub(crate) fn udp_and_ipv6_arrive(world: &mut LinuxTestbed) -> Result<CheckOutco
     Ok(CheckOutcome::Passed)
 }
 
-/// With an MTU of 9000, frames pass whole, over several receive buffers.
+/// Checks that, with an MTU of 9000, frames pass whole, over several receive buffers.
 pub(crate) fn jumbo_frames_pass_whole(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     for end in [alice, bob] {

@@ -1,4 +1,4 @@
-//! VLANs between two stock iavf drivers, which negotiate VLAN_V2 with the PF: filters, and tag insertion and
+//! Checks VLANs between two stock iavf drivers, which negotiate VLAN_V2 with the PF: filters, and tag insertion and
 //! stripping by the card. `policy` tests VLANs of the administrator.
 
 use super::{AvfInterface, linked, no_checksum_errors};
@@ -9,15 +9,18 @@ use anyhow::{Context, Result, ensure};
 const VLAN: u8 = 77;
 const FRAMES: u32 = 20;
 
-/// Members reach each other whether the card or the kernel inserts and strips tags, in every combination; a former
-/// member receives nothing.
+/// Checks that members of a VLAN reach each other whether the card or the kernel inserts and strips tags, in every
+/// combination; a former member receives nothing.
 pub(crate) fn members_reach_each_other(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let [alice, bob] = &linked(world)?;
     for end in [alice, bob] {
         end.join_vlan(VLAN)?;
         world.wait_vf(end.vf, "be a member", |vf| vf.vlans.contains(&VLAN.into()))?;
         let asked = world.vf(end.vf)?.mailbox.requests;
-        ensure!(asked.contains_key("add-vlan-v2") && !asked.contains_key("add-vlan"), "it asked {asked:?}");
+        ensure!(
+            asked.contains_key("add-vlan-v2") && !asked.contains_key("add-vlan"),
+            "the driver sent the requests {asked:?}"
+        );
     }
     for (strip, insert) in [("off", "off"), ("off", "on"), ("on", "off"), ("on", "on")] {
         alice.check(&format!("ethtool -K IF rxvlan {strip} txvlan {insert}"))?;
@@ -35,7 +38,7 @@ pub(crate) fn members_reach_each_other(world: &mut LinuxTestbed) -> Result<Check
     world.wait_vf(bob.vf, "be no member", |vf| vf.vlans == [0])?;
     let heard = heard(world, alice, bob)?;
     ensure!(heard < u64::from(FRAMES) / 4, "a former member received {heard} of {FRAMES} broadcasts");
-    alice.ping(bob, 56, 3).context("untagged frames pass")?;
+    alice.ping(bob, 56, 3).context("untagged frames must pass")?;
     Ok(CheckOutcome::Passed)
 }
 
@@ -53,8 +56,8 @@ fn exchange(alice: &AvfInterface<'_>, bob: &AvfInterface<'_>) -> Result<()> {
     no_checksum_errors(bob.guest)
 }
 
-/// Sends [`FRAMES`] broadcasts into the VLAN from one interface, and returns how many of them the VF of another
-/// receives.
+/// Sends [`FRAMES`] broadcasts into the VLAN from one interface, and returns how many of them the VF of the other
+/// interface receives.
 fn heard(world: &LinuxTestbed, from: &AvfInterface<'_>, by: &AvfInterface<'_>) -> Result<u64> {
     let before = world.vf(by.vf)?.rx.broadcast;
     from.guest.check_fails(&format!("ping -q -c {FRAMES} -i 0.02 -W 1 10.83.{VLAN}.255"))?;

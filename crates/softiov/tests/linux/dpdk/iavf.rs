@@ -1,4 +1,4 @@
-//! DPDK's iavf driver on a VF of the second family, with flexible descriptors, which it prefers, and without
+//! Checks DPDK's iavf driver on a VF of the second family, with flexible descriptors, which it prefers, and without
 //! WB_ON_ITR, which the PF does not offer: the driver polls its mailbox. Linux uses legacy descriptors.
 
 use super::vf_asks;
@@ -17,16 +17,16 @@ const OTHER_MAC: &str = "02:82:57:60:00:79";
 const ADDRESS: &str = "10.83.0.5";
 const QUEUES: &str = "--rxq=2 --txq=2";
 
-/// testpmd starts a VF with two queues, has a link, and answers pings, also long ones and after the port was stopped.
-/// Frames of several addresses arrive in both queues, or in one if the table says so. Then it sends from both queues,
-/// and every frame arrives.
+/// Checks that testpmd starts a VF with two queues, has a link, and answers pings, also long ones and after the port
+/// was stopped. Frames of several addresses arrive in both queues, or in one if the table says so. Then it sends from
+/// both queues, and every frame arrives.
 pub(crate) fn receives_and_sends(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.prepare_dpdk()?;
     exchange(world, world.dpdk()?, IAVF)?;
     Ok(CheckOutcome::Passed)
 }
 
-/// DPDK 24.11's iavf does the same as [`receives_and_sends`] checks for 22.11's.
+/// Checks that DPDK 24.11's iavf does the same as [`receives_and_sends`] checks for 22.11's.
 pub(crate) fn of_trixie_receives_and_sends(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.send_visitors_home()?;
     let assets = world.assets().clone().with_dpdk(DpdkSeries::Trixie2411)?;
@@ -35,7 +35,7 @@ pub(crate) fn of_trixie_receives_and_sends(world: &mut LinuxTestbed) -> Result<C
     testpmd::prepare(&guest)?;
     let version =
         guest.check("dpdk-testpmd --no-pci --no-huge -m 64 -v 2>&1 < /dev/null | grep RTE || true")?;
-    ensure!(version.contains("24.11"), "it has {version:?}");
+    ensure!(version.contains("24.11"), "the guest has DPDK {version:?} instead of 24.11");
     exchange(world, &guest, testpmd::ONLY)?;
     guest.linux.shutdown(COMMAND)?;
     Ok(CheckOutcome::Passed)
@@ -71,16 +71,16 @@ fn exchange(world: &LinuxTestbed, guest: &ScenarioGuest, slot: PciSlot) -> Resul
     echo.say("start")?;
     flows(&alice)?;
     let counted = world.vf(VISITOR_AVF)?;
-    ensure!(counted.active && counted.rx.packets - before.rx.packets >= 400, "the host says {counted:?}");
+    ensure!(counted.active && counted.rx.packets - before.rx.packets >= 400, "too few frames: {counted:?}");
     let said = echo.say("stop").and_then(|()| echo.finish())?;
     // testpmd prints nothing about a queue without traffic.
     let received =
         |said: &str| [0, 1].map(|queue| testpmd::queue(said, queue).map_or(0, |[received, _]| received));
-    let [.., spread, gathered] = testpmd::stops(&said)[..] else { bail!("it was not stopped: {said}") };
+    let [.., spread, gathered] = testpmd::stops(&said)[..] else { bail!("testpmd was not stopped: {said}") };
     let [spread, gathered] = [spread, gathered].map(received);
     ensure!(spread.iter().all(|packets| *packets > 0), "the queues received {spread:?}: {said}");
-    // ARP has no hash and stays in queue 0. The kernel probes its neighbours five seconds after the last ping, so how many probes
-    // there are depends on the machine's speed.
+    // ARP has no hash and stays in queue 0. The kernel probes its neighbours five seconds after the last ping, so how
+    // many probes there are depends on the machine's speed.
     ensure!(
         gathered[1] >= PINGS,
         "a table of queue 1, and of {PINGS} pings they received {gathered:?}: {said}"
@@ -113,8 +113,8 @@ fn flows(alice: &AvfInterface<'_>) -> Result<()> {
     })
 }
 
-/// The PF carries out testpmd's requests: VLANs, tag stripping, promiscuity of a trusted VF, another address. The
-/// card does the checksums, and the kernel at the other end finds every one right.
+/// Checks that the PF carries out testpmd's requests: VLANs, tag stripping, promiscuity of a trusted VF, another
+/// address. The card does the checksums, and the kernel at the other end finds every one right.
 pub(crate) fn asks_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     world.prepare_dpdk()?;
     world.change(VISITOR_AVF, VfSettings { trust: Some(true), ..VfSettings::default() })?;

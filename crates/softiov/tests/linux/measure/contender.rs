@@ -1,5 +1,5 @@
-//! A guest with one card, and its forwarder. Both are stopped outside of their turn, so that they take no processor
-//! from others.
+//! Guest with one card, and its forwarder, as a contender of the measurements. Both are stopped while another contender
+//! is measured, so that they take no processor from others.
 
 use super::load::{GuestLoad, HostCounters, LoadResult};
 use crate::guest::{BOOT, COMMAND, eventually};
@@ -14,10 +14,13 @@ use bench::machine::processors::ProcessorAssignment;
 use daemon::control::status::{VfStatus, VmmInterventions};
 use linux_guest::{BootFiles, GuestBuilder, HostDpdk, LinuxGuest};
 use rustix::process::{Pid, Signal, kill_process};
+use std::iter;
+use std::path::PathBuf;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Numbers of the contenders' taps and addresses; ports of the other checks' host have lower ones.
+/// Number of the first contender's tap and addresses. Those of others follow; ports of the checks' host have lower
+/// ones.
 const IAVF: u8 = 11;
 const IGBVF: u8 = 12;
 const ON_SWITCH: u8 = 13;
@@ -25,13 +28,16 @@ const ON_TAP: u8 = 14;
 const ON_TAP_CUT: u8 = 15;
 
 const SWITCH: &str = "virtio-net, vhost-user to Open vSwitch-DPDK";
-/// Name of the contender whose virtio-net receives single frames like igbvf and iavf, to show the effect of large
+/// Name of the contender whose virtio-net receives single frames as igbvf and iavf do, to show the effect of large
 /// packets.
 const CUT: &str = "virtio-net, tap, receives frames of 1,514 bytes";
 const NO_LARGE_RECEIVE: &str = ",guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off";
 
-/// Name of the only VF of a contender's host.
+/// Names of the measured VF of a contender's host, and of the VF of the other guest.
 const VF: &str = "pf0vf0";
+const PEER: &str = "pf0vf1";
+/// Distance of the addresses of two guests on one host.
+const PEERS: u8 = 100;
 /// Names of Open vSwitch's ports: to the guest, and to the network beyond the uplink.
 const GUEST: &str = "guest";
 const UPLINK: &str = "uplink";
@@ -41,6 +47,8 @@ const UPLINK: &str = "uplink";
 pub(super) struct GuestContender {
     name: &'static str,
     guest: LinuxGuest,
+    /// Other guest on the same port, with its address and an iperf3 server.
+    peer: Option<(LinuxGuest, String)>,
     forwarder: GuestForwarder,
 }
 
@@ -55,12 +63,12 @@ enum GuestForwarder {
         /// Folder of the switch's sockets.
         _folder: TempDir,
     },
-    /// QEMU forwards by itself.
+    /// QEMU forwards the frames by itself.
     Qemu,
 }
 
 impl GuestContender {
-    /// Boots the guests of all contenders; the first is iavf.
+    /// Boots the guests of all contenders; the first contender is iavf.
     pub(super) fn all(world: &LinuxTestbed, wire: &WireNamespace) -> Result<Vec<Self>> {
         let assets = world.assets();
         Ok(vec![
@@ -86,14 +94,34 @@ impl GuestContender {
         assets: &BootFiles,
         wire: &WireNamespace,
     ) -> Result<Self> {
-        let tap = wire.tap(number);
-        let served = HostWithKeeper::start(&format!(
-            "[[port]]\nfamily = {family:?}\nvfs = 1\nwait = \"mapped\"\nuplink.tap = {tap:?}\n"
-        ))?;
+        let served = HostWithKeeper::start(&configuration(family, 1, &wire.tap(number)))?;
         wire.plug(number)?;
         let host = served.host(None)?;
         let guest = LinuxGuest::builder(name).cpus(cpus).vf_socket(served.socket(VF)).spawn(assets)?;
-        Self { name, guest, forwarder: GuestForwarder::Card(served, host) }.settled(number, wire)
+        Self::settled(name, guest, GuestForwarder::Card(served, host), number, wire)
+    }
+
+    /// Boots two guests with a VF of a family each, on a host of the `softiov` at the path `program`. `number` selects
+    /// the tap that is the port's uplink.
+    pub(super) fn of_program(
+        name: &'static str,
+        program: PathBuf,
+        (family, number): (&str, u8),
+        assets: &BootFiles,
+        wire: &WireNamespace,
+    ) -> Result<Self> {
+        let served = HostWithKeeper::start_program(program, &configuration(family, 2, &wire.tap(number)))?;
+        wire.plug(number)?;
+        let host = served.host(None)?;
+        let [guest, peer] =
+            [VF, PEER].map(|vf| LinuxGuest::builder(name).vf_socket(served.socket(vf)).spawn(assets));
+        let (guest, peer) = (guest?, peer?);
+        let address = prepare(&peer, number + PEERS)?;
+        peer.check("iperf3 -s -D", COMMAND)?;
+        let contender = Self::settled(name, guest, GuestForwarder::Card(served, host), number, wire)?;
+        let contender = Self { peer: Some((peer, address)), ..contender };
+        contender.stop(true)?;
+        Ok(contender)
     }
 
     /// Boots a guest with virtio-net that Open vSwitch reaches by vhost-user, with the switch's own interface as the
@@ -117,7 +145,7 @@ impl GuestContender {
             .qemu_argument(format!("socket,id=switch,server=on,wait=off,path={}", socket.display()));
         let guest = virtio(builder, "vhost-user,id=net,chardev=switch", ON_SWITCH, "").spawn(assets)?;
         let forwarder = GuestForwarder::Switch { switch, _huge: huge, _folder: folder };
-        Self { name: SWITCH, guest, forwarder }.settled(ON_SWITCH, wire)
+        Self::settled(SWITCH, guest, forwarder, ON_SWITCH, wire)
     }
 
     /// Boots a guest with virtio-net for which QEMU reads and writes a tap; `options` are additional device options.
@@ -134,24 +162,22 @@ impl GuestContender {
         // QEMU must open the tap where it was created.
         guest.wait_ready(BOOT)?;
         wire.plug(number)?;
-        Self { name, guest, forwarder: GuestForwarder::Qemu }.settled(number, wire)
+        Self::settled(name, guest, GuestForwarder::Qemu, number, wire)
     }
 
-    /// Waits until the guest has booted, sets the address of that number, waits for a ping's answer, and stops guest
-    /// and forwarder.
-    fn settled(self, number: u8, wire: &WireNamespace) -> Result<Self> {
-        self.guest.wait_ready(BOOT)?;
-        self.check("modprobe virtio_net")?;
-        eventually(|| self.check("ls -d /sys/class/net/eth0"))?;
-        // The guest would log the time that it misses between turns.
-        self.check(&format!(
-            "echo 1 > /sys/module/rcupdate/parameters/rcu_cpu_stall_suppress
-             echo 0 > /proc/sys/kernel/watchdog
-             ip addr add 10.82.0.{number}/24 dev eth0 && ip link set eth0 up"
-        ))?;
-        self.reach(&wire.address())?;
-        self.stop(true)?;
-        Ok(self)
+    /// Waits until the guest has booted and its ping is answered, and stops guest and forwarder.
+    fn settled(
+        name: &'static str,
+        guest: LinuxGuest,
+        forwarder: GuestForwarder,
+        number: u8,
+        wire: &WireNamespace,
+    ) -> Result<Self> {
+        prepare(&guest, number)?;
+        let contender = Self { name, guest, peer: None, forwarder };
+        contender.reach(&wire.address())?;
+        contender.stop(true)?;
+        Ok(contender)
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -163,11 +189,19 @@ impl GuestContender {
         self.guest.accel().name()
     }
 
-    /// Measures each load once, while guest and forwarder run.
+    /// Measures each load once, while guest and forwarder run. Traffic between guests needs another guest.
     pub(super) fn turn(&self, server: &str) -> Result<Vec<LoadResult>> {
         self.running(|| {
             self.reach(server)?;
-            GuestLoad::ALL.into_iter().map(|load| self.load(load, server, 1)).collect()
+            let mut results = Vec::new();
+            for load in GuestLoad::ALL {
+                let peer = self.peer.as_ref().map(|(_, address)| address.as_str());
+                let Some(server) = (if load == GuestLoad::Between { peer } else { Some(server) }) else {
+                    continue;
+                };
+                results.push(self.load(load, server, 1)?);
+            }
+            Ok(results)
         })
     }
 
@@ -202,6 +236,9 @@ impl GuestContender {
         if let GuestForwarder::Card(served, _) = &self.forwarder {
             println!("    {}: {:?}", self.name, status(served)?.drops);
         }
+        if let Some((peer, _)) = self.peer {
+            peer.shutdown(COMMAND)?;
+        }
         Ok(self.guest.shutdown(COMMAND)?)
     }
 
@@ -221,12 +258,12 @@ impl GuestContender {
         })
     }
 
-    /// Stops guest and forwarder by SIGSTOP, or continues them. The guest may wait for the forwarder, so the guest
-    /// stops first.
+    /// Stops guests and forwarder by SIGSTOP, or continues them. A guest may wait for the forwarder, so the guests
+    /// stop first.
     fn stop(&self, stopped: bool) -> Result<()> {
         let signal = if stopped { Signal::STOP } else { Signal::CONT };
         if stopped {
-            kill_process(self.vmm()?, signal)?;
+            self.signal_guests(signal)?;
         }
         match &self.forwarder {
             GuestForwarder::Card(_, host) => kill_process(*host, signal)?,
@@ -234,17 +271,44 @@ impl GuestContender {
             GuestForwarder::Qemu => {}
         }
         if !stopped {
-            kill_process(self.vmm()?, signal)?;
+            self.signal_guests(signal)?;
         }
         Ok(())
     }
 
-    fn vmm(&self) -> Result<Pid> {
-        Pid::from_raw(self.guest.pid().cast_signed()).context("QEMU has no process id")
+    fn signal_guests(&self, signal: Signal) -> Result<()> {
+        for guest in iter::once(&self.guest).chain(self.peer.as_ref().map(|(peer, _)| peer)) {
+            let vmm = Pid::from_raw(guest.pid().cast_signed()).context("QEMU has no process id")?;
+            kill_process(vmm, signal)?;
+        }
+        Ok(())
     }
 }
 
-/// Returns the status of the only VF of a contender's host.
+/// Returns the configuration of a host with one port of a family on mapped doorbells, whose uplink is a tap.
+fn configuration(family: &str, vfs: u8, tap: &str) -> String {
+    format!("[[port]]\nfamily = {family:?}\nvfs = {vfs}\nwait = \"mapped\"\nuplink.tap = {tap:?}\n")
+}
+
+/// Waits until a guest has booted, and gives its interface the address of that number, which is returned.
+fn prepare(guest: &LinuxGuest, number: u8) -> Result<String> {
+    guest.wait_ready(BOOT)?;
+    guest.check("modprobe virtio_net", COMMAND)?;
+    eventually(|| Ok(guest.check("ls -d /sys/class/net/eth0", COMMAND)?))?;
+    let address = format!("10.82.0.{number}");
+    // The guest would log the time that it misses between turns.
+    guest.check(
+        &format!(
+            "echo 1 > /sys/module/rcupdate/parameters/rcu_cpu_stall_suppress
+             echo 0 > /proc/sys/kernel/watchdog
+             ip addr add {address}/24 dev eth0 && ip link set eth0 up"
+        ),
+        COMMAND,
+    )?;
+    Ok(address)
+}
+
+/// Returns the status of the measured VF of a contender's host.
 fn status(served: &HostWithKeeper) -> Result<VfStatus> {
     Ok(serde_json::from_str(&served.softiov(&format!("vf show {VF} --json"))?)?)
 }

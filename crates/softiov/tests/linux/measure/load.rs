@@ -1,4 +1,4 @@
-//! Work of a guest in a turn, and the counters before and after it.
+//! Defines the loads of a measured guest, and reads the counters before and after each.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -16,28 +16,31 @@ const MARK: &str = "=====";
 /// Network load of a guest while it is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GuestLoad {
-    /// TCP stream from the guest.
+    /// TCP stream that the guest sends.
     Sent,
-    /// TCP stream to the guest.
+    /// TCP stream that the guest receives.
     Received,
-    /// Pings of 56 bytes, each as soon as the last is answered.
+    /// Pings of 56 bytes from the guest, each as soon as the last is answered.
     Asked,
+    /// TCP stream from the guest to another guest on the same port.
+    Between,
 }
 
 impl GuestLoad {
-    pub(super) const ALL: [Self; 3] = [Self::Sent, Self::Received, Self::Asked];
+    pub(super) const ALL: [Self; 4] = [Self::Sent, Self::Received, Self::Asked, Self::Between];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Sent => "TCP from the guest",
             Self::Received => "TCP to the guest",
             Self::Asked => "ping",
+            Self::Between => "TCP between guests",
         }
     }
 
     pub(super) fn unit(self) -> &'static str {
         match self {
-            Self::Sent | Self::Received => "Mb/s",
+            Self::Sent | Self::Received | Self::Between => "Mb/s",
             Self::Asked => "answers/s",
         }
     }
@@ -46,7 +49,7 @@ impl GuestLoad {
     /// them again.
     pub(super) fn script(self, server: &str, connections: u32) -> String {
         let work = match self {
-            Self::Sent => format!("iperf3 -J -c {server} -t {SECONDS} -P {connections}"),
+            Self::Sent | Self::Between => format!("iperf3 -J -c {server} -t {SECONDS} -P {connections}"),
             Self::Received => format!("iperf3 -J -c {server} -t {SECONDS} -P {connections} -R"),
             Self::Asked => format!("ping -q -A -w {SECONDS} {server}"),
         };
@@ -66,7 +69,7 @@ impl GuestLoad {
         )
     }
 
-    /// Parses the output of the load's program: the rate, the packets, and the retransmitted segments.
+    /// Parses the output of the program that makes the load: the rate, the packets, and the retransmitted segments.
     fn moved(self, said: &str) -> Result<LoadThroughput> {
         let unclear = || format!("{}: {said}", self.name());
         if self == Self::Asked {
@@ -99,13 +102,14 @@ struct LoadThroughput {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LoadResult {
     pub(super) load: GuestLoad,
-    /// Megabits per second of a TCP stream, or answered pings per second.
+    /// Rate of the load: megabits per second of a TCP stream, or answered pings per second.
     pub(super) rate: f64,
-    /// Number of packets: full frames that carry a stream, or requests and answers of pings.
+    /// Number of packets of the load: full frames that carry a stream, or requests and answers of pings.
     pub(super) packets: f64,
     /// Number of retransmitted TCP segments.
     pub(super) again: u64,
-    /// Milliseconds for which the guest's processors were busy, and milliseconds for which they were available.
+    /// Milliseconds for which the guest's processors were in use. The milliseconds for which they were available
+    /// follow.
     pub(super) busy_ms: f64,
     pub(super) there_ms: f64,
     /// Processor time of QEMU and of the forwarder by the host's count, milliseconds.
@@ -144,9 +148,9 @@ impl LoadResult {
 /// Counters of this machine around a load: register accesses, and processor time of QEMU and of the forwarder.
 #[derive(Debug)]
 pub(super) struct HostCounters {
-    /// Register reads and writes that reached the card's host, if the card is ours.
+    /// Number of register reads and writes that reached the card's host, if the card is ours.
     pub(super) accesses: Option<u64>,
-    /// Processor time of QEMU and of the forwarder; zero for the forwarder where QEMU forwards.
+    /// Processor time of QEMU and of the forwarder; the forwarder's is zero where QEMU forwards.
     pub(super) vmm: Duration,
     pub(super) forwarder: Duration,
 }

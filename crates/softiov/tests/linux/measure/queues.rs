@@ -1,5 +1,5 @@
-//! A VF of the second family with one, two and four queue pairs, in a guest with two processors: the gain of more
-//! queues on a port with one thread.
+//! Measures a VF of the second family with one, two and four queue pairs, in a guest with two processors: the gain of
+//! more queues on a port with one thread.
 
 use super::contender::GuestContender;
 use super::load::{GuestLoad, LoadResult};
@@ -14,7 +14,7 @@ const CPUS: u32 = 2;
 const CONNECTIONS: u32 = 4;
 const PAIRS: [(u32, &str); 3] = [(1, "1 queue pair"), (2, "2 queue pairs"), (4, "4 queue pairs")];
 
-/// Measures iavf with one, two and four queue pairs, which ethtool changes between turns.
+/// Measures iavf with one, two and four queue pairs in turn; ethtool changes their number.
 pub(crate) fn of_one_vf_take_turns(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     measure(world, |wire| {
         let server = wire.address();

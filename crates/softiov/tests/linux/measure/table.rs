@@ -1,4 +1,4 @@
-//! Results of contenders: a Markdown table, and JSON.
+//! Prints the results of contenders: a Markdown table, and JSON.
 
 use super::load::{GuestLoad, LoadResult, SECONDS};
 use bench::statistics::{median, quantile};
@@ -10,7 +10,7 @@ pub(super) struct ContenderRow {
     load: &'static str,
     contender: String,
     pub(super) turns: usize,
-    /// Median rate of the turns, megabits or answers per second.
+    /// Median rate over all rounds, in megabits or answers per second.
     rate: Option<f64>,
     unit: &'static str,
     /// Median over the rounds of the rate divided by that of the first contender.
@@ -19,19 +19,20 @@ pub(super) struct ContenderRow {
     over_first_spread: Option<(f64, f64)>,
     /// Share of time for which the guest's processors were busy.
     guest_busy: f64,
-    /// Processor time of the guest by its own count, and of QEMU and the forwarder by the host's, milliseconds.
+    /// Processor time per 1,000 packets: of the guest by its own count, and of QEMU and the forwarder by the host's,
+    /// milliseconds.
     guest_ms_per_1000_packets: f64,
     vmm_ms_per_1000_packets: f64,
     forwarder_ms_per_1000_packets: f64,
-    /// Reads and writes of the card's registers that left the guest.
+    /// Number of reads and writes of the card's registers that left the guest, per 1,000 packets.
     accesses_per_1000_packets: f64,
     interrupts_per_1000_packets: f64,
-    /// Number of retransmitted TCP segments in all turns.
+    /// Number of retransmitted TCP segments in all rounds.
     sent_again: u64,
 }
 
 impl ContenderRow {
-    /// Computes a row. `turns`, and `first` of the first contender, are in the order of rounds.
+    /// Computes a row of the result table. `turns`, and `first` of the first contender, are in the order of rounds.
     pub(super) fn new(contender: &str, load: GuestLoad, turns: &[LoadResult], first: &[LoadResult]) -> Self {
         let sum = |value: fn(&LoadResult) -> f64| turns.iter().map(value).sum::<f64>();
         let per_1000 = |value: fn(&LoadResult) -> f64| 1000.0 * sum(value) / sum(|turn| turn.packets);
@@ -57,7 +58,7 @@ impl ContenderRow {
     }
 }
 
-/// Prints the rows as a Markdown table and as JSON. `accel` is the accelerator of the guests' processors.
+/// Prints the result rows as a Markdown table and as JSON. `accel` is the accelerator of the guests' processors.
 pub(super) fn print(title: &str, accel: &str, rows: &[ContenderRow]) {
     println!("\n\n{title}: guests under {accel}, turns of {SECONDS} s\n");
     println!(

@@ -1,6 +1,5 @@
-//! A host in a process of its own, as a user starts it, with two guests that have a VF on each of its three ports:
-//! eth0 on the port with an uplink (if available), eth1 on the next, and a VF of the second family that a check sets
-//! up.
+//! Host in a process of its own, as a user starts it, with two guests that have a VF on each of its three ports. eth0
+//! is on the port with an uplink (if available), eth1 on the next; a check sets up the VF of the second family.
 
 use crate::guest::{BOOT, ScenarioGuest, eventually};
 use crate::served::HostWithKeeper;
@@ -18,7 +17,7 @@ use std::time::Duration;
 const TAP: u8 = 3;
 /// Group id whose VMMs may connect to [`OPEN`].
 pub(super) const VMM: u32 = 65_533;
-/// VF that VMMs of group [`VMM`] may use, and VF that only the host's user may use.
+/// Name of a VF that VMMs of group [`VMM`] may use. A VF that only the host's user may use follows.
 pub(super) const OPEN: &str = "pf1vf2";
 pub(super) const SHUT: &str = "pf1vf3";
 /// VLAN number in the guests' addresses on eth1, the network of a port without an uplink.
@@ -57,7 +56,7 @@ impl SurvivalTestbed {
         Ok(Self { erin, frank, served, machines })
     }
 
-    /// Returns both guests.
+    /// Returns both guests of the host.
     pub(super) fn guests(&self) -> [&ScenarioGuest; 2] {
         [&self.erin, &self.frank]
     }
@@ -68,7 +67,7 @@ impl SurvivalTestbed {
     }
 
     /// Starts a TCP stream in each direction between the guests, and one from beyond the uplink, if there is one.
-    /// Returns them once bytes arrive.
+    /// Returns the streams once bytes arrive.
     pub(super) fn traffic(&self, wire: Option<&WireNamespace>) -> Result<Vec<IperfStream<'_>>> {
         let (erin, frank) = (&self.erin, &self.frank);
         let mut streams =
@@ -98,14 +97,14 @@ impl SurvivalTestbed {
         Ok([status["settings"].take(), status["origins"].take()])
     }
 
-    /// Waits until a host process serves, and returns its pid.
+    /// Waits until a host process serves, and returns its process id.
     pub(super) fn host(&self) -> Result<Pid> {
         let host = self.served.host(None)?;
         eventually(|| self.softiov("vf list"))?;
         Ok(host)
     }
 
-    /// Kills the serving process after a pause, and waits until another one serves.
+    /// Kills the serving host process after a pause, and waits until another one serves.
     pub(super) fn kill_host(&self, after: Duration) -> Result<()> {
         // Before the pause, because a request is a disturbance.
         let host = self.host()?;

@@ -5,9 +5,10 @@ use crate::control::status::{AtMost, PfAnswerStatus};
 use crate::totals::AnswerDelayTotals;
 use std::time::Duration;
 
-/// Width of the smallest classes of the delay histogram, in nanoseconds.
+/// Width of the delay histogram's classes below 1 us, in nanoseconds.
 const STEP_NS: u64 = 100;
-/// Number of classes of the delay histogram: below 1 us; for each power of ten up to 10 s; and one for longer delays.
+/// Number of classes of the delay histogram below 1 us. `DIGITS` classes for each of `POWERS` powers of ten follow, up
+/// to 10 s, and one class for longer delays.
 const FINEST: usize = 10;
 const DIGITS: usize = 90;
 const POWERS: usize = 7;
@@ -52,7 +53,7 @@ fn bucket(ns: u64) -> usize {
     (from + digits as usize).min(BUCKETS - 1)
 }
 
-/// Returns the longest delay in a class of the histogram, in nanoseconds.
+/// Returns the longest delay that a class of the delay histogram counts, in nanoseconds.
 fn edge(bucket: usize) -> u64 {
     match bucket.checked_sub(FINEST) {
         None => (bucket as u64 + 1) * STEP_NS,
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_of_scraped_histograms_are_edges_of_delay_classes() {
+    fn metric_bounds_are_edges_of_delay_histogram_classes() {
         for ns in BOUNDS_NS {
             assert_eq!((bucket(ns) + 1, edge(bucket(ns))), (bucket(ns + 1), ns));
         }

@@ -1,5 +1,5 @@
-//! Delays of the PF driver's answers to mailbox requests of VFs. The PF driver takes no interrupts, and is visited
-//! every round instead.
+//! Delays of the PF driver's answers to mailbox requests of VFs. The PF driver takes no interrupts; the port calls it
+//! in every round of its loop instead.
 //!
 //! A delay is measured on the port's thread. It begins at a moment before which the VF cannot have written its
 //! mailbox: the last poll of the kernel before the one that reported the message, or the wake-up by the message. It
@@ -18,7 +18,8 @@ use i82576::Time;
 use pcie::{MAX_VFS, VfIndex, VfSet};
 use std::time::Duration;
 
-/// Longest poll of the kernel that found its event at once; the end of a longer poll is the time of the event.
+/// Longest duration of a poll of the kernel that found an earlier event. A longer poll has waited for its event, so its
+/// end is the time of the event.
 const AT_ONCE: Duration = Duration::from_micros(20);
 
 /// Statistics of the VFs' mailbox requests and the PF driver's answers, since the port was first opened.
@@ -29,7 +30,7 @@ pub(in crate::port) struct MailboxAnswers {
     /// Earliest time of each VF's unanswered mailbox request.
     since: [Time; MAX_VFS],
     delays: MailboxDelays,
-    /// Number of visits of the PF driver that answered a request, and the most VFs that one visit has answered.
+    /// Number of PF driver visits that answered a request, and the most VFs that one visit has answered.
     visits: u64,
     most: u8,
 }
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn message_arrival_is_the_wake_up_or_the_previous_poll() {
+    fn message_arrival_time_is_the_wake_up_or_previous_poll() {
         let mut times = MessageTimes::default();
         times.note_poll(at(100), at(101), false);
         times.note_poll(at(200), at(201), true);

@@ -1,19 +1,19 @@
-//! Budget and outcomes of one visit to a client's connection.
+//! Budget and outcomes of one visit of the port to a client's connection, in which it handles some messages.
 
 use i82576::Time;
 use std::fmt::Display;
 use std::time::Duration;
 
-/// Maximum number of receives from a client's socket per visit.
+/// Maximum number of receives from a client's socket before the port serves the next client.
 pub(super) const RECEIVES: usize = 8;
-/// Maximum number of messages of a client that one visit handles.
+/// Maximum number of a client's messages that the port handles before it serves the next client.
 const MESSAGES: usize = 32;
-/// Longest duration of a visit to a client's connection. Other VFs wait meanwhile, several times for each frame and
-/// its reply (`tests/live/neighbours.rs` measures it). This limit counts for expensive messages, such as one window
-/// among tens of thousands.
+/// Longest time for which the port handles one client's messages before it serves the next client. Other VFs wait
+/// meanwhile, several times for each frame and its reply (`tests/live/neighbours.rs` measures it). This limit counts
+/// for expensive messages, such as one window among tens of thousands.
 const TURN: Duration = Duration::from_micros(20);
 
-/// Remaining messages and time of a visit to a client.
+/// Messages and time that the port may still spend on a client before it serves the next client.
 #[derive(Debug)]
 pub(super) struct VisitBudget {
     messages: usize,
@@ -21,7 +21,7 @@ pub(super) struct VisitBudget {
 }
 
 impl VisitBudget {
-    /// Returns the full budget of a visit to a client, which begins now.
+    /// Returns the full budget of messages and time for a visit to a client, which begins now.
     pub(super) fn begin(now: Time) -> Self {
         Self { messages: MESSAGES, began: now }
     }
@@ -31,8 +31,8 @@ impl VisitBudget {
         self.messages -= 1;
     }
 
-    /// Returns true if the visit's budget is used up.
-    pub(super) fn is_over(&self, now: Time) -> bool {
+    /// Returns true if the visit's budget of messages or time is used up.
+    pub(super) fn is_used_up(&self, now: Time) -> bool {
         self.messages == 0 || now.since(self.began) >= TURN
     }
 }
@@ -45,9 +45,9 @@ const LOST_FDS: &str = "file descriptors of a message were lost: the client sent
 /// Reason for the end of a client's connection.
 #[derive(Debug)]
 pub(in crate::port) enum DisconnectReason {
-    /// The client has closed the connection.
+    /// The client has closed its connection to the function.
     Closed,
-    /// The host disconnects the client.
+    /// The host disconnects the client, for example at its end.
     Ended,
     /// The client violates the protocol, or the socket fails.
     Failed(String),
@@ -74,16 +74,16 @@ impl DisconnectReason {
     }
 }
 
-/// Outcome of a visit to a client's connection.
+/// Outcome of a visit of the port to a client's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) enum VisitOutcome {
     /// The client's pending messages were all handled.
     Done,
-    /// The client may have more pending messages. Visit again without waiting.
+    /// The client may have more pending messages. Serve the client again without waiting.
     More,
-    /// A blocking call for the client is pending. Visit the client again when the call has ended.
+    /// A blocking call for the client is pending. Serve the client again when the call has ended.
     Waiting,
 }
 
-/// Outcome of a visit to a client, or the reason to disconnect the client.
+/// Outcome of a visit of the port to a client, or the reason to disconnect the client.
 pub(super) type VisitResult = Result<VisitOutcome, DisconnectReason>;

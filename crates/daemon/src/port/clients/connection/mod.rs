@@ -103,7 +103,7 @@ impl ClientConnection {
         &self.stream
     }
 
-    /// Returns copies of the socket and of the reply file, or an empty list if the process is out of descriptors.
+    /// Returns copies of the client's socket and reply file, or an empty list if the process is out of descriptors.
     pub(super) fn copies(&self) -> Vec<OwnedFd> {
         let fds = [self.stream.as_fd(), self.replies.as_fd()];
         fds.iter().map(BorrowedFd::try_clone_to_owned).collect::<Result<_, _>>().unwrap_or_default()
@@ -113,8 +113,8 @@ impl ClientConnection {
         self.session.counters()
     }
 
-    /// Handles pending messages within the budget of one visit, and sends replies. The clock bounds the visit, and
-    /// gives each message its time.
+    /// Handles the client's pending messages within a budget, and sends replies. The clock bounds the time of the
+    /// visit, and gives each message its time.
     pub(super) fn visit(
         &mut self,
         device: &mut FunctionDevice<'_>,
@@ -187,7 +187,7 @@ impl ClientConnection {
     ) -> VisitResult {
         loop {
             device.now = clock.now();
-            if budget.is_over(device.now) {
+            if budget.is_used_up(device.now) {
                 self.settle(device, buffer)?;
                 return Ok(VisitOutcome::More);
             }
@@ -252,7 +252,7 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// Saves `progress` in the journal, valid at once, and consumes `bytes` of the socket.
+    /// Saves the client's `progress` in the journal, valid at once, and consumes `bytes` of the socket.
     fn step(
         &mut self,
         bytes: usize,
@@ -382,7 +382,7 @@ impl ClientConnection {
         Ok(false)
     }
 
-    /// Writes the part of the message to the reply file, records the part with its descriptors, and consumes the part.
+    /// Writes the part of an incomplete message to the reply file, saves its descriptors, and consumes it.
     fn write_part(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> io::Result<()> {
         let UnfinishedMessage { kept, skipped } = self.session.partial();
         let held = self.replies.held().length as usize;

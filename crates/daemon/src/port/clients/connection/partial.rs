@@ -17,11 +17,11 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// Time without bytes in the middle of a message after which the status shows the client's silence.
 const SHOWN: Duration = Duration::from_secs(1);
 
-/// Progress of a message that a client has begun and not finished.
+/// Progress of a vfio-user message that a client has begun and not finished.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::port) struct PartialMessage {
     pub(super) received: usize,
-    /// Size of the message in bytes, if its header has come.
+    /// Size of the incomplete message in bytes, if its header has come.
     pub(super) size: Option<u32>,
     pub(super) silent: Duration,
 }

@@ -13,10 +13,10 @@ use vfio_user::wire::MAX_MESSAGE_FDS;
 /// Progress of a client in its stream of messages, saved in the journal. All fields become valid at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::port) struct ClientProgress {
-    /// Numbers of the socket and of the reply file; 0 if there is no client.
+    /// Numbers under which the client's socket and reply file are kept; 0 if there is no client.
     pub(in crate::port) stream: u64,
     pub(in crate::port) replies: u64,
-    /// Written part of the reply file.
+    /// Part of the reply file with replies that are not sent yet.
     pub(in crate::port) extent: UnsentReplies,
     /// Bytes at the front of the socket that are being consumed, since they are handled or held.
     pub(in crate::port) consuming: u64,
@@ -30,13 +30,13 @@ pub(in crate::port) struct ClientProgress {
     /// Numbers of the descriptors that came with the first unfinished message, [`NOT_KEPT`] for unusable ones. 0 ends
     /// the list.
     pub(in crate::port) fds: [u64; MAX_MESSAGE_FDS],
-    /// Negotiated minor version, and whether one message may carry several writes.
+    /// Negotiated minor version of vfio-user, and true if one message may carry several writes.
     pub(in crate::port) agreed: Option<(u16, bool)>,
-    /// An earlier version of softiov has consumed part of a message and not kept it.
+    /// True if an earlier version of softiov has consumed part of a message without keeping it.
     pub(in crate::port) torn: bool,
 }
 
-/// Number of a descriptor that the keeper does not hold.
+/// Number that stands for a descriptor that is not kept for the next process.
 pub(in crate::port) const NOT_KEPT: u64 = u64::MAX;
 
 impl ClientProgress {
@@ -45,7 +45,8 @@ impl ClientProgress {
         self.fds.into_iter().take_while(|number| *number != 0)
     }
 
-    /// Returns the progress without the incomplete message, which is handled, or no longer at the front of the socket.
+    /// Returns the client's progress without the incomplete message, which is handled, or no longer at the front of the
+    /// socket.
     pub(in crate::port) fn without_held(self) -> Self {
         Self { held: HeldMessagePart::default(), skipped: 0, fds: [0; MAX_MESSAGE_FDS], ..self }
     }
@@ -62,7 +63,7 @@ pub(in crate::port) struct SavedDmaWindow {
     pub(in crate::port) offset: u64,
 }
 
-/// Eventfd of a vector, as saved in the journal: interrupt type, vector, and number of the kept descriptor.
+/// Eventfd of an interrupt vector, as saved in the journal: interrupt type, vector, and number of the kept descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) struct SavedEventfd {
     pub(in crate::port) index: u32,
@@ -84,7 +85,8 @@ pub(in crate::port) struct FunctionJournal {
     memory: Arc<SharedMemory>,
     at: layout::FunctionJournalOffsets,
     progress: ClientProgress,
-    /// Number of the valid journal step (a consistent state). New entries belong to the next step.
+    /// Number of the last completed journal step, a consistent state of the client. New entries belong to the next
+    /// step.
     step: u64,
     /// Index of each valid DMA window's entry in the journal, by the window's first address.
     places: BTreeMap<u64, u64>,
@@ -95,7 +97,7 @@ pub(in crate::port) struct FunctionJournal {
     used: u64,
     /// True if a DMA window or an eventfd was saved since the last step.
     touched: bool,
-    /// True if another process left this state, perhaps with parts of an unfinished step.
+    /// True if the previous process left this part of the journal, perhaps with an unfinished step.
     inherited: bool,
 }
 
@@ -150,7 +152,7 @@ impl FunctionJournal {
         self.touched
     }
 
-    /// Makes a journal step: saves the client's progress, and everything saved since the last step becomes valid.
+    /// Completes a journal step: saves the client's progress, and everything saved since the last step becomes valid.
     pub(in crate::port) fn step(&mut self, progress: ClientProgress) {
         self.forget_unfinished();
         self.step += 1;
@@ -214,7 +216,7 @@ impl FunctionJournal {
         self.remove_windows(0, u64::MAX);
     }
 
-    /// Saves the eventfd of a vector in the journal, or its removal (number 0).
+    /// Saves the eventfd of an interrupt vector in the journal, or its removal (number 0).
     pub(in crate::port) fn set_irq(&mut self, irq: SavedEventfd) {
         let SavedEventfd { index, vector, number } = irq;
         self.forget_unfinished();
@@ -274,8 +276,8 @@ impl FunctionJournal {
         self.at.irqs + (u64::from(index) * IRQS_A_TYPE + u64::from(vector)) * IRQ
     }
 
-    /// Returns the number of a vector's kept eventfd, or 0. Of the two saved numbers, the one of the later valid step
-    /// applies.
+    /// Returns the number under which an interrupt vector's eventfd is kept, or 0. Of the two saved numbers, the one of
+    /// the later valid step applies.
     pub(in crate::port) fn irq_number(&self, index: u32, vector: u32) -> u64 {
         let [one, first, other, second] = words(&self.memory, self.irq_at(index, vector));
         let current = if self.touched { self.step + 1 } else { self.step };

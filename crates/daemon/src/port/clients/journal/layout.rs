@@ -101,7 +101,7 @@ pub(super) const fn size(vfs: usize) -> u64 {
     FIRST + STRIDE * (1 + vfs as u64) + if vfs > FEW { BEHIND } else { 0 }
 }
 
-/// Returns the number of VFs of a journal of `bytes` bytes, or `None` if no journal has that length.
+/// Returns the number of VFs for which a journal of `bytes` bytes was made, or `None` if no journal has that length.
 pub(super) fn vfs(bytes: u64) -> Option<usize> {
     (1..=MAX_VFS).find(|vfs| size(*vfs) == bytes)
 }

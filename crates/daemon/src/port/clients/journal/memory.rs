@@ -1,4 +1,4 @@
-//! Words and bytes in the journal's shared memory. `layout` has their offsets.
+//! Access to words and bytes in the journal's shared memory. `layout` has their offsets.
 
 use host::shared::SharedMemory;
 

@@ -99,7 +99,8 @@ impl PortJournal {
         if wanted <= room { Ok(()) } else { Err(JournalError::Room { room, wanted }) }
     }
 
-    /// Opens the part of the journal for one function's client. The journal must have room for the function.
+    /// Opens the part of the journal that holds the state of one function's client. The journal must have room for the
+    /// function.
     pub(in crate::port) fn function(&self, function: Function) -> FunctionJournal {
         FunctionJournal::open(Arc::clone(&self.memory), self.place(function))
     }
@@ -122,7 +123,7 @@ impl PortJournal {
         PortSnapshot::new(Arc::clone(&self.memory), layout::PortJournalOffsets::of(self.vfs))
     }
 
-    /// Returns a new number for a descriptor that the keeper is to hold. Numbers are never used twice.
+    /// Returns a new number under which to keep a descriptor for the next process. Numbers are never used twice.
     pub(in crate::port) fn number(&self) -> u64 {
         let number = get(&self.memory, HEADER.next);
         put(&self.memory, HEADER.next, &[number + 1]);
@@ -137,7 +138,7 @@ impl PortJournal {
         attempts
     }
 
-    /// Records that this process works with the journal, which resets the number of attempts.
+    /// Records that this process runs with the journal's state, which resets the number of attempts.
     pub(in crate::port) fn succeeded(&self) {
         put(&self.memory, HEADER.attempts, &[0]);
     }
@@ -158,7 +159,7 @@ impl PortJournal {
         true
     }
 
-    /// Returns the driver state that was saved last, or an empty vector.
+    /// Returns the port's driver state (drivers and policies) that was saved last, or an empty vector.
     pub(in crate::port) fn software(&self) -> Vec<u8> {
         let places = layout::PortJournalOffsets::of(self.vfs);
         let at = places.software[(get(&self.memory, HEADER.software) % 2) as usize];

@@ -80,7 +80,7 @@ fn journal_of_an_earlier_version_is_read_or_reported_torn() {
 }
 
 #[test]
-fn windows_and_eventfds_are_valid_after_their_journal_step() {
+fn dma_windows_and_eventfds_are_valid_after_a_journal_step() {
     let (journal, mut function) = open();
     function.step(progress(0));
     assert!(function.add_window(&window(0x1000, 5)));
@@ -101,7 +101,7 @@ fn windows_and_eventfds_are_valid_after_their_journal_step() {
 }
 
 #[test]
-fn journal_step_returns_the_last_eventfd_of_a_vector() {
+fn journal_returns_the_last_eventfd_of_an_interrupt_vector() {
     let (journal, mut function) = open();
     let set = |function: &mut FunctionJournal, number| {
         function.set_irq(SavedEventfd { index: 0, vector: 0, number });
@@ -199,7 +199,7 @@ fn saved_state_of_an_idle_port_is_valid_until_a_change() {
 }
 
 #[test]
-fn software_state_too_long_for_the_journal_is_refused() {
+fn driver_state_too_long_for_the_journal_is_refused() {
     let journal = PortJournal::new(8).unwrap();
     assert_eq!(journal.software(), b"");
     assert!(journal.note_software(b"old"));
@@ -239,7 +239,7 @@ fn each_vf_has_its_own_part_of_the_journal() {
 
 /// Earlier versions of softiov created journals for eight VFs for every family. An 82576 has at most eight VFs.
 #[test]
-fn journal_for_eight_vfs_is_used_for_up_to_eight() {
+fn journal_made_for_eight_vfs_refuses_more_vfs() {
     let journal = PortJournal::new(8).unwrap();
     assert_eq!(journal.memory.memory().len(), (8 + 9 * 5) << 20);
     let found = PortJournal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
@@ -271,7 +271,7 @@ fn configuration(journal: &PortJournal) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn journaled_vf_configuration_is_void_after_a_state_save() {
+fn saved_pci_configuration_is_void_after_a_driver_state_save() {
     let (journal, function) = open();
     assert!(!function.note_configuration(b"early"), "there is no software yet");
     for round in 0_u8..5 {
@@ -289,7 +289,7 @@ fn journaled_vf_configuration_is_void_after_a_state_save() {
 }
 
 #[test]
-fn driver_state_of_an_earlier_version_voids_vf_configuration() {
+fn old_driver_state_version_voids_saved_pci_configuration() {
     let (journal, function) = open();
     for _ in 0..4 {
         assert!(journal.note_software(b"new"));

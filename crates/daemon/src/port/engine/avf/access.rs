@@ -1,4 +1,4 @@
-//! Accesses of clients to configuration space and BAR 0 of an AVF port's VFs. `iovm` has the accesses to MSI-X tables,
+//! Accesses of clients to configuration space and BAR 0 of VFs of an AVF port. `iovm` has the accesses to MSI-X tables,
 //! and `PortClients::read_doorbells` those to mapped registers.
 
 use super::AvfCard;
@@ -23,7 +23,7 @@ impl AvfCard {
         }
     }
 
-    /// Reads registers of a VF for its client. A part of a dword is read from the whole dword.
+    /// Reads registers of a VF for its client. For a part of a dword it reads the whole dword.
     pub(super) fn read_registers(&mut self, vf: VfIndex, offset: u64, data: &mut [u8]) {
         let mut at = offset as u32;
         let mut rest = data;

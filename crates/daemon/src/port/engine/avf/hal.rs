@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Bytes of the PF driver's DMA memory: two queues of 32 descriptors with a buffer of 4 KB each.
 const MEMORY: usize = 2 * (1 + 32) * 4096;
 
-/// DMA memory of the PF driver.
+/// DMA memory of the AVF PF driver, for its admin queues.
 #[derive(Debug)]
 pub(super) struct PfMemory {
     memory: Box<[u8]>,
@@ -35,7 +35,7 @@ impl PfMemory {
     }
 }
 
-/// Bus through which the card reaches guests' memory and the PF driver's memory.
+/// Bus through which an AVF card accesses guests' memory and the PF driver's memory.
 pub(super) struct PfAndGuestBus<'a> {
     memory: &'a mut [u8],
     guests: &'a mut GuestBus,
@@ -71,7 +71,7 @@ impl Bus for PfAndGuestBus<'_> {
     }
 }
 
-/// AVF card as seen by the PF driver.
+/// Access of the PF driver to an AVF card and to its own DMA memory.
 pub(super) struct AvfPfHal<'a> {
     pub(super) card: &'a mut Nic,
     pub(super) pf_memory: &'a mut PfMemory,

@@ -41,7 +41,7 @@ use std::ops::Range;
 use vfio_user::types::SparseArea;
 use vfio_user::wire::pci_region;
 
-/// Maximum number of frames that a poll moves from the uplink, and of packets from each transmit queue.
+/// Maximum number of frames that one poll of the card moves from the uplink, and of packets from each transmit queue.
 const BUDGET: usize = 64;
 
 /// Ranges of a VF's BAR0 that its client may map.
@@ -54,7 +54,7 @@ const fn area(pages: &Range<u32>) -> SparseArea {
     SparseArea { offset: pages.start as u64, size: (pages.end - pages.start) as u64 }
 }
 
-/// Policy of a VF, and whether its link is hidden.
+/// Policy of a VF, and a flag that the VF sees no link for now.
 #[derive(Debug, Clone, Copy)]
 struct VfPolicyState {
     policy: VfPolicy,
@@ -63,7 +63,8 @@ struct VfPolicyState {
 }
 
 impl VfPolicyState {
-    /// Returns the VF's policy in force: while its link is hidden, with the link down.
+    /// Returns the VF's policy in force: the configured one, but with the link down while the VF's client is being
+    /// disconnected.
     fn in_force(&self) -> VfPolicy {
         let state = if self.hidden { VfLinkPolicy::Disable } else { self.policy.state };
         VfPolicy { state, ..self.policy }
@@ -78,7 +79,7 @@ pub(in crate::port) struct AvfCard {
     pf_memory: PfMemory,
     plane: Box<Plane<MAX_VFS>>,
     functions: Vec<VirtualFunction>,
-    /// Doorbells in the mapped pages of each VF whose client has received them.
+    /// Doorbells in the register pages of each VF whose client has received these pages to map.
     doorbells: [Option<Doorbells>; MAX_VFS],
     decided: Vec<VfPolicyState>,
     rules: AvfPortPolicy,
@@ -89,7 +90,7 @@ pub(in crate::port) struct AvfCard {
 }
 
 impl AvfCard {
-    /// Calls a function with the PF driver and its access to the card.
+    /// Calls `act` with the PF driver and the driver's access to the card.
     fn with_pf<R>(
         &mut self,
         guests: &mut GuestBus,
@@ -100,7 +101,7 @@ impl AvfCard {
         act(pf, &mut AvfPfHal { card, pf_memory, guests, now })
     }
 
-    /// Applies the policy of a VF to the card, by the PF driver.
+    /// Has the PF driver apply the policy of a VF to the card.
     fn enforce(&mut self, vf: VfIndex, guests: &mut GuestBus, now: Time) -> Result<(), PolicyError> {
         let policy = self.decided[vf.index()].in_force();
         self.with_pf(guests, now, |pf, hal| pf.set_policy(hal, vf.get(), policy))

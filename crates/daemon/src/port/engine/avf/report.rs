@@ -1,4 +1,4 @@
-//! Counters and states of an AVF port's VFs, for the status and the log.
+//! Counters and states of an AVF port's VFs, for the port's status report and the log.
 
 use super::AvfCard;
 use crate::control::status::{VfFilterStatus, VfMailboxStatus};
@@ -62,8 +62,8 @@ impl AvfCard {
         Some(VfDriverState { active, link, cut, resets: counters.resets, refused })
     }
 
-    /// Returns the numbers of a VF's receive filters. iavf does not repeat a request for a refused address, so one
-    /// refusal means that the list is cut.
+    /// Returns the number of a VF's receive filters, and its limit. iavf does not repeat a request for a refused
+    /// address, so one refusal means that an address is missing.
     fn filters(&self, vf: u8) -> VfFilterStatus {
         let (used, most) = self.pf.vf_addresses(vf).unwrap_or_default();
         let refused = self

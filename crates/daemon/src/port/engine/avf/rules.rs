@@ -1,4 +1,4 @@
-//! Policy of an AVF port as a whole, applied to the plane: mirrors and storm control. The 82576 has registers for
+//! Policy of an AVF port as a whole, applied to the switch: mirror rules and storm control. The 82576 has registers for
 //! it, and this card has none. The PF driver applies the policies of single VFs.
 
 use avf::ids::MAX_VFS;
@@ -7,7 +7,7 @@ use plane::switch::{PortMirrorRule, PortMirrorRules, StormLimit, StormLimits, Vl
 use plane::{Plane, PortIndex, PortSet};
 use policy::{PortPolicy, VfMirrorRule, VlanSet};
 
-/// Nanoseconds per millisecond.
+/// Length of a millisecond in nanoseconds.
 const MILLISECOND: u64 = 1_000_000;
 
 /// Policy of an AVF port, and the state of its storm control.
@@ -24,7 +24,7 @@ impl AvfPortPolicy {
         Self::resume(policy, (0, false))
     }
 
-    /// Continues with the previous process's number of storms, and true if a storm is on.
+    /// Creates the port's policy with the previous process's number of storms. `stormy` is true if a storm is on.
     pub(super) fn resume(policy: PortPolicy, (storms, stormy): (u64, bool)) -> Self {
         Self { policy, storms, stormy }
     }
@@ -50,8 +50,8 @@ impl AvfPortPolicy {
         plane.storm.advance(plane.now);
     }
 
-    /// Counts the begin of a broadcast or multicast storm. While a storm is on, returns the time to check whether it
-    /// is over.
+    /// Counts a broadcast or multicast storm that has begun. While a storm is on, returns the time of the next check
+    /// for its end.
     pub(super) fn watch(&mut self, plane: &Plane<MAX_VFS>) -> Option<Time> {
         let stormy = plane.storm.is_on();
         self.storms += u64::from(stormy && !self.stormy);

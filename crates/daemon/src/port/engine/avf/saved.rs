@@ -28,7 +28,8 @@ use plane::switch::{StormState, SwitchTables};
 use plane::{Plane, PortCounters};
 use policy::{PortPolicy, RefusedVf, VfPolicy};
 
-/// Limit of the number of storms in a saved state. No port sees more, and the counter cannot overflow below it.
+/// Highest number of storms that a saved state may have. No port detects more, and a counter below this limit cannot
+/// overflow.
 const MOST_STORMS: u64 = 1 << 62;
 
 /// Routing ids of VFs relative to the PF's, as on an X710.
@@ -37,7 +38,7 @@ const PLACEMENT: VfRoutingIds = VfRoutingIds { first_offset: 16, stride: 1 };
 /// Number of VFs of a new card: the maximum, however many VFs the port offers.
 const VFS: u8 = MAX_VFS as u8;
 
-/// Card, PF driver and switch, of which an AVF port is made.
+/// Parts of an AVF port: card, PF driver and switch.
 struct AvfCardParts {
     card: Nic,
     pf: AvfPf,
@@ -46,7 +47,7 @@ struct AvfCardParts {
 }
 
 impl AvfCard {
-    /// Creates an AVF port from its parts, with its PCI functions as after power-on.
+    /// Creates an AVF port from card, PF driver and switch, with its PCI functions as after power-on.
     fn assemble(
         parts: AvfCardParts,
         link: bool,
@@ -228,7 +229,7 @@ impl AvfCard {
         state::write(&self.state(None))
     }
 
-    /// Encodes the whole AVF port, between two rounds.
+    /// Encodes the state of the whole AVF port for the next process, while the port's loop is between two rounds.
     pub(super) fn at_rest(
         &mut self,
         watched: Time,
@@ -267,7 +268,7 @@ impl AvfCard {
     }
 }
 
-/// Returns a conduct monitor for every VF of a new card. VFs that the predecessor did not have get an empty one.
+/// Returns a monitor of offences for every VF of a new card. VFs that the predecessor did not have get an empty one.
 fn of_all(mut conduct: Vec<ConductMonitor>) -> Vec<ConductMonitor> {
     conduct.resize_with(MAX_VFS.max(conduct.len()), ConductMonitor::default);
     conduct
@@ -278,7 +279,7 @@ fn configured(config: &PortConfig) -> ConfiguredPolicies<PortPolicy> {
     ConfiguredPolicies { port: config.policy, vfs: config.vfs.iter().map(|vf| vf.policy).collect() }
 }
 
-/// Returns the policy of the restored port: the predecessor's, unless the configuration has changed since.
+/// Returns the policy of the restored port: the predecessor's, unless the configured policy has changed since.
 fn still_policy(
     config: &PortConfig,
     before: &ConfiguredPolicies<PortPolicy>,
@@ -287,7 +288,8 @@ fn still_policy(
     if before.port == config.policy { policy } else { config.policy }
 }
 
-/// Returns the policy of each VF of the restored port: the predecessor's, unless the configuration has changed since.
+/// Returns the policy of each VF of the restored port: the predecessor's, unless the configured policy has changed
+/// since.
 fn still_decided(
     config: &PortConfig,
     before: &ConfiguredPolicies<PortPolicy>,

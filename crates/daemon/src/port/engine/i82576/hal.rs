@@ -9,14 +9,14 @@ use nic::{Nic, PollBudget};
 use pcie::Function;
 use std::time::Duration;
 
-/// Card as seen by the PF driver.
+/// Access of the PF driver to the registers of an 82576.
 pub(super) struct I82576PfHal<'a> {
     nic: &'a mut Nic,
     now: Time,
 }
 
 impl<'a> I82576PfHal<'a> {
-    /// Gives the PF driver access to the card at a time.
+    /// Creates the PF driver's access to the card, with the present time.
     pub(super) fn new(nic: &'a mut Nic, now: Time) -> Self {
         Self { nic, now }
     }
@@ -43,7 +43,7 @@ impl Hal for I82576PfHal<'_> {
 /// Longest time between two polls of the card while the PF driver waits.
 const STEP: Duration = Duration::from_millis(1);
 
-/// Running card as seen by the PF driver. While the driver waits, the card is polled, so that it finishes pending
+/// Access of the PF driver to a running 82576. While the driver waits, the card is polled, so that it finishes pending
 /// frames and sends pending interrupts.
 pub(super) struct RunningCardHal<'a> {
     pub(super) nic: &'a mut Nic,

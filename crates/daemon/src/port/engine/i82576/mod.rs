@@ -48,7 +48,7 @@ const AREAS: &[SparseArea] =
 pub(in crate::port) struct I82576Card {
     nic: Nic,
     pf_owner: PfOwner,
-    /// Doorbells in the mapped pages of each VF whose client has received them.
+    /// Doorbells in the register pages of each VF whose client has received these pages to map.
     doorbells: [Option<Doorbells>; MAX_VFS],
 }
 
@@ -252,7 +252,7 @@ impl PortCard for I82576Card {
         }
     }
 
-    /// Returns the counters of a function. A PF that a guest drives has all pools.
+    /// Returns the frame counters of a function. A PF that a guest drives has all pools.
     fn counters(&mut self, function: Function) -> PoolCounters {
         let counters = self.nic.counters();
         match vf(function) {

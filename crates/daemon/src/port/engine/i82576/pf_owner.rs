@@ -19,7 +19,7 @@ use pcie::{ConfigAccess, Function};
 /// Owner of the PF: the host or a guest.
 #[derive(Debug)]
 pub(super) enum PfOwner {
-    /// The host owns the PF. Guests have the VFs.
+    /// The host owns the PF and runs its driver. Guests have the VFs.
     Host(Box<HostedPf>),
     /// A guest owns the PF, with the MSI-X table as its VMM last wrote it. Eventfds deliver the interrupts.
     Guest(MsiXTable),
@@ -156,7 +156,7 @@ impl HostedPf {
         self.manager.assign(&mut CardConfigSpace(nic), vf, owner(vf))
     }
 
-    /// Takes the VF from its socket, and resets it.
+    /// Takes a VF away from its socket, and resets the VF.
     pub(super) fn withdraw(&mut self, nic: &mut Nic, vf: VfIndex) -> Result<(), VfAssignmentError> {
         self.manager.unassign(&mut CardConfigSpace(nic), vf)
     }

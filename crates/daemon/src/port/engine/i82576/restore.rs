@@ -163,7 +163,7 @@ impl PfOwner {
         pf_owner
     }
 
-    /// Returns the driver state, which outlives the card.
+    /// Returns the state of drivers and policies, which outlives the card.
     pub(super) fn save_drivers(&self, nic: &mut Nic) -> PortSoftwareState {
         match self {
             Self::Host(hosted) => {

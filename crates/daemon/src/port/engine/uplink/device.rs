@@ -16,9 +16,9 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
     const KIND: &'static str;
     /// Name of the descriptor of this kind of interface among the kept descriptors.
     const KEPT: &'static str = Self::KIND;
-    /// Parameters of the attachment to an interface, beside the interface's name.
+    /// Parameters for attaching to an interface, beside the interface's name.
     type Terms: Debug + Clone + Send + 'static;
-    /// Frames that wait between the port and the device.
+    /// Frames that wait between the port and the interface's device.
     type Burst: Debug + Send + Default;
 
     /// Attaches to the interface at the port's start, as configured.
@@ -37,7 +37,7 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
         self.as_fd()
     }
 
-    /// Returns the mode in which an interface's frames pass, if it has several.
+    /// Returns the mode in which frames pass the interface, if its kind has several modes.
     fn mode(&self) -> Option<InterfaceMode> {
         None
     }
@@ -83,7 +83,7 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
         UnsentFrames::default()
     }
 
-    /// Returns true if frames are left that need another flush soon.
+    /// Returns true if a flush has left frames that need another flush soon.
     fn has_left(_burst: &Self::Burst) -> bool {
         false
     }
@@ -108,7 +108,7 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
     fn clear(_burst: &mut Self::Burst) {}
 }
 
-/// Result of receiving from an interface.
+/// Result of an attempt to receive a frame from an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReceiveOutcome {
     /// A frame of this length in bytes was received.

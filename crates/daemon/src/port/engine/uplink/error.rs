@@ -52,7 +52,7 @@ pub enum UplinkError {
         source: io::Error,
     },
     /// Creating an epoll instance or an eventfd for the uplink fails.
-    #[error("uplink: cannot wait for events: {0}")]
+    #[error("uplink: cannot create an epoll instance or an eventfd: {0}; check the limit of open files")]
     System(#[from] io::Error),
     /// Starting or confining the uplink's thread fails.
     #[error("uplink: {0}")]

@@ -15,7 +15,7 @@ const FRAMES: usize = 512;
 /// Decision about a frame on an impaired uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ImpairmentVerdict {
-    /// Delivers the frame at once.
+    /// Delivers the frame without a delay.
     Now,
     /// Delivers the frame after a delay.
     Later,
@@ -30,7 +30,7 @@ pub(crate) struct Impairment {
     random: Rng,
     pub(super) out: DelayLine,
     pub(super) back: DelayLine,
-    /// Number of frames dropped by chance, or for lack of room.
+    /// Number of frames that the impairment has dropped, by chance or for lack of room.
     pub(super) lost: u64,
 }
 
@@ -50,7 +50,7 @@ impl Impairment {
         self.decide(frame, now, |of| &mut of.back)
     }
 
-    /// Decides whether a frame is passed, delayed or dropped, and queues a delayed one on the line of its direction.
+    /// Decides whether a frame is passed, delayed or dropped, and queues a delayed frame of its direction.
     fn decide(
         &mut self,
         frame: &[u8],
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_beyond_the_room_of_the_delay_line_are_dropped() {
+    fn delayed_frames_beyond_the_uplink_buffer_are_dropped() {
         let mut of = impairment(0, 0, 1_000_000);
         let fates = (0..FRAMES + 9).map(|_| of.send(&[1; 60], NOW)).collect::<Vec<_>>();
         assert!(fates[..FRAMES].iter().all(|fate| *fate == ImpairmentVerdict::Later));

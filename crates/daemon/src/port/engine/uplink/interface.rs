@@ -26,10 +26,11 @@ const HEADERS: usize = ETHERNET_HEADER + TAG;
 /// Types of the outermost VLAN tag that Linux removes from a frame (IEEE 802.1Q and 802.1ad).
 const TAG_TYPES: [u16; 2] = [0x8100, 0x88a8];
 
-/// Delay before frames are sent again for which the device had no room.
+/// Delay of the next attempt to send frames for which the device had no room.
 const AGAIN: Duration = Duration::from_millis(1);
 
-/// Maximum number of invalid frames that one receive skips. A sender of only such frames must not delay the port.
+/// Maximum number of invalid frames that one call skips to receive a valid one. A sender of only invalid frames must
+/// not delay the port.
 const PASSED_OVER: usize = 32;
 
 /// Network interface that is a port's uplink.
@@ -55,7 +56,7 @@ pub(super) struct InterfaceUplink<D: UplinkDevice> {
 }
 
 impl<D: UplinkDevice> InterfaceUplink<D> {
-    /// Attaches to the interface, starts its watcher, and keeps it in the port's vault. If a predecessor's
+    /// Attaches to the interface, starts its watcher, and keeps its descriptor in the port's vault. If a predecessor's
     /// interface is gone, the port starts and waits for it, so that guests keep their VFs.
     pub(super) fn open(
         name: &InterfaceName,
@@ -216,8 +217,8 @@ impl<D: UplinkDevice> UplinkBackend for InterfaceUplink<D> {
         self.device.as_ref().is_some_and(|device| device.takes_uncut())
     }
 
-    /// Queues a packet for the interface to segment. A dropped packet counts as all the frames into which it would
-    /// have been cut.
+    /// Queues a packet for the interface to segment. A dropped packet counts as the frames that its segmentation would
+    /// have made.
     fn transmit_uncut(&mut self, packet: &[u8], uncut: &UnsegmentedLayout) -> bool {
         let frames = uncut.frames(packet.len());
         if self.is_too_long(uncut.longest(), uncut.l3 > ETHERNET_HEADER) {

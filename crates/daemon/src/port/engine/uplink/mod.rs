@@ -1,4 +1,4 @@
-//! Uplink of a port: none, or one of several kinds that carry frames beyond the card, each a file behind
+//! Uplink of a port: none, or one of several kinds that move frames to and from the card, each a file behind
 //! [`UplinkBackend`].
 //!
 //! | kind | other end | a thread beside the port's |
@@ -14,7 +14,8 @@
 //! Stages are between the port and its uplink (`stages`). If the configuration wants it, they delay, drop and
 //! reorder frames (`impair`), and record the frames of the uplink (`recorder`). They always count.
 //!
-//! `backend` has the trait. `interface` implements it for `tap`, `packet` and `xdp`, which implement the trait of `device`.
+//! `backend` has the trait. `interface` implements it for `tap`, `packet` and `xdp`, which implement the trait of
+//! `device`.
 //!
 //! No call on the port's thread blocks. Every kind receives whole frames. Some kinds send packets before
 //! segmentation (`offload`).
@@ -73,7 +74,7 @@ pub(crate) struct PortUplink {
     kind: Box<dyn UplinkBackend>,
     stages: UplinkStages,
     captures: PortCaptures,
-    /// Time of the port's present round.
+    /// Time of the present round of the port's loop.
     now: Time,
 }
 
@@ -129,7 +130,7 @@ impl PortUplink {
         [self.stages.deadline(), self.kind.deadline()].into_iter().flatten().min()
     }
 
-    /// Releases descriptors of an uplink that the previous process had by another configuration.
+    /// Releases kept descriptors of the previous process's uplink that this configuration does not use.
     pub(in crate::port) fn forget_others(config: &PortConfig, vault: &PortDescriptorVault) {
         let ours = match &config.uplink {
             uplink::UplinkConfig::Tap(name) => kept_as::<TapDevice<HostStackTap>>(name),
@@ -216,7 +217,7 @@ impl PortUplink {
         self.kind.may_sleep()
     }
 
-    /// Sets the time of the port's present round, which begins.
+    /// Sets the time of the round of the port's loop that begins now.
     pub(super) fn set_time(&mut self, now: Time) {
         self.now = now;
     }

@@ -1,5 +1,5 @@
-//! Offloads between the kernel and the port: adds missing checksums to frames, and cuts TCP packets into segments. The
-//! card receives whole frames. So a packet is cut here, one segment for each frame that the port asks for. The
+//! Offloads between the kernel and the port: adds missing checksums to frames, and segments TCP packets. The card
+//! receives whole frames. So a packet is segmented here, one segment for each frame that the port asks for. The
 //! kernel's header is checked against the packet itself.
 //!
 //! `host::vnet` moves headers and packets.
@@ -18,12 +18,12 @@ pub(super) const LONGEST: usize = 65_535 + 14 + 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct VnetHeaderError;
 
-/// Frame from the kernel to the card, or packet that is cut into several frames.
+/// Frame from the kernel to the card, or packet that is segmented into several frames.
 #[derive(Debug)]
 pub(super) struct KernelPacket {
     memory: Box<[u8]>,
     length: usize,
-    /// Layout of the TCP packet that is being cut, and the number of segments taken so far.
+    /// Layout of the TCP packet that is being segmented, and the number of segments taken so far.
     uncut: Option<(UnsegmentedLayout, u32)>,
     /// Guarantee about the checksum of the segment that was taken last, if any.
     sealed: Option<TrustedChecksum>,
@@ -101,8 +101,8 @@ impl KernelPacket {
     }
 }
 
-/// Writes a frame's checksum (RFC 1071) over the bytes from a start on. Before the call, the checksum field holds the
-/// pseudo header's sum.
+/// Writes the checksum (RFC 1071) of a frame's bytes from a given start on. Before the call, the checksum field holds
+/// the pseudo header's sum.
 pub(super) fn complete(frame: &mut [u8], checksum: Option<(u16, u16)>) -> Result<(), VnetHeaderError> {
     let Some((start, offset)) = checksum else { return Ok(()) };
     let covered = frame.get_mut(usize::from(start)..).ok_or(VnetHeaderError)?;
@@ -116,7 +116,7 @@ pub(super) fn complete(frame: &mut [u8], checksum: Option<(u16, u16)>) -> Result
     Ok(())
 }
 
-/// Returns the virtio-net header for a packet that the kernel has to cut into segments.
+/// Returns the virtio-net header for a TCP packet that the kernel has to segment.
 pub(super) fn header(whole: &UnsegmentedLayout) -> VnetHeader {
     VnetHeader {
         checksum: Some((whole.l4 as u16, TCP_CHECKSUM as u16)),

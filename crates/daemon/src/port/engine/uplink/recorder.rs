@@ -30,10 +30,10 @@ const BATCH: usize = 1 << 18;
 const NAP: Duration = Duration::from_millis(500);
 /// First bytes of each pcapng file (type of the Section Header Block).
 const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
-/// Bytes before each frame in the ring: its time in nanoseconds since 1970, and its direction.
+/// Bytes before each frame in the recording's ring: its time in nanoseconds since 1970, and its direction.
 const HEAD: usize = 9;
 
-/// State that port and recording thread share.
+/// State that a port and the thread that writes its recording share.
 #[derive(Debug, Default)]
 struct SharedRecorderState {
     stops: AtomicBool,
@@ -41,7 +41,7 @@ struct SharedRecorderState {
     failed: AtomicU64,
 }
 
-/// Port's end of an uplink recording: passes frames to the thread that writes the file.
+/// Recording of an uplink, at the port's end: passes frames to the thread that writes the file.
 #[derive(Debug)]
 pub(crate) struct UplinkRecorder {
     sender: Producer<u8>,

@@ -27,12 +27,12 @@ use std::time::{Duration, Instant};
 
 /// Bytes of the ring between the replay thread and the port.
 const RING: usize = 1 << 20;
-/// Bytes of the recording that are held in memory. No block may be longer.
+/// Bytes of the recording that the replay holds in memory. No block of the file may be longer.
 const WINDOW: usize = 1 << 20;
 /// Pause of the replay thread before it tries again to hand a frame to a busy port.
 const NAP: Duration = Duration::from_millis(1);
 
-/// State that port and replay thread share.
+/// State that a port and the thread that replays a recording share.
 #[derive(Debug, Default)]
 struct SharedReplayState {
     stops: AtomicBool,
@@ -40,7 +40,7 @@ struct SharedReplayState {
     malformed: AtomicU64,
 }
 
-/// Port's end of an uplink replay: receives the frames of a recording.
+/// Uplink that replays a recording, at the port's end: receives the frames from the replay thread.
 #[derive(Debug)]
 pub(super) struct ReplayUplink {
     path: PathBuf,
@@ -154,7 +154,7 @@ impl RecordingPlayer {
                     Ok(Some(length))
                 }
                 Err(PcapError::Eof) => {
-                    tracing::info!(path, "played the whole recording");
+                    tracing::info!(path, "replayed the whole recording");
                     return;
                 }
                 Err(PcapError::Incomplete(_)) if !exhausted => Ok(None),

@@ -12,7 +12,8 @@ use crate::pcapng::PacketDirection;
 use i82576::{MacAddress, Time};
 use nic::UnsegmentedLayout;
 
-/// Maximum number of delayed or dropped frames that one receive skips, so that they do not delay the port.
+/// Maximum number of delayed or dropped frames that one call skips to receive a frame, so that they do not delay the
+/// port.
 const PASSED_OVER: usize = 32;
 
 /// Impairment, recording and counters of an uplink.
@@ -37,7 +38,7 @@ impl UplinkStages {
         Self { impairment, recorder: None, rx: UplinkTraffic::default(), tx: UplinkTraffic::default() }
     }
 
-    /// Continues the traffic counters of the stages that these replace.
+    /// Continues the traffic counters of the former stages, which these stages replace.
     pub(super) fn count_on(&mut self, others: &Self) {
         (self.rx, self.tx) = (others.rx, others.tx);
     }
@@ -127,7 +128,7 @@ impl UplinkStages {
         self.impairment = Some(impairment);
     }
 
-    /// Ends a round of the port: wakes the writer of the recording.
+    /// Wakes the writer of the recording, at the end of a round of the port's loop.
     pub(super) fn flush(&mut self) {
         if let Some(recorder) = &mut self.recorder {
             recorder.flush();
@@ -139,7 +140,7 @@ impl UplinkStages {
         self.impairment.as_ref()?.next()
     }
 
-    /// Adds the counters of these stages to an uplink's status.
+    /// Adds the counts of traffic, impaired and unrecorded frames to an uplink's status.
     pub(super) fn add_to(&self, status: &mut UplinkStatus) {
         (status.rx, status.tx) = (self.rx, self.tx);
         status.drops.impaired += self.impairment.as_ref().map_or(0, |impairment| impairment.lost);

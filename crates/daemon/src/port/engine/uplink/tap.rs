@@ -13,10 +13,11 @@ use std::io;
 use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
 
-/// Operations in which tap and macvtap differ.
+/// Kind of tap device, tap or macvtap, with the operations in which they differ.
 pub(super) trait TapKind: Debug + Send + Sync + 'static {
     const KIND: &'static str;
-    /// See [`UplinkDevice::TAG_ON_TOP`].
+    /// True if a frame may be longer than the interface's maximum by its outermost VLAN tag
+    /// ([`UplinkDevice::TAG_ON_TOP`]).
     const TAG_ON_TOP: bool;
 
     /// Attaches to the tap at the port's start.
@@ -63,7 +64,7 @@ pub(super) struct Macvtap;
 
 impl TapKind for Macvtap {
     const KIND: &'static str = "macvtap";
-    /// The VLAN tag stays in the frame until the interface below receives it.
+    /// False, because the VLAN tag stays in the frame until the interface below the macvtap receives the frame.
     const TAG_ON_TOP: bool = false;
 
     fn open(name: &InterfaceName) -> Result<Tap, TapError> {

@@ -26,7 +26,7 @@ const ELSEWHERE: Duration = Duration::from_millis(500);
 /// Delay of the next attempt to attach to an interface that could not be used.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// Tokens of the watcher's poller.
+/// Tokens of the poller on which the watching thread waits.
 const WAKER: u64 = 0;
 const LINKS: u64 = 1;
 
@@ -37,9 +37,9 @@ pub(super) struct InterfaceState {
     pub(super) interface: String,
     /// True if the interface is set up.
     pub(super) up: bool,
-    /// True if the interface has a carrier. `None` in another namespace.
+    /// True if the interface has a carrier. `None` for an interface in another network namespace.
     pub(super) carrier: Option<bool>,
-    /// MTU of the interface in bytes. `None` in another namespace.
+    /// MTU of the interface in bytes. `None` for an interface in another network namespace.
     pub(super) mtu: Option<u32>,
 }
 
@@ -54,7 +54,7 @@ pub(super) enum InterfaceReport<D> {
     Attached(Arc<D>, InterfaceState),
 }
 
-/// Order of the port to the thread that watches its interface.
+/// Order of a port to the thread that watches its uplink's interface.
 #[derive(Debug)]
 enum WatcherCommand<D> {
     /// Close this device of the uplink, which the port does not use any more. Closing may block.
@@ -62,7 +62,8 @@ enum WatcherCommand<D> {
     Stop,
 }
 
-/// Port's end of the thread that watches its interface. Dropping it ends the thread, which closes the device.
+/// Handle of a port to the thread that watches its uplink's interface. Dropping it ends the thread, which closes the
+/// device.
 #[derive(Debug)]
 pub(super) struct InterfaceWatcherHandle<D: UplinkDevice> {
     orders: mpsc::Sender<WatcherCommand<D>>,
@@ -133,7 +134,7 @@ impl<D: UplinkDevice> InterfaceWatcherHandle<D> {
         self.order(WatcherCommand::Close(device));
     }
 
-    /// Ends the thread, and releases the descriptor that is kept for the next process.
+    /// Ends the watching thread, and releases the descriptor that is kept for the next process.
     pub(super) fn retire(mut self) {
         self.stop();
         self.vault.forget_named(&kept_as::<D>(&self.name));
@@ -173,7 +174,8 @@ struct InterfaceWatcher<D: UplinkDevice> {
     news: mpsc::Sender<InterfaceReport<D>>,
     port_waker: ThreadWaker,
     device: Option<Arc<D>>,
-    /// Index of the attached interface in the host's namespace; 0, which no interface has, if it was never there.
+    /// Index of the attached interface in the host's network namespace; 0, which no interface has, if it was never
+    /// there.
     index: u32,
     /// State of the interface that was last reported to the port.
     reported: Option<InterfaceState>,

@@ -243,8 +243,8 @@ impl UplinkDevice for XdpDevice {
     }
 }
 
-/// Completes a checksum that a process of this machine has left to the interface. AF_XDP does not report missing
-/// checksums.
+/// Completes the checksum of a received frame that a process of this machine has left to the interface. AF_XDP does not
+/// report missing checksums.
 fn finish(frame: &mut [u8]) {
     if let Some((segment, place)) = unfinished(frame) {
         let (start, offset) = (segment.start as u16, (place - segment.start) as u16);

@@ -163,7 +163,7 @@ impl CrashFixture {
         copy.send(&message(id, command as u16, body), &fds).unwrap();
     }
 
-    /// Runs rounds until the client has its next reply, and returns the reply's id and body; or `None` if the port
+    /// Runs the port until the client has its next reply, and returns the reply's id and body; or `None` if the port
     /// crashes before.
     fn reply(&mut self) -> Option<(u16, Vec<u8>)> {
         for _ in 0..5_000 {
@@ -183,13 +183,13 @@ impl CrashFixture {
             }
             std::thread::sleep(Duration::from_micros(100));
         }
-        panic!("no reply");
+        panic!("the port sends no reply");
     }
 
     /// Sends a request as the client, and returns the body of the reply.
     fn ask(&mut self, id: u16, command: Command, body: &[u8]) -> Vec<u8> {
         self.send(id, command, body);
-        let (answered, body) = self.reply().expect("the port lives");
+        let (answered, body) = self.reply().expect("the port has not crashed");
         assert_eq!(answered, id);
         body
     }
@@ -207,7 +207,7 @@ impl CrashFixture {
     /// that the client can continue.
     fn check_successor(&mut self, id: u16, what: &str) {
         self.world.succeed();
-        assert_eq!(self.reply().expect("the successor lives").0, id, "{what}");
+        assert_eq!(self.reply().expect("the successor has not crashed").0, id, "{what}");
         assert_eq!(self.ask(id + 1, Command::RegionRead, &read(4)).len(), 20, "{what}");
         assert!(self.received.is_empty(), "{what}: more bytes");
     }
@@ -247,7 +247,7 @@ fn kill_at_each_moment(command: Command, body: &[u8], prepare: impl Fn(&mut Cras
 }
 
 #[test]
-fn request_is_answered_once_at_any_crash_of_its_port() {
+fn request_is_answered_once_whenever_its_port_crashes() {
     let map = window([32, 3], &[0, 0, MEMORY]);
     let requests = [
         (Command::RegionRead, read(4)),
@@ -299,7 +299,7 @@ fn next_process_answers_requests_sent_between_processes() {
     }
     scene.world.succeed();
     for id in 7..12 {
-        assert_eq!(scene.reply().expect("the successor lives").0, id);
+        assert_eq!(scene.reply().expect("the successor has not crashed").0, id);
     }
     assert!(scene.received.is_empty(), "no more bytes");
 }

@@ -26,7 +26,7 @@ impl FourVfPort {
     }
 
     /// Has the PF watch VF 0 twice, a second apart, with `events` offences of one kind in between. Returns
-    /// the verdict.
+    /// the PF's verdict.
     fn judge(
         &mut self,
         offence: Offence,
@@ -138,7 +138,7 @@ fn quarantine_of_a_vf_outlasts_its_resets() {
 }
 
 #[test]
-fn release_resets_the_quarantined_vf() {
+fn releasing_a_quarantined_vf_resets_it() {
     let mut world = FourVfPort::active();
     world.quarantine();
     world.introduce(0, OFFERED);
@@ -172,7 +172,7 @@ fn policy_change_does_not_end_the_quarantine_of_a_vf() {
     );
 }
 
-/// A guest may write Initiate Function Level Reset at any rate, and each reset costs the PF work.
+/// Tests a guest that writes Initiate Function Level Reset at a high rate: each reset costs the PF work.
 #[test]
 fn throttled_vf_is_reset_at_most_ten_times_a_second() {
     let mut world = FourVfPort::active();
@@ -216,7 +216,7 @@ fn delayed_reset_voids_earlier_messages_at_once() {
 }
 
 #[test]
-fn only_guest_resets_count_as_requests() {
+fn only_resets_by_the_guest_count_as_requests() {
     let limits: ConductLimits = [OffenceThresholds { warn: 1, ..NEVER }; 6];
     let mut world = FourVfPort::active();
     world.watch([0; 6], &limits);
@@ -232,7 +232,7 @@ fn only_guest_resets_count_as_requests() {
 }
 
 #[test]
-fn malformed_bodies_and_unknown_operations_are_counted_apart() {
+fn malformed_requests_are_offences_and_unknown_ones_are_not() {
     let limits: ConductLimits = [OffenceThresholds { warn: 1, ..NEVER }; 6];
     let mut world = FourVfPort::active();
     world.watch([0; 6], &limits);
@@ -248,7 +248,7 @@ fn malformed_bodies_and_unknown_operations_are_counted_apart() {
 }
 
 #[test]
-fn successor_keeps_the_vfs_conduct_and_restraint() {
+fn successor_keeps_the_throttle_and_quarantine_of_vfs() {
     let mut old = FourVfPort::active();
     old.throttle();
     let mut world = FourVfPort::active();
@@ -263,7 +263,7 @@ fn successor_keeps_the_vfs_conduct_and_restraint() {
 }
 
 #[test]
-fn conduct_of_a_missing_vf_is_not_judged() {
+fn offences_of_a_missing_vf_are_ignored() {
     let mut world = FourVfPort::new();
     let limits: ConductLimits = [OffenceThresholds { quarantine: 1, ..NEVER }; 6];
     assert_eq!(world.pf.watch(&mut world.card, 77, [1; 6], &limits), None);
@@ -272,7 +272,7 @@ fn conduct_of_a_missing_vf_is_not_judged() {
     assert!(world.pf.conduct(77).is_none());
 }
 
-/// Both words of the register are all ones then, though the card is present.
+/// Tests a reset of all 64 VFs: both words of GLGEN_VFLRSTAT are all ones then, though the card is present.
 #[test]
 fn all_64_vfs_may_be_reset_at_once() {
     let mut world = FourVfPort::new();

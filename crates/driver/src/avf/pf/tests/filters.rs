@@ -27,7 +27,7 @@ fn vlans(world: &mut FourVfPort, on: bool, ids: &[u16]) -> VirtchnlStatus {
     world.ask(0, VirtchnlRequest::Vlans(on, VSI, EncodedList::new(ids).list())).0
 }
 
-/// Creates a port whose VF 0 is active and has an address set by the administrator.
+/// Creates a port whose VF 0 is active and has an address that the administrator has set.
 fn fixed() -> FourVfPort {
     let mut world = FourVfPort::new();
     world.set(|policy| (policy.mac, policy.admin_mac) = (Some(MacAddress(mac(1))), true));
@@ -36,7 +36,7 @@ fn fixed() -> FourVfPort {
 }
 
 #[test]
-fn linux_adds_its_own_address_and_groups() {
+fn linux_vf_adds_its_own_and_multicast_addresses() {
     let mut world = FourVfPort::active();
     assert_eq!(
         add(&mut world, &[(mac(1), EtherAddressType::Primary), (GROUP, EtherAddressType::Extra)]),
@@ -108,7 +108,8 @@ fn with_neighbour(mac: [u8; 6]) -> FourVfPort {
     world
 }
 
-/// Keepalived (use_vmac) adds the address to the backup's interface while the master has it.
+/// Tests a virtual router: keepalived (use_vmac) adds the address to the backup's interface while the master
+/// has it.
 #[test]
 fn virtual_router_address_may_be_shared() {
     for last in [0x01, 0x02] {
@@ -121,7 +122,7 @@ fn virtual_router_address_may_be_shared() {
 }
 
 #[test]
-fn share_mac_of_both_vfs_lets_them_have_the_same_address() {
+fn two_vfs_with_share_mac_may_have_the_same_address() {
     let extra = [(mac(9), EtherAddressType::Extra)];
     for (own, others, status) in [
         (false, false, VirtchnlStatus::Param),
@@ -139,7 +140,7 @@ fn share_mac_of_both_vfs_lets_them_have_the_same_address() {
 }
 
 #[test]
-fn address_of_another_vf_needs_trust() {
+fn using_another_vfs_address_needs_trust() {
     let mut world = with_neighbour(mac(9));
     assert_eq!(add(&mut world, &[(mac(9), EtherAddressType::Extra)]), VirtchnlStatus::Param);
     assert_eq!(world.refusals(VirtchnlRefusal::AddressInUse), 1);
@@ -149,7 +150,7 @@ fn address_of_another_vf_needs_trust() {
 }
 
 #[test]
-fn address_quota_is_18_or_more_if_trusted() {
+fn address_quota_is_18_and_higher_for_a_trusted_vf() {
     let groups =
         |count: u8| -> Vec<_> { (0..count).map(|n| ([1, 0, 0, 0, 0, n], EtherAddressType::Extra)).collect() };
     let mut world = FourVfPort::active();
@@ -191,7 +192,7 @@ fn vf_joins_and_leaves_vlans_and_strips_tags() {
 }
 
 #[test]
-fn vlans_beyond_the_quota_are_ignored_with_success() {
+fn joining_vlans_beyond_the_quota_succeeds_without_effect() {
     let mut world = FourVfPort::active();
     let ids: Vec<u16> = (1..=17).collect();
     assert_eq!(vlans(&mut world, true, &ids), VirtchnlStatus::Success);
@@ -211,7 +212,7 @@ fn vlan_beyond_4095_is_refused() {
 }
 
 #[test]
-fn vf_on_a_port_vlan_joins_no_other() {
+fn vf_on_a_port_vlan_cannot_join_another_vlan() {
     let mut world = FourVfPort::active();
     world.set(|policy| policy.vlan = Some(PortVlan { id: 5, qos: 3 }));
     world.introduce(0, OFFERED);
@@ -223,7 +224,7 @@ fn vf_on_a_port_vlan_joins_no_other() {
 }
 
 #[test]
-fn stripping_on_a_port_vlan_succeeds_without_effect() {
+fn vlan_stripping_on_a_port_vlan_succeeds_without_effect() {
     let mut world = FourVfPort::active();
     world.set(|policy| policy.vlan = Some(PortVlan { id: 5, qos: 3 }));
     world.introduce(0, OFFERED);
@@ -273,7 +274,7 @@ fn vlan_tag_stripping_and_inserting_are_independent() {
 }
 
 #[test]
-fn untrusted_promiscuity_succeeds_without_effect() {
+fn untrusted_vfs_promiscuity_request_succeeds_without_effect() {
     let mut world = FourVfPort::active();
     world.granted(VirtchnlRequest::Promiscuity(VSI, 3));
     assert_eq!((world.told().promiscuous, world.refusals(VirtchnlRefusal::Promiscuity)), ((false, false), 1));

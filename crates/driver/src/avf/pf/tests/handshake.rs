@@ -1,4 +1,4 @@
-//! Tests a driver's first requests: version, resources, link.
+//! Tests a VF driver's first requests: version, resources, link.
 
 use super::{FourVfPort, VSI, mac};
 use crate::avf::pf::{OFFERED, VirtchnlRefusal};
@@ -27,7 +27,7 @@ fn version_reply_has_the_older_of_both_versions() {
 }
 
 #[test]
-fn resources_are_those_requested_and_offered() {
+fn vf_gets_the_capabilities_both_requested_and_offered() {
     let mut world = FourVfPort::new();
     world.set(|policy| policy.mac = Some(MacAddress(mac(7))));
     let linux_6_12 = VfCapabilities(0x1abd_8cf9);
@@ -65,7 +65,7 @@ fn vf_of_version_1_0_has_vlan_offload() {
 }
 
 #[test]
-fn resources_may_be_requested_twice() {
+fn vf_may_request_its_resources_twice() {
     let mut world = FourVfPort::active();
     let (status, _) = world.ask(0, VirtchnlRequest::Resources(Some(OFFERED)));
     assert_eq!(
@@ -81,7 +81,7 @@ fn vf_without_mac_address_gets_a_zero_address() {
 }
 
 #[test]
-fn link_event_follows_resources_and_every_enable() {
+fn link_event_follows_resource_reply_and_every_queue_enable() {
     let mut world = FourVfPort::active();
     assert_eq!(world.events(), [UP]);
     for _ in 0..2 {
@@ -93,7 +93,7 @@ fn link_event_follows_resources_and_every_enable() {
 }
 
 #[test]
-fn link_speed_format_follows_the_capability() {
+fn link_event_without_adv_link_speed_has_an_old_speed_bit() {
     let mut world = FourVfPort::new();
     world.introduce(0, VfCapabilities::L2);
     assert_eq!(world.events(), [VirtchnlEvent::Link { speed: 0x40, up: true }], "25 Gb/s");
@@ -138,21 +138,21 @@ fn unknown_operation_is_refused_with_a_reply() {
 }
 
 #[test]
-fn body_of_wrong_length_is_refused() {
+fn request_with_a_body_of_wrong_length_is_refused() {
     let mut world = FourVfPort::active();
     assert_eq!(world.ask_raw(0, 8, &[0; 11]), (VirtchnlStatus::Param, vec![]));
     assert_eq!(world.ask_raw(0, 6, &[1, 0, 200, 0, 0, 0, 0, 0]), (VirtchnlStatus::Param, vec![]));
 }
 
 #[test]
-fn requests_before_resources_are_refused() {
+fn requests_before_the_resources_request_are_refused() {
     let mut world = FourVfPort::new();
     world.refused(VirtchnlRequest::Strip(true), VirtchnlRefusal::NotReady);
     world.refused(VirtchnlRequest::Queues(2), VirtchnlRefusal::NotReady);
 }
 
 #[test]
-fn vsi_of_another_vf_is_refused() {
+fn request_for_another_vfs_vsi_is_refused() {
     let mut world = FourVfPort::active();
     for request in [
         VirtchnlRequest::SwitchQueues(true, QueueSet { vsi: VSI + 1, rx: 1, tx: 1 }),

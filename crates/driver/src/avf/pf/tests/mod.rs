@@ -31,10 +31,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::vec;
 use std::vec::Vec;
 
-/// Message to a VF: operation, status, body.
+/// Message from the PF to a VF: operation, status, body.
 type MessageToVf = (VirtchnlOpcode, VirtchnlStatus, Vec<u8>);
 
-/// Net result of the PF's orders to the card for one VF, with the number of its resets.
+/// Net result of the PF's orders to the card for one VF, with the number of the VF's resets.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct CardOrders {
     addresses: BTreeSet<[u8; 6]>,
@@ -233,7 +233,7 @@ impl FourVfPort {
         decode(&body).unwrap()
     }
 
-    /// Sends a request and returns its only reply; other messages stay in `card.sent`.
+    /// Sends a request of a VF and returns its only reply; other messages stay in `card.sent`.
     fn ask(&mut self, vf: u8, request: VirtchnlRequest<'_>) -> (VirtchnlStatus, Vec<u8>) {
         self.ask_raw(vf, request.op().number(), &request.encode())
     }
@@ -285,11 +285,11 @@ fn mac(n: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, n]
 }
 
-/// Number of VF 0's VSI.
+/// Number of VF 0's VSI (virtual station interface).
 const VSI: u16 = 1;
 
 #[test]
-fn statistics_body_round_trips() {
+fn vf_statistics_request_returns_the_cards_counters() {
     let body = encode(&VfTrafficStatistics { rx_bytes: 1_000, ..VfTrafficStatistics::default() });
     let mut world = FourVfPort::active();
     let queues = ::avf::virtchnl::QueueSet { vsi: VSI, rx: 0, tx: 0 };

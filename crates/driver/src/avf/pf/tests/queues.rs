@@ -1,4 +1,4 @@
-//! Tests rings, vectors, running queues, and their number.
+//! Tests requests about rings, vectors, running queues, and their number.
 
 use super::{FourVfPort, VSI};
 use crate::avf::pf::{OFFERED, VirtchnlRefusal};
@@ -11,7 +11,7 @@ use ::avf::virtchnl::{
 use std::vec;
 use std::vec::Vec;
 
-/// Returns a pair as Linux configures it.
+/// Returns the description of a queue pair as Linux configures it.
 fn pair(queue: u16) -> QueuePairInfo {
     QueuePairInfo {
         tx: TxQueueInfo { vsi: VSI, queue, length: 512, base: 0x10_0000, ..TxQueueInfo::default() },
@@ -128,7 +128,7 @@ fn descriptor_format_without_capability_means_legacy() {
 }
 
 #[test]
-fn vectors_may_name_unconfigured_queues() {
+fn vector_map_may_name_unconfigured_queues() {
     let mut world = FourVfPort::active();
     // Like Linux: a vector per pair, and the mailbox's last without queues.
     let pairs =
@@ -140,7 +140,7 @@ fn vectors_may_name_unconfigured_queues() {
 }
 
 #[test]
-fn mailbox_vector_may_have_queues() {
+fn mailbox_vector_may_also_serve_queues() {
     let mut world = FourVfPort::active();
     let map = VectorMap { vsi: VSI, vector: 0, rx: 0b11, ..VectorMap::default() };
     world.granted(VirtchnlRequest::MapVectors(EncodedList::new(&[map]).list()));
@@ -208,7 +208,7 @@ fn disabled_vf_cannot_start_its_queues() {
 }
 
 #[test]
-fn other_pair_number_is_granted_by_reset_without_reply() {
+fn another_queue_pair_count_is_granted_by_reset_without_reply() {
     let mut world = FourVfPort::active();
     world.events();
     world.card.arrive(0, 29, &[16, 0]);

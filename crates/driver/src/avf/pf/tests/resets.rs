@@ -145,7 +145,7 @@ fn policies_of_several_vfs_are_set_together_or_not_at_all() {
 }
 
 #[test]
-fn changed_queue_pairs_reset_the_vf() {
+fn changed_number_of_queue_pairs_resets_the_vf() {
     let mut world = FourVfPort::active();
     for (pairs, most) in [(0, 16), (4, 17), (4, 2)] {
         assert!(!world.pf.set_pairs(&mut world.card, 0, pairs, most), "{pairs} of {most}");

@@ -16,7 +16,7 @@ fn rss_by_default_hashes_every_type_over_all_queues() {
 }
 
 #[test]
-fn rss_key_and_table_are_validated() {
+fn rss_key_or_table_of_wrong_size_or_queue_is_refused() {
     let mut world = FourVfPort::active();
     world.granted(VirtchnlRequest::HashKey(VSI, &[7; 52]));
     world.granted(VirtchnlRequest::LookupTable(VSI, &[3; 64]));
@@ -30,7 +30,7 @@ fn rss_key_and_table_are_validated() {
 }
 
 #[test]
-fn rss_types_are_validated() {
+fn unsupported_rss_types_are_left_out() {
     let mut world = FourVfPort::active();
     assert_eq!(
         world.ask(0, VirtchnlRequest::GetHashTypes),

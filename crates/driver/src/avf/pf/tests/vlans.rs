@@ -1,4 +1,4 @@
-//! Tests requested VLANs while the administrator changes the allowed ones.
+//! Tests a VF's requested VLANs while the administrator changes the allowed ones.
 
 use super::{FourVfPort, VSI};
 use crate::avf::pf::{OFFERED, VirtchnlRefusal};
@@ -23,7 +23,7 @@ fn members(world: &FourVfPort) -> Vec<u16> {
     world.told().vlans.iter().copied().collect()
 }
 
-/// iavf forgets all VLANs of a request that fails.
+/// Tests a request with allowed and denied VLANs: iavf forgets all VLANs of a request that fails.
 #[test]
 fn partly_allowed_vlan_list_is_applied_in_part() {
     let mut world = FourVfPort::active();
@@ -53,7 +53,7 @@ fn allowed_vlans_change_membership_without_reset() {
 }
 
 #[test]
-fn withheld_vlan_can_return_after_a_vf_reset() {
+fn withheld_vlan_can_be_requested_again_after_a_vf_reset() {
     let mut world = FourVfPort::active();
     ask(&mut world, true, &[10, 20]);
     allow(&mut world, Some(&[20]));
@@ -68,7 +68,7 @@ fn withheld_vlan_can_return_after_a_vf_reset() {
 }
 
 #[test]
-fn withheld_vlan_of_a_vf_ends_with_leave_or_reset() {
+fn withheld_vlan_is_forgotten_when_the_vf_leaves_it_or_resets() {
     for leaves in [true, false] {
         let mut world = FourVfPort::active();
         allow(&mut world, Some(&[20]));

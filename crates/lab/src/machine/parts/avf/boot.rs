@@ -1,5 +1,5 @@
-//! Driver start: registers and memory of either function, without charges, as nothing is measured then. The
-//! PF driver responds at once.
+//! Driver start of an adaptive-VF card: registers and memory of PF and VF, without charges, as nothing is
+//! measured then. The PF driver responds at once.
 
 use super::{AvfBus, AvfPort};
 use crate::machine::chipset::Chipset;
@@ -11,7 +11,7 @@ use i82576::Time;
 use pcie::Function;
 use std::time::Duration;
 
-/// Access of a driver to its function's registers and memory while the driver starts.
+/// Access of a starting driver to its function's registers and memory.
 pub(super) struct FunctionView<'a> {
     pub(super) port: &'a mut AvfPort,
     pub(super) chipset: &'a mut Chipset,
@@ -85,7 +85,7 @@ impl CardControl for FunctionView<'_> {
     }
 }
 
-/// Wire that delivers one given frame to the card.
+/// Wire that delivers a single given frame to the card.
 pub(super) struct SingleFrameWire<'a>(pub(super) Option<&'a [u8]>);
 
 impl plane::UplinkWire for SingleFrameWire<'_> {

@@ -40,13 +40,13 @@ pub(crate) const VF: u8 = 0;
 pub(crate) const ADDRESS: MacAddress = MacAddress([0x02, 0xbb, 0, 0, 0, 0]);
 /// Speed of the link, Mb/s.
 const LINK: u32 = 100_000;
-/// Descriptors of each ring; four pairs of rings fit a guest's memory.
+/// Descriptors of each ring of a queue pair; four pairs fit a guest's memory.
 const RING: u16 = 256;
-/// Buffers that the driver returns per doorbell (Linux iavf, IAVF_RX_BUFFER_WRITE).
+/// Receive buffers that the driver returns per doorbell (Linux iavf, IAVF_RX_BUFFER_WRITE).
 const BATCH: u16 = 32;
-/// Frames that a queue processes before the next queue is served.
+/// Frames that the card processes for a queue before it serves the next queue.
 const BUDGET: usize = 64;
-/// Number of client addresses to try in the search for a flow per queue.
+/// Number of client addresses to try in the search for a flow per queue pair.
 const CANDIDATES: u8 = 255;
 
 /// Memory of the card's PF and VF, and the interrupts that they sent.
@@ -54,7 +54,7 @@ const CANDIDATES: u8 = 255;
 pub(crate) struct AvfFunctions {
     pf: FunctionMemory,
     vf: FunctionMemory,
-    /// Interrupts not yet delivered: sender and message.
+    /// Interrupts that were sent and not delivered yet: sender and message.
     pub(crate) sent: Vec<(Rid, InterruptMessage)>,
     /// DMA requests of functions that do not exist, or blocked by the IOMMU.
     faults: u64,
@@ -68,7 +68,7 @@ pub(crate) struct AvfPort {
     pub(crate) line: ClientWire,
     pub(crate) functions: AvfFunctions,
     pairs: u16,
-    /// Frames sent by `flows` to find a client's queue.
+    /// Number of frames sent by `flows` to find a client for each queue.
     probes: u64,
 }
 
@@ -135,7 +135,7 @@ impl Bus for AvfBus<'_> {
 }
 
 impl AvfPort {
-    /// Creates a port with a VF of `pairs` queue pairs and starts its drivers. A vector interrupts at most
+    /// Creates a port with a VF of `pairs` queue pairs and starts its drivers. An interrupt vector interrupts at most
     /// once per `interval_us`. Fails if a driver fails or fewer pairs are available.
     pub(crate) fn new(
         (pf, vf): (FunctionMemory, FunctionMemory),
@@ -152,13 +152,13 @@ impl AvfPort {
         let mut port = Self { card, plane, pf: None, line, functions, pairs, probes: 0 };
         port.card.set_bus_master(VF, true);
         let told = |error: &dyn std::fmt::Display| error.to_string();
-        let mut driver = AvfPf::probe(&mut port.side(Function::Pf, chipset), 1).map_err(|e| told(&e))?;
+        let mut driver = AvfPf::probe(&mut port.view(Function::Pf, chipset), 1).map_err(|e| told(&e))?;
         let policy = VfPolicy { mac: Some(ADDRESS), ..VfPolicy::default() };
-        driver.set_policy(&mut port.side(Function::Pf, chipset), VF, policy).map_err(|e| told(&e))?;
-        if !driver.set_pairs(&mut port.side(Function::Pf, chipset), VF, pairs, MAX_PAIRS as u16) {
-            return Err(format!("a VF cannot have {pairs} queue pairs"));
+        driver.set_policy(&mut port.view(Function::Pf, chipset), VF, policy).map_err(|e| told(&e))?;
+        if !driver.set_pairs(&mut port.view(Function::Pf, chipset), VF, pairs, MAX_PAIRS as u16) {
+            return Err(format!("the PF driver refused to give the VF {pairs} queue pairs"));
         }
-        driver.set_link(&mut port.side(Function::Pf, chipset), Some(LINK));
+        driver.set_link(&mut port.view(Function::Pf, chipset), Some(LINK));
         port.pf = Some(driver);
         let wishes = AvfDriverConfig {
             pairs,
@@ -168,13 +168,17 @@ impl AvfPort {
             spread: true,
             ..AvfDriverConfig::default()
         };
-        let mut hal = port.side(Function::Vf(VF), chipset);
+        let mut hal = port.view(Function::Vf(VF), chipset);
         let mut driver = AvfDriver::probe_with(&mut hal, ADDRESS, wishes).map_err(|e| told(&e))?;
         driver.start(&mut hal).map_err(|e| told(&e))?;
-        if driver.pairs() == pairs { Ok((port, driver)) } else { Err(format!("{} pairs", driver.pairs())) }
+        if driver.pairs() == pairs {
+            Ok((port, driver))
+        } else {
+            Err(format!("the VF driver got {} of {pairs} queue pairs", driver.pairs()))
+        }
     }
 
-    fn side<'a>(&'a mut self, function: Function, chipset: &'a mut Chipset) -> FunctionView<'a> {
+    fn view<'a>(&'a mut self, function: Function, chipset: &'a mut Chipset) -> FunctionView<'a> {
         FunctionView { port: self, chipset, function, now: Time::ZERO }
     }
 
@@ -197,7 +201,7 @@ impl AvfPort {
                 return Ok(all);
             }
         }
-        Err("a queue gets no client's flow from the RSS hash".to_owned())
+        Err(format!("a queue pair gets no flow of {CANDIDATES} tried clients from the RSS hash"))
     }
 
     /// Sends the card a frame of a client, and returns the queue that the card placed the frame in.
@@ -220,7 +224,7 @@ impl AvfPort {
         self.card.arrive(&mut self.plane, 1, &mut bus, &mut wire);
         self.probes += 1;
         let (pairs, mut into) = (self.pairs as u8, [0; 128]);
-        let mut hal = self.side(Function::Vf(VF), chipset);
+        let mut hal = self.view(Function::Vf(VF), chipset);
         (0..pairs).find(|queue| driver.receive(&mut hal, *queue, &mut into).is_some())
     }
 
@@ -228,15 +232,15 @@ impl AvfPort {
     fn round(&mut self, now: Time, chipset: &mut Chipset) {
         self.card.poll(now, &mut AvfBus { functions: &mut self.functions, chipset });
         if let Some(mut pf) = self.pf.take() {
-            pf.visit(&mut self.side(Function::Pf, chipset));
+            pf.visit(&mut self.view(Function::Pf, chipset));
             self.pf = Some(pf);
         }
         self.card.apply_policy(&mut self.plane, &PortMirrorRules::NONE);
         self.card.poll(now, &mut AvfBus { functions: &mut self.functions, chipset });
     }
 
-    /// Advances the card's port to `now`. Returns the latest time of the next call. Interrupts are in `functions`
-    /// afterwards.
+    /// Advances the card's port to `now`. Returns the latest time of the next call. The interrupts sent are in
+    /// `functions` afterwards.
     pub(crate) fn sync(&mut self, now: VirtualInstant, chipset: &mut Chipset) -> Option<VirtualInstant> {
         self.line.advance(now);
         let Self { card, plane, line, functions, .. } = self;
@@ -251,7 +255,7 @@ impl AvfPort {
         [arrival, deadline].into_iter().flatten().min()
     }
 
-    /// Checks that all frames are accounted for and no function left its memory.
+    /// Checks that all frames are accounted for and no function accessed memory of others.
     pub(crate) fn check_books(&self, books: &mut ConservationChecks) {
         // A real card's statistics are registers whose reading may change the card, so a copy is read.
         let statistics = self.card.clone().statistics(VF);

@@ -19,18 +19,18 @@ use std::time::Duration;
 /// Path of a guest's doorbells to the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DoorbellPath {
-    /// The VF's pages are mapped: a doorbell is a store without an exit.
+    /// The VF's pages are mapped: a doorbell is a store without a VM exit.
     Memory,
-    /// A doorbell's store exits and is sent as a message; the guest continues.
+    /// A doorbell's store causes a VM exit and is sent as a message; the guest continues.
     Posted,
-    /// A doorbell's store exits and is sent as a message; the guest waits for the answer.
+    /// A doorbell's store causes a VM exit and is sent as a message; the guest waits for the answer.
     Answered,
 }
 
 /// Doorbell counters of a guest.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct DoorbellCounters {
-    /// Number of stores to mapped pages.
+    /// Number of doorbell stores to mapped pages.
     pub(crate) stores: u64,
     /// Number of doorbell accesses that caused VM exits.
     pub(crate) exits: u64,
@@ -45,7 +45,7 @@ pub(crate) struct VfQueuePairView<'a> {
     pub(crate) doorbells: &'a mut DoorbellCounters,
     /// Register writes that the service domain has to make for the guest: offsets and values.
     pub(crate) messages: Vec<(u32, u32)>,
-    /// The card has new work because of this step.
+    /// The card has new work because of this step of the guest.
     pub(crate) touched: bool,
 }
 
@@ -110,7 +110,7 @@ impl DmaHal for GuestPlatform<'_, VfQueuePairView<'_>> {
 pub(crate) struct VfQueuePair {
     number: u8,
     mac: MacAddress,
-    /// Transmit descriptors not returned by the card at the last check.
+    /// Number of transmit descriptors that the card had not returned at the last check.
     unsent: usize,
 }
 

@@ -5,26 +5,26 @@
 use super::guard::GuardedRing;
 use super::{GuestNumber, PageBuffer, RING, SEQUENCES};
 
-/// Number of contexts of the card, at most.
+/// Maximum number of contexts of a CDNA card.
 pub(crate) const CONTEXTS: usize = 128;
 
-/// Reason why the card stopped a context.
+/// Reason why the CDNA card stopped a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContextFault {
-    /// The producer index is behind the consumer or more than a ring ahead.
+    /// The producer index is behind the consumer index or more than a ring ahead of it.
     Producer(u32),
     /// A descriptor did not have the expected sequence number.
     Sequence(u32),
 }
 
-/// Producer and consumer index of one direction of a context.
+/// Producer index and consumer index of one direction of a CDNA context.
 #[derive(Debug, Default)]
 struct ContextQueue {
     produced: u32,
     consumed: u32,
 }
 
-/// Context of the card: the domain that its mailbox is mapped to, and its two queues.
+/// Context of a CDNA card: the domain that its mailbox is mapped to, and its two queues.
 #[derive(Debug)]
 struct CdnaContext {
     mapped_to: GuestNumber,
@@ -32,8 +32,9 @@ struct CdnaContext {
     fault: Option<ContextFault>,
 }
 
-/// Indices of a context's transmit queue and receive queue.
+/// Index of a context's transmit queue.
 pub(crate) const TRANSMIT: usize = 0;
+/// Index of a context's receive queue.
 pub(crate) const RECEIVE: usize = 1;
 
 /// CDNA network card with a context for each guest.
@@ -45,7 +46,8 @@ pub(crate) struct CdnaCard {
 }
 
 impl CdnaCard {
-    /// Assigns the next context and maps its mailbox page to a domain. Returns `None` if all are assigned.
+    /// Assigns the next context and maps its mailbox page to a domain. Returns `None` if all contexts are
+    /// assigned.
     pub(crate) fn assign(&mut self, to: GuestNumber) -> Option<usize> {
         if self.contexts.len() == CONTEXTS {
             return None;
@@ -54,8 +56,8 @@ impl CdnaCard {
         Some(self.contexts.len() - 1)
     }
 
-    /// Handles a domain's write to a mailbox. Returns `false` for a mailbox of another domain: the write
-    /// faults in the guest.
+    /// Handles a domain's write to a context's mailbox. Returns `false` for a mailbox of another domain: the
+    /// write faults in the guest.
     pub(crate) fn mailbox(&mut self, by: GuestNumber, context: usize, direction: usize, index: u32) -> bool {
         let found = self.contexts.get_mut(context).and_then(Option::as_mut);
         let Some(found) = found.filter(|found| found.mapped_to == by) else {
@@ -105,17 +107,17 @@ impl CdnaCard {
         }
     }
 
-    /// Returns the number of descriptors the card has completed.
+    /// Returns the number of descriptors of a context that the card has completed.
     pub(crate) fn consumed(&self, context: usize, direction: usize) -> u32 {
         self.context(context).map_or(0, |found| found.queues[direction & 1].consumed)
     }
 
-    /// Returns the reason why a context was stopped, if it was.
+    /// Returns the reason why the card stopped a context, or `None` if it did not.
     pub(crate) fn fault(&self, context: usize) -> Option<ContextFault> {
         self.context(context).and_then(|found| found.fault)
     }
 
-    /// Removes a context: the card accesses none of its memory afterwards.
+    /// Removes a context from the card, which accesses none of its memory afterwards.
     pub(crate) fn quiesce(&mut self, context: usize) {
         if let Some(found) = self.contexts.get_mut(context) {
             *found = None;

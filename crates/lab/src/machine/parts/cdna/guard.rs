@@ -1,13 +1,13 @@
-//! The hypervisor's ring for one direction of a context. A guest enqueues a batch by hypercall. The
-//! hypervisor checks the owner of every page, references the pages, numbers the descriptors and writes them
-//! where no guest can. It releases references once the card has completed a descriptor: at the next enqueue,
-//! and at teardown. The caller charges the hypercall.
+//! The hypervisor's ring for one direction of a CDNA context. A guest enqueues a batch by hypercall. The hypervisor
+//! checks the owner of every page, references the pages, numbers the descriptors and writes them where no guest can. It
+//! releases references once the card has completed a descriptor: at the next enqueue, and at teardown. The caller
+//! charges the hypercall.
 
 use super::pages::PageOwners;
 use super::{GuestNumber, PageBuffer, RING, SEQUENCES, SequencedDescriptor};
 use thiserror::Error;
 
-/// Error of enqueueing a batch of buffers, none of which is enqueued.
+/// Error of enqueueing a batch of buffers; the whole batch is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum EnqueueError {
     /// The context belongs to another domain than the caller.
@@ -16,18 +16,19 @@ pub(crate) enum EnqueueError {
     /// A page of the batch does not belong to the domain; has the buffer's index.
     #[error("buffer {0} of the batch has a page of another domain")]
     Page(usize),
-    /// The ring has too few free slots.
+    /// The context's ring has too few free slots.
     #[error("the context's ring has no room for the batch of buffers")]
     Full,
 }
 
-/// Ring of a context that only the hypervisor writes.
+/// Ring of a CDNA context that only the hypervisor writes.
 #[derive(Debug)]
 pub(crate) struct GuardedRing {
     owner: GuestNumber,
     ring: Vec<Option<SequencedDescriptor>>,
-    /// Numbers of descriptors written and of descriptors released.
+    /// Number of descriptors that the hypervisor wrote.
     produced: u32,
+    /// Number of descriptors whose pages the hypervisor released.
     released: u32,
     torn_down: bool,
 }
@@ -75,7 +76,7 @@ impl GuardedRing {
         RING - self.produced.wrapping_sub(self.released)
     }
 
-    /// Releases the descriptors that the card has consumed.
+    /// Releases the pages of the descriptors that the card has consumed.
     pub(crate) fn release(&mut self, consumed: u32, pages: &mut PageOwners) {
         let enqueued = self.produced.wrapping_sub(self.released);
         for _ in 0..consumed.wrapping_sub(self.released).min(enqueued) {
@@ -86,12 +87,12 @@ impl GuardedRing {
         }
     }
 
-    /// Rejects further batches of the context's buffers. References to pages stay until [`GuardedRing::quiesced`].
+    /// Rejects further batches of buffers for the context. References to pages stay until [`GuardedRing::quiesced`].
     pub(crate) fn tear_down(&mut self) {
         self.torn_down = true;
     }
 
-    /// Releases all descriptors, after the card has removed the context.
+    /// Releases the pages of all descriptors, after the card has removed the context.
     pub(crate) fn quiesced(&mut self, pages: &mut PageOwners) {
         self.release(self.produced, pages);
     }

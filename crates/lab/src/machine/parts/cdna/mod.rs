@@ -20,19 +20,19 @@ mod tests;
 /// Number of descriptor slots of a context's ring.
 pub(crate) const RING: u32 = 256;
 
-/// Number of CDNA sequence numbers before they wrap. With twice as many as slots, a slot's stale descriptor never has
-/// the expected number.
+/// Number of CDNA sequence numbers before they wrap. With twice as many numbers as slots, a slot's stale descriptor
+/// never has the expected number.
 pub(crate) const SEQUENCES: u32 = 2 * RING;
 
-/// Number of a guest.
+/// Index of a guest, by which the CDNA card and the hypervisor name domains.
 pub(crate) type GuestNumber = u16;
 
-/// Buffer given to the card: consecutive bytes in pages of 4 KiB.
+/// Buffer that a guest gives to the card: consecutive bytes in pages of 4 KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PageBuffer {
     /// Address of the buffer's first byte.
     pub(crate) address: u64,
-    /// Length of the buffer in bytes.
+    /// Length of the page buffer in bytes.
     pub(crate) length: u16,
 }
 
@@ -47,7 +47,7 @@ impl PageBuffer {
 /// Bytes of a page of memory.
 pub(crate) const PAGE: u64 = 4_096;
 
-/// Descriptor in a slot of a ring: a buffer, and its sequence number.
+/// Descriptor in a slot of a CDNA ring: a buffer, and its sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SequencedDescriptor {
     pub(crate) buffer: PageBuffer,

@@ -1,4 +1,4 @@
-//! Tests of the rules that protect guests from each other.
+//! Tests of the CDNA rules that protect guests from each other.
 
 use super::bits::{InterruptBitVectors, VECTORS};
 use super::card::{CdnaCard, ContextFault, TRANSMIT};
@@ -92,10 +92,10 @@ fn freed_cdna_page_is_reusable_only_after_its_last_release() {
     assert_eq!(
         guard.enqueue(0, &[page(3)], 0, &mut pages),
         Err(EnqueueError::Page(0)),
-        "freed for its owner too"
+        "a freed page is rejected for its former owner too"
     );
     let reached = card.take(0, TRANSMIT, &guard).unwrap();
-    assert!(pages.reaches(reached, 0) && !pages.give(3, 1), "released late");
+    assert!(pages.reaches(reached, 0) && !pages.give(3, 1), "the page is not reusable before its release");
     guard.release(card.consumed(0, TRANSMIT), &mut pages);
     assert!(pages.give(3, 1));
 }
@@ -107,7 +107,7 @@ fn torn_down_cdna_context_keeps_pages_until_quiesced() {
     card.mailbox(0, 0, TRANSMIT, index);
     guard.tear_down();
     assert!(pages.free(1, 0) && !pages.give(1, 1));
-    assert_eq!(card.take(0, TRANSMIT, &guard), Some(page(1)), "still under way");
+    assert_eq!(card.take(0, TRANSMIT, &guard), Some(page(1)), "the card still takes the described buffer");
     card.quiesce(0);
     guard.quiesced(&mut pages);
     assert_eq!((card.take(0, TRANSMIT, &guard), pages.references()), (None, 0));
@@ -123,7 +123,7 @@ fn cdna_interrupt_bits_of_all_contexts_survive_a_full_buffer() {
     assert_eq!(bits.take().count(), 0);
 }
 
-/// Checks that no slot, however old, can hold the expected sequence number.
+/// Checks that no ring slot, however old, can hold the expected sequence number.
 #[test]
 fn cdna_sequence_number_space_is_twice_the_ring_size() {
     assert_eq!((RING, SEQUENCES), (256, 512));

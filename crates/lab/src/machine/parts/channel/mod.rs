@@ -1,5 +1,5 @@
-//! The I/O channel from a front end to a driver domain (Menon et al., ATC 2006): packets of up to 64 KB whose
-//! headers are copied, whose pages are pinned in place, and which carry their offload flags.
+//! The packet channel from a front end to a driver domain (Menon et al., ATC 2006): packets of up to 64 KB
+//! whose headers are copied, whose pages are pinned in place, and which carry their offload flags.
 //!
 //! | module | contents |
 //! |---|---|
@@ -18,9 +18,9 @@ use super::cdna::{GuestNumber, PAGE, PageBuffer};
 use guest::packet::{IP_HEADERS, TCP_HEADERS};
 use split::{MAX_FRAME, PIECES, PendingOffloads};
 
-/// Bytes of headers that the driver domain copies, at most.
+/// Maximum number of header bytes that the driver domain copies.
 pub(crate) const HEADERS: usize = 128;
-/// Segments of a packet, at most, which bounds the cost of segmentation.
+/// Maximum number of segments of a packet, which bounds the cost of segmentation.
 pub(crate) const SEGMENTS: usize = 128;
 
 /// Transmit request of a guest on the packet channel.
@@ -28,22 +28,23 @@ pub(crate) const SEGMENTS: usize = 128;
 pub(crate) struct ChannelRequest {
     /// Ethernet, IP and TCP headers of the packet.
     pub(crate) header: Vec<u8>,
-    /// Payload buffers, each within a page.
+    /// Buffers of the packet's payload, each within a page.
     pub(crate) pieces: Vec<PageBuffer>,
     /// Offloads that the packet still needs.
     pub(crate) offload: PendingOffloads,
 }
 
-/// Reason why the driver domain refused a request.
+/// Reason why the driver domain refused a transmit request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChannelRequestError {
-    /// The headers are too short, too long, or not those of a packet that can be segmented as requested.
+    /// The request's headers are too short, too long, or not those of a packet that can be segmented as
+    /// requested.
     Header,
-    /// The buffers are too many, empty, across pages, or inconsistent with the headers.
+    /// The request's buffers are too many, empty, across pages, or inconsistent with the headers.
     Length,
-    /// Segments would be empty or too many.
+    /// The request's segments would be empty or too many.
     Segment,
-    /// A page of the request is not the guest's, or freed.
+    /// A page of the request does not belong to the guest, or is freed.
     Page,
 }
 
@@ -56,7 +57,7 @@ pub(crate) struct ChannelPacket {
     pub(crate) offload: PendingOffloads,
 }
 
-/// Checks a request of `owner`, copies its headers and pins its pages.
+/// Checks a transmit request of domain `owner`, copies its headers and pins its pages.
 pub(crate) fn accept(
     request: &ChannelRequest,
     owner: GuestNumber,
@@ -85,7 +86,7 @@ impl ChannelPacket {
         self.pieces.iter().map(|piece| usize::from(piece.length)).sum()
     }
 
-    /// Returns the number of pages that the packet pins.
+    /// Returns the number of guest pages that the packet pins.
     pub(crate) fn pages(&self) -> usize {
         self.pieces.len()
     }
@@ -100,7 +101,7 @@ impl ChannelPacket {
         self.pieces.into_iter().for_each(|piece| pages.release(piece));
     }
 
-    /// Checks that buffers, headers and offloads are consistent.
+    /// Checks that the request's buffers, headers and offloads are consistent.
     fn check(&self) -> Result<(), ChannelRequestError> {
         let lies_in_a_page = |piece: &PageBuffer| piece.length > 0 && piece.pages().count() == 1;
         let total = self.length + self.payload();
@@ -125,7 +126,7 @@ impl ChannelPacket {
     }
 }
 
-/// Returns `true` for Ethernet, IPv4 without options, and complete TCP headers.
+/// Returns `true` if the headers are Ethernet, IPv4 without options, and complete TCP headers.
 fn is_tcp(header: &[u8]) -> bool {
     let begins = header.len() >= IP_HEADERS + 20 && header[12..15] == [8, 0, 0x45] && header[23] == 6;
     begins && IP_HEADERS + usize::from(header[46] >> 4) * 4 == header.len()

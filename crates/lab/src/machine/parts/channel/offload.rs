@@ -9,8 +9,9 @@ const IP: usize = 14;
 const IDENTIFICATION: usize = IP + 4;
 const SEQUENCE: usize = IP_HEADERS + 4;
 const FLAGS: usize = IP_HEADERS + 13;
-/// TCP flags of the last segment only: FIN, PSH; of the first only: CWR.
+/// TCP flags that only the last segment of a packet keeps: FIN, PSH.
 const LAST: u8 = 0x09;
+/// TCP flag that only the first segment of a packet keeps: CWR.
 const FIRST: u8 = 0x80;
 
 /// TCP segment of a packet: its own headers, and its range of the packet's payload.
@@ -21,7 +22,7 @@ pub(crate) struct PacketSegment {
     pub(crate) length: usize,
 }
 
-/// Cuts a packet into TCP segments. Returns the whole packet as one segment if it needs no segmentation.
+/// Segments a packet for TCP. Returns the whole packet as one segment if it needs no segmentation.
 pub(crate) fn cut(packet: &ChannelPacket) -> Vec<PacketSegment> {
     let payload = packet.payload();
     let Some(size) = packet.offload.segment.map(usize::from) else {
@@ -37,7 +38,7 @@ pub(crate) fn cut(packet: &ChannelPacket) -> Vec<PacketSegment> {
         .collect()
 }
 
-/// Creates the headers of segment `n` of `count`.
+/// Creates the headers of TCP segment `n` of `count`.
 fn header(whole: &[u8], (n, count): (usize, usize), from: usize, length: usize) -> Vec<u8> {
     let mut header = whole.to_vec();
     let total = (whole.len() - IP + length) as u16;

@@ -1,4 +1,4 @@
-//! Tests that packets cross the channel intact and hostile requests have no effect.
+//! Tests that packets cross the channel between domains intact and hostile requests have no effect.
 
 use super::offload::cut;
 use super::{ChannelPacket, ChannelRequest, ChannelRequestError, HEADERS, accept, slots};
@@ -9,15 +9,15 @@ use i82576::MacAddress;
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 use split::{MAX_FRAME, PIECES, PendingOffloads};
 
-/// Creates 64 pages, 32 for each of two guests.
+/// Creates 64 memory pages, 32 for each of two guests.
 fn pages() -> PageOwners {
     let mut pages = PageOwners::new(64);
     (0..64).for_each(|page| assert!(pages.give(page, (page / 32) as u16)));
     pages
 }
 
-/// Creates a transmit request of the first guest with `payload` bytes, to be cut into segments of `segment`
-/// bytes.
+/// Creates a transmit request of the first guest with `payload` bytes, to be segmented into pieces of
+/// `segment` bytes.
 fn request(payload: usize, segment: Option<u16>) -> ChannelRequest {
     let mut frame = vec![0; TCP_HEADERS + payload];
     let tcp =
@@ -67,7 +67,7 @@ fn page_of_a_channel_packet_is_pinned_until_its_release() {
     let mut pages = pages();
     let packet = accepted(&request(8_192, None), &mut pages);
     assert_eq!(pages.references(), 2);
-    assert!(pages.free(1, 0) && !pages.give(1, 1), "freed, but not reassigned yet");
+    assert!(pages.free(1, 0) && !pages.give(1, 1), "a pinned page is freed but not reusable");
     assert_eq!(packet.pieces().len(), 2);
     assert!(packet.pieces().iter().all(|piece| pages.reaches(*piece, 0)));
     packet.release(&mut pages);
@@ -75,7 +75,7 @@ fn page_of_a_channel_packet_is_pinned_until_its_release() {
     assert_eq!(
         accept(&request(8_192, None), 0, &mut pages),
         Err(ChannelRequestError::Page),
-        "the page has another owner now"
+        "the page has a new owner"
     );
 }
 
@@ -87,14 +87,14 @@ fn inconsistent_channel_request_is_rejected_without_effect() {
         change(&mut asked);
         let mut pages = pages();
         let found = accept(&asked, 0, &mut pages);
-        assert_eq!(pages.references(), 0, "nothing is held");
+        assert_eq!(pages.references(), 0, "a rejected request pins no page");
         found.err()
     };
     assert_eq!(accept(&good(), 0, &mut pages()).err(), None);
     assert_eq!(
         change(|it| it.pieces[1].address = 40 * PAGE),
         Some(ChannelRequestError::Page),
-        "another guest's page"
+        "a page of the other guest"
     );
     assert_eq!(
         change(|it| it.pieces[1].address = 900 * PAGE),
@@ -115,7 +115,7 @@ fn inconsistent_channel_request_is_rejected_without_effect() {
     assert_eq!(
         change(|it| it.pieces[1].length += 1),
         Some(ChannelRequestError::Length),
-        "longer than its headers say"
+        "longer than the headers announce"
     );
     assert_eq!(change(|it| it.pieces = vec![it.pieces[0]; 19]), Some(ChannelRequestError::Length));
     assert_eq!(change(|it| it.header.truncate(50)), Some(ChannelRequestError::Header));
@@ -124,10 +124,14 @@ fn inconsistent_channel_request_is_rejected_without_effect() {
     assert_eq!(
         change(|it| it.header[46] = 0xf0),
         Some(ChannelRequestError::Header),
-        "more options than there are"
+        "TCP options beyond the headers"
     );
     assert_eq!(change(|it| it.offload.segment = Some(0)), Some(ChannelRequestError::Segment));
-    assert_eq!(change(|it| it.offload.segment = Some(40)), Some(ChannelRequestError::Segment), "150 of them");
+    assert_eq!(
+        change(|it| it.offload.segment = Some(40)),
+        Some(ChannelRequestError::Segment),
+        "too many segments"
+    );
 }
 
 /// Checks the maximum length with packets that are not segmented, as the channel ignores the lengths in their
@@ -146,11 +150,11 @@ fn channel_limits_the_packet_length() {
     let header = |length: usize| found(&|it| it.header.truncate(length));
     assert_eq!((header(14), header(13)), (None, Some(ChannelRequestError::Header)));
     assert_eq!(found(&|it| it.pieces[0].length = 0), Some(ChannelRequestError::Length));
-    assert_eq!(found(&|it| it.pieces = Vec::new()), None, "headers alone");
+    assert_eq!(found(&|it| it.pieces = Vec::new()), None, "a packet without payload is accepted");
 }
 
 #[test]
-fn tcp_fin_is_on_the_last_and_cwr_on_the_first_segment() {
+fn tcp_segmentation_puts_cwr_on_the_first_and_fin_on_the_last() {
     let mut asked = request(4_000, Some(1_448));
     asked.header[47] = 0x99;
     let flags: Vec<u8> = cut(&accepted(&asked, &mut pages())).iter().map(|cut| cut.header[47]).collect();
@@ -169,7 +173,7 @@ proptest! {
             let mut frame = segment.header.clone();
             prop_assert_eq!(frame[14..34].chunks(2).map(|p| u32::from(p[0]) << 8 | u32::from(p[1])).sum::<u32>() % 0xffff, 0);
             frame.resize(frame.len() + segment.length, 0);
-            let packet::ReceivedPacket::Tcp { sequence, payload, .. } = packet::parse(&frame) else { panic!("no segment") };
+            let packet::ReceivedPacket::Tcp { sequence, payload, .. } = packet::parse(&frame) else { panic!("expected a TCP segment") };
             prop_assert_eq!((sequence, payload), ((u32::MAX - 2_000).wrapping_add(at as u32), segment.length));
             prop_assert!(segment.length <= usize::from(size));
             at += segment.length;

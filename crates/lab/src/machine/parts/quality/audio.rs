@@ -24,9 +24,9 @@ pub struct AudioSetup {
     pub weights: (u16, u16),
     /// Time that the guest works per period.
     pub work: VirtualDuration,
-    /// Seed of the audio run's phases.
+    /// Seed of the random phases of device, player and scheduler.
     pub seed: u64,
-    /// Virtual time that the run lasts.
+    /// Virtual time that the simulation lasts.
     pub span: VirtualDuration,
 }
 
@@ -35,13 +35,14 @@ pub struct AudioSetup {
 pub const WORK: VirtualDuration = VirtualDuration::from_micros(176);
 /// Accounting period of the scheduler, in milliseconds.
 const ACCOUNTING_MS: u64 = 30;
-/// Period of 512 samples at 48 kHz, and periods in the buffer, as requested by low-latency players.
+/// Period of 512 samples at 48 kHz, as requested by low-latency players.
 const PERIOD: VirtualDuration = VirtualDuration::from_nanos(10_666_667);
+/// Number of sample periods that the buffer holds.
 const PERIODS: u32 = 2;
 /// Largest deviation of the device's crystal from the processor's, in millionths.
 const DRIFT: u64 = 200;
 
-/// Clock frequency: a cycle is 10 ps. Nothing has a cost here, so only time counts.
+/// Clock frequency of the audio machine: a cycle is 10 ps. Nothing has a cost here, so only time counts.
 const CLOCK: u64 = 100_000_000_000;
 /// Cycles of a step of the service domain, which is always busy.
 const BUSY: u64 = CLOCK / 100;
@@ -59,11 +60,12 @@ type AudioCore = crate::machine::engine::SimulationCore<AudioEvent>;
 #[derive(Debug)]
 pub(crate) struct AudioMachine {
     guest: VcpuId,
-    /// Period of the audio device, and mean work of the player per period.
+    /// Period of the audio device.
     period: VirtualDuration,
+    /// Mean work of the player per period.
     mean: VirtualDuration,
     chance: RandomStream,
-    /// Work of the player for the device's next period.
+    /// Work of the audio player for the device's next period.
     work: VirtualDuration,
     makes: bool,
     /// Number of periods of samples in the buffer.
@@ -83,8 +85,8 @@ impl Actor for AudioMachine {
         core.wake(self.guest, now);
     }
 
-    /// Executes a step of a virtual CPU. The player's work for a period is complete when its next step begins; it
-    /// sleeps if the buffer is full.
+    /// Executes a step of the guest or the service domain. The player's work for a period is complete when its next
+    /// step begins; it sleeps if the buffer is full.
     fn execute(&mut self, mut step: VcpuStep, core: &mut AudioCore) {
         if step.vcpu() != self.guest {
             step.charge(CycleCategory::Kernel, BUSY);
@@ -114,7 +116,7 @@ fn cycles(span: VirtualDuration) -> u64 {
     Frequency::from_hertz(CLOCK).cycle_at(VirtualInstant::ZERO + span)
 }
 
-/// Runs the audio machine. Returns the number of underruns.
+/// Simulates the audio machine. Returns the number of underruns.
 ///
 /// # Errors
 /// [`ModelDefect`] of the model.
@@ -178,7 +180,7 @@ mod tests {
     use sim::VirtualDuration;
 
     #[test]
-    fn overfull_audio_buffer_violates_conservation() {
+    fn overfull_audio_buffer_fails_the_conservation_check() {
         let violates = |filled| {
             let mut engine = build(&AudioSetup {
                 real_time: false,

@@ -2,7 +2,7 @@
 //! address). A guest sees its device at another location, so a driver that uses them fails. An audit finds
 //! registers that change only with the location; a page that traps hides them.
 
-/// Base address and function number of a device.
+/// Location of a device: base address and function number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceLocation {
     /// First base address of the device.
@@ -23,9 +23,9 @@ pub enum AuditedDevice {
     Clean,
 }
 
-/// Bytes of a register page.
+/// Bytes of a device's register page.
 const PAGE: u32 = 0x1000;
-/// Bytes of registers that are audited.
+/// Bytes of a device's registers that are audited.
 pub const SPACE: u32 = 0x6000;
 
 impl AuditedDevice {
@@ -47,7 +47,7 @@ impl AuditedDevice {
     }
 }
 
-/// Returns the value a guest reads: on a page that traps, the value at the location the guest sees.
+/// Returns the value that a guest reads: on a page that traps, the value at the location that the guest sees.
 #[must_use]
 pub fn read(
     device: AuditedDevice,
@@ -69,7 +69,7 @@ pub fn audit(device: AuditedDevice, locations: &[DeviceLocation]) -> Vec<u32> {
     (0..SPACE).step_by(4).filter(tells).collect()
 }
 
-/// Returns the pages that have to trap to hide the registers `holes`.
+/// Returns the register pages that have to trap to hide the registers `holes`.
 #[must_use]
 pub fn pages(holes: &[u32]) -> Vec<u32> {
     let mut pages: Vec<u32> = holes.iter().map(|offset| offset / PAGE).collect();
@@ -106,7 +106,10 @@ mod tests {
         assert_eq!(audit(AuditedDevice::RadeonLike, &LOCATIONS), [0x148]);
         assert_eq!(audit(AuditedDevice::E1000eLike, &LOCATIONS), [0x8, 0x5404]);
         assert!(audit(AuditedDevice::Clean, &LOCATIONS).is_empty());
-        assert!(audit(AuditedDevice::RadeonLike, &LOCATIONS[..1]).is_empty(), "one place tells nothing");
+        assert!(
+            audit(AuditedDevice::RadeonLike, &LOCATIONS[..1]).is_empty(),
+            "one location reveals no register"
+        );
     }
 
     #[test]

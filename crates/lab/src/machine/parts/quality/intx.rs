@@ -9,7 +9,7 @@ use sim::{EventQueue, RandomStream, VirtualDuration, VirtualInstant};
 #[derive(Debug)]
 pub struct IntxLine {
     sources: Vec<IntxSource>,
-    /// The guest has taken an interrupt that it has not ended.
+    /// The guest has taken an interrupt of the line that it has not ended.
     in_service: bool,
 }
 
@@ -37,7 +37,8 @@ impl IntxLine {
         self.deliver()
     }
 
-    /// Ends the interrupt that the guest serves. Returns `true` if it is interrupted again at once.
+    /// Ends the interrupt that the guest serves. Returns `true` if the line interrupts the guest again at
+    /// once.
     pub fn end_of_interrupt(&mut self) -> bool {
         self.in_service = false;
         for source in &mut self.sources {
@@ -46,7 +47,7 @@ impl IntxLine {
         self.deliver()
     }
 
-    /// Returns `true` if the line is asserted.
+    /// Returns `true` if the interrupt line is asserted.
     #[must_use]
     pub fn is_asserted(&self) -> bool {
         self.sources.iter().any(|source| source.asserts)
@@ -66,22 +67,22 @@ pub struct IntxSetup {
     pub eoi_delay: VirtualDuration,
     /// Number of devices that share the line; at least 1.
     pub sharers: usize,
-    /// Seed of the times of INTx messages.
+    /// Seed of the times of interrupt messages.
     pub seed: u64,
-    /// Time during which messages are sent.
+    /// Simulated time during which interrupt messages are sent.
     pub span: VirtualDuration,
 }
 
 /// Results of a simulation of devices that share an interrupt line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IntxResults {
-    /// Number of messages whose work no handler found.
+    /// Number of interrupt messages whose work no handler found.
     pub lost: u64,
     /// Number of interrupts that the guest took.
     pub injected: u64,
     /// Number of interrupts whose handlers found no work.
     pub spurious: u64,
-    /// Number of messages that the devices sent.
+    /// Number of interrupt messages that the devices sent.
     pub messages: u64,
 }
 
@@ -95,8 +96,8 @@ enum IntxEvent {
 /// Time from an interrupt until its handlers check their devices.
 const ENTRY: VirtualDuration = VirtualDuration::from_micros(1);
 
-/// Simulates devices that send messages, and a guest whose handlers check every device of the line and then
-/// end the interrupt.
+/// Simulates devices that send interrupt messages, and a guest whose handlers check every device of the line
+/// and then end the interrupt.
 #[must_use]
 pub fn run(plan: &IntxSetup) -> IntxResults {
     let mut line = IntxLine::new(plan.sharers);
@@ -151,7 +152,7 @@ mod tests {
     fn intx_message_during_service_reasserts_the_line() {
         let mut line = IntxLine::new(1);
         assert!(line.message(0) && !line.message(0) && !line.message(0));
-        assert!(line.end_of_interrupt(), "the latched ones are one");
+        assert!(line.end_of_interrupt(), "latched messages are one interrupt");
         assert!(!line.end_of_interrupt() && !line.is_asserted());
     }
 
@@ -159,9 +160,12 @@ mod tests {
     fn shared_intx_line_is_the_or_of_its_sources() {
         let mut line = IntxLine::new(2);
         assert!(line.message(0) && !line.message(1) && !line.message(1));
-        assert!(line.is_asserted() && line.end_of_interrupt(), "the second device's latched message");
+        assert!(
+            line.is_asserted() && line.end_of_interrupt(),
+            "the second device's latched message interrupts"
+        );
         assert!(!line.end_of_interrupt());
-        assert!(!line.message(7), "no such device");
+        assert!(!line.message(7), "a device that does not share the line");
     }
 
     /// Tries every order of two devices' messages and of a guest's steps, in which handlers check both

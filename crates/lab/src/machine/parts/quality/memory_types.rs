@@ -2,7 +2,7 @@
 //! PAT that gives the same under the host's unchanged MTRR. If there is none, the page is uncached and
 //! counted. A page has one MTRR type and one PAT type.
 
-/// Memory type of a page, MTRR or PAT entry.
+/// Memory type of a page, of an MTRR or of a PAT entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryType {
     /// Memory type: uncached.
@@ -60,7 +60,7 @@ const EFFECTIVE: [[MemoryType; 6]; 5] = [
     [Uc, Wc, Wt, Wp, Wb, Uc],
 ];
 
-/// Returns the effective type, or `None` if `mtrr` is not a valid MTRR type.
+/// Returns the effective memory type of an MTRR type and a PAT entry, or `None` if `mtrr` is not a valid MTRR type.
 #[must_use]
 pub fn effective(mtrr: MemoryType, pat: MemoryType) -> Option<MemoryType> {
     EFFECTIVE.get(mtrr as usize).map(|row| row[pat as usize])
@@ -72,16 +72,16 @@ pub const HOST_PAT: [MemoryType; 8] = [Wb, Wc, UcMinus, Uc, Wb, Wp, UcMinus, Wt]
 /// Entry of the host's PAT that a shadow or nested page-table entry selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PatEntry {
-    /// Index into the host's PAT.
+    /// Index of the entry in the host's page attribute table (PAT).
     pub index: usize,
     /// Memory type that the page gets by this entry.
     pub gets: MemoryType,
-    /// The memory type differs from the guest's requested type.
+    /// The memory type differs from the type that the guest requested.
     pub is_fallback: bool,
 }
 
-/// Returns the host's PAT entry for a page whose guest requests the type `wanted`. Returns `None` if `host_mtrr` is not
-/// a valid MTRR type.
+/// Returns the host's PAT entry for a page whose guest requests the memory type `wanted`. Returns `None` if `host_mtrr`
+/// is not a valid MTRR type.
 #[must_use]
 pub fn entry(wanted: MemoryType, host_mtrr: MemoryType, host_pat: &[MemoryType; 8]) -> Option<PatEntry> {
     effective(host_mtrr, Uc)?;
@@ -104,7 +104,8 @@ mod tests {
         assert_eq!((pat, mtrr), (vec![0, 1, 4, 5, 6, 7], vec![0, 1, 4, 5, 6]));
     }
 
-    /// Checks that for every combination a guest gets its type or no caching, and never another kind of caching.
+    /// Checks that for every combination of types a guest gets its memory type or no caching, and never another kind of
+    /// caching.
     #[test]
     fn guest_memory_has_the_requested_type_or_is_uncached() {
         let (mut all, mut fallbacks) = (0, 0);

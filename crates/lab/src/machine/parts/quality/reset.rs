@@ -1,4 +1,4 @@
-//! Resets a device that is writing to memory, by the rules of [`pcie::ladder`], in virtual time.
+//! Resets a modelled device that is writing to memory, by the rules of [`pcie::ladder`], in virtual time.
 
 pub use pcie::ladder::{DeviceResetMethod, ResetAction, ResetCapabilities, plan};
 use sim::{VirtualDuration, VirtualInstant};
@@ -8,23 +8,24 @@ use sim::{VirtualDuration, VirtualInstant};
 pub struct ResetResults {
     /// Method by which the device was reset.
     pub rung: Option<DeviceResetMethod>,
-    /// Number of writes that arrived in pages after they had a new owner.
+    /// Number of the device's writes that arrived in pages after they had a new owner.
     pub late_writes: u32,
-    /// Number of writes that the IOMMU blocked.
+    /// Number of the device's writes that the IOMMU blocked.
     pub stopped: u32,
     /// Time from the first action of the reset to the last.
     pub took: VirtualDuration,
 }
 
-/// Interval between writes of a busy device, and latency of a write.
+/// Interval between memory writes of a busy device.
 const INTERVAL: VirtualDuration = VirtualDuration::from_micros(1);
+/// Time from a device's write until it arrives in memory.
 const LATENCY: VirtualDuration = VirtualDuration::from_micros(40);
-/// Interval between polls of pending transactions.
+/// Interval between polls of the device's pending transactions.
 const POLL: VirtualDuration = VirtualDuration::from_micros(100);
-/// Time that a configuration access takes, and time of an invalidation.
+/// Time that an access to configuration space takes; unmapping takes as long as two, restoring as 16.
 const ACCESS: VirtualDuration = VirtualDuration::from_micros(2);
 
-/// Performs `actions` in order on a device that, if `busy`, writes to memory all the time.
+/// Performs reset actions in order on a device that, if `busy`, writes to memory all the time.
 #[must_use]
 pub fn run(actions: &[ResetAction], busy: bool) -> ResetResults {
     let begin = VirtualInstant::ZERO + LATENCY.times(2);

@@ -1,5 +1,5 @@
-//! Creates the service domain's network side, with every front end started. Nothing is charged, as the clock
-//! does not run yet.
+//! Creates the service domain's part of the split driver, with every front end started. Nothing is charged, as the
+//! clock does not run yet.
 
 use super::dispatch::BackEndPlacement;
 use super::{
@@ -20,19 +20,19 @@ use split::{InterfaceRings, MAX_FRAME, NetworkBackend, NetworkFrontend};
 use std::collections::VecDeque;
 
 impl SplitNetwork {
-    /// Creates the network side of a service domain with `cpus` virtual CPUs, without cards and guests.
+    /// Creates the network drivers of a service domain with `cpus` virtual CPUs, without cards and guests.
     pub(crate) fn new(
         domain: DomainId,
         cpus: usize,
         (workers, netback): (usize, NetbackOptions),
-        converts: bool,
+        converts_events: bool,
         channels: &mut EventChannels,
     ) -> Self {
         channels.add_domain(domain, cpus as u16);
         let wires = SplitConnections {
             grants: GrantTables::new(),
             interfaces: Vec::new(),
-            converts,
+            converts_events,
             notified: VecDeque::new(),
         };
         let mut duties = Vec::new();
@@ -110,7 +110,7 @@ impl SplitNetwork {
             theirs,
         });
         let mut front = NetworkFrontend::new(mac);
-        front.start(&mut FrontEndBootHal(self.side(vif.0.into())));
+        front.start(&mut FrontEndBootHal(self.front_end(vif.0.into())));
         Ok((front, theirs))
     }
 
@@ -123,8 +123,7 @@ impl SplitNetwork {
     }
 }
 
-/// Rings and grants that a front end uses while it starts. Events are dropped: the back end checks the rings before
-/// it sleeps.
+/// Rings and grants that a starting front end uses. Events are dropped: the back end checks the rings before it sleeps.
 struct FrontEndBootHal<'a>(FrontEndView<'a>);
 
 impl NetworkFrontendHal for FrontEndBootHal<'_> {

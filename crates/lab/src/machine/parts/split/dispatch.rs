@@ -1,7 +1,7 @@
-//! Moves workers, cards and interfaces. A worker or card leaves a virtual CPU between two of its turns and
-//! arrives at another when that step ends, so it never runs on two at once. An interface leaves its worker
-//! once drained. Its event channels are rebound on arrival, by [`EventChannels::rebind`], which loses no event.
-//! The dispatcher's own cost is not charged.
+//! Moves back-end workers, cards and interfaces. A worker or card leaves a virtual CPU between two of its turns and
+//! arrives at another when that step ends, so it never runs on two at once. An interface leaves its worker once
+//! drained. Its event channels are rebound on arrival, by [`EventChannels::rebind`], which loses no event. The
+//! dispatcher's own cost is not charged.
 
 use super::{ServiceCpuView, SplitNetwork};
 use hypervisor::account::CycleCategory;
@@ -45,7 +45,7 @@ impl PartLocation {
         self.cpu == cpu && !self.is_moving
     }
 
-    /// Starts a move of the worker or card, if it is on virtual CPU `cpu` and wanted on another. Returns `true` if it
+    /// Starts a move of the worker or card, if it is on virtual CPU `cpu` and assigned to another. Returns `true` if it
     /// left.
     fn leaves(&mut self, cpu: usize) -> bool {
         let leaves = self.is_on(cpu) && self.wanted != cpu;
@@ -64,20 +64,22 @@ impl PartLocation {
 pub(super) struct BackEndPlacement {
     dispatcher: EventDispatcher,
     ticks: u32,
-    /// Number of frames up to the last load sample; then the number of frames of each interface.
+    /// Number of frames up to the last load sample.
     frames: u64,
+    /// Number of frames of each interface up to the last load sample.
     loads: Vec<u64>,
     pub(super) workers: Vec<PartLocation>,
-    /// Worker that each interface should have.
+    /// Back-end worker that each interface should have.
     pub(super) assigned: Vec<usize>,
     /// Interfaces that are being drained to move.
     moving: Vec<VifIndex>,
-    /// Workers, cards and interfaces that left in this step.
+    /// Workers, cards and interfaces that started to move in this step.
     leaving: VecDeque<MovablePart>,
     /// Number of completed moves of back-end parts.
     pub(super) arrived: u64,
-    /// End of each worker's last turn; then the number of turns that began before the worker's previous one had ended.
+    /// Time at which each back-end worker's last turn ended.
     until: Vec<VirtualInstant>,
+    /// Number of workers' turns that began before the same worker's previous turn had ended.
     pub(super) overlaps: u64,
 }
 
@@ -103,7 +105,7 @@ impl BackEndPlacement {
         PartLocation::on(self.dispatcher.cpu(n, cpus))
     }
 
-    /// Records the time of a worker's turn, and counts a turn that overlaps the worker's previous one.
+    /// Records the time of a back-end worker's turn, and counts a turn that overlaps the worker's previous one.
     pub(super) fn turn(&mut self, worker: usize, from: VirtualInstant, to: VirtualInstant) {
         self.overlaps += u64::from(from < self.until[worker]);
         self.until[worker] = to;
@@ -170,7 +172,7 @@ impl SplitNetwork {
         self.placement.moving.iter().any(may)
     }
 
-    /// Makes all interfaces, workers and cards that are wanted elsewhere leave this virtual CPU. Returns `false` if
+    /// Makes all interfaces, workers and cards that are assigned elsewhere leave this virtual CPU. Returns `false` if
     /// there are none.
     pub(super) fn leave(&mut self, view: &mut ServiceCpuView) -> bool {
         let cpu = view.cpu;
@@ -204,8 +206,8 @@ impl SplitNetwork {
         self.placement.leaving.pop_front()
     }
 
-    /// Completes a move of a worker, card or interface. Returns its virtual CPU, and the notifications from rebinding
-    /// its event channels.
+    /// Completes a move of a worker, card or interface. Returns its new virtual CPU, and the notifications from
+    /// rebinding its event channels.
     pub(crate) fn arrive(
         &mut self,
         what: MovablePart,

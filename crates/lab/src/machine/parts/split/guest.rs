@@ -1,6 +1,6 @@
-//! The machine interface of a front end: its rings, pages, grant table and events. Grants are written to
-//! memory shared with the hypervisor without a hypercall; an event is a hypercall. Costs per packet are
-//! charged by the device.
+//! The machine interface of a split driver's front end: its rings, pages, grant table and events. Grants are
+//! written to memory shared with the hypervisor without a hypercall; an event is a hypercall. Costs per
+//! packet are charged by the device.
 
 use super::{SplitConnections, SplitNetwork};
 use crate::machine::parts::platform::GuestPlatform;
@@ -45,7 +45,7 @@ impl FrontEndView<'_> {
 
 impl SplitNetwork {
     /// Returns the rings, pages and grants of a guest's front end.
-    pub(crate) fn side(&mut self, guest: usize) -> FrontEndView<'_> {
+    pub(crate) fn front_end(&mut self, guest: usize) -> FrontEndView<'_> {
         FrontEndView { wires: &mut self.wires, guest, service: self.domain }
     }
 }

@@ -1,5 +1,5 @@
-//! The machine interface of the back end: rings, grants, events. Each call is a hypercall of the service
-//! domain, charged to the current step.
+//! The machine interface of a split driver's back end: rings, grants, events. Each call is a hypercall of the
+//! service domain, charged to the current step.
 
 use super::SplitConnections;
 use hypervisor::account::{CycleCategory, CycleSink};
@@ -83,7 +83,7 @@ impl NetworkBackendHal for BackEndView<'_> {
     }
 
     fn notify(&mut self, vif: VifIndex) {
-        let converted = if self.wires.converts { self.table[CostConstant::EventConvert] } else { 0 };
+        let converted = if self.wires.converts_events { self.table[CostConstant::EventConvert] } else { 0 };
         let cycles = self.table[CostConstant::EventSend] + self.table[CostConstant::EventRemote] + converted;
         self.step.charge(CycleCategory::EventChannel, cycles);
         self.wires.notified.push_back(vif.0.into());

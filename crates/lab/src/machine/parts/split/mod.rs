@@ -1,6 +1,6 @@
-//! The split driver in a machine: the service domain's network side. Its own driver receives from a VF of
-//! each port, a bridge per port chooses the guest of a frame, and the back end's workers, each on one virtual
-//! CPU of the service domain, deliver it.
+//! The split driver in a modelled machine: the service domain's network drivers. Its own driver receives from
+//! a VF of each port, a bridge per port chooses the guest of a frame, and the back end's workers, each on one
+//! virtual CPU of the service domain, deliver it.
 //!
 //! | module | contents |
 //! |---|---|
@@ -31,7 +31,7 @@ use split::back::VifIndex;
 use split::{InterfaceRings, LearningBridge, NetworkBackend};
 use std::collections::VecDeque;
 
-/// Network side of the service domain: the back end, the cards with their bridges, and the work of each
+/// Network drivers of the service domain: the back end, the cards with their bridges, and the work of each
 /// virtual CPU.
 #[derive(Debug)]
 pub(crate) struct SplitNetwork {
@@ -46,7 +46,7 @@ pub(crate) struct SplitNetwork {
     duties: Vec<PendingCpuWork>,
     /// Virtual CPUs of workers, and workers of interfaces, now and after their moves.
     placement: BackEndPlacement,
-    /// Buffer in which a frame is assembled for a card.
+    /// Buffer in which the service domain assembles a frame for a card.
     staging: Box<[u8]>,
     counts: BridgeFrameCounters,
 }
@@ -55,11 +55,12 @@ pub(crate) struct SplitNetwork {
 #[derive(Debug)]
 struct SplitConnections {
     grants: GrantTables,
-    /// Interfaces, in the order of guests.
+    /// Split network interfaces, in the order of guests.
     interfaces: Vec<SplitInterface>,
-    /// Guests are hardware-virtualized: an event becomes an interrupt of a platform device.
-    converts: bool,
-    /// Guests the back end sent an event to in this step.
+    /// An event to a guest becomes an interrupt of a platform device, because the guests are
+    /// hardware-virtualized.
+    converts_events: bool,
+    /// Guests to which the back end sent an event in this step.
     notified: VecDeque<usize>,
 }
 
@@ -68,11 +69,13 @@ struct SplitConnections {
 struct SplitInterface {
     domain: DomainId,
     rings: InterfaceRings,
-    /// Index of the card of the interface's bridge, and the interface's port there.
+    /// Index of the card whose bridge has the interface.
     card: usize,
+    /// Index of the interface's port on its card's bridge.
     port: u16,
-    /// Event-channel ports of the interface in the service domain and in the guest.
+    /// Event-channel port of the interface in the service domain.
     own: u16,
+    /// Event-channel port of the interface in the guest.
     theirs: u16,
 }
 
@@ -87,14 +90,14 @@ struct BridgedCard {
     interrupts: Vec<u16>,
     /// Virtual CPU that takes the card's interrupts and polls the card.
     location: PartLocation,
-    /// The card is to be polled once its move is complete.
+    /// The card is to be polled once its move to another virtual CPU is complete.
     is_due: bool,
 }
 
 /// Source of an event channel of the service domain.
 #[derive(Debug, Clone, Copy)]
 enum EventChannelSource {
-    /// Source of an event: a vector of a card.
+    /// Source of an event: an interrupt vector of a card.
     Card(usize, u16),
     /// Source of an event: the interface of a guest.
     Guest(VifIndex),
@@ -105,12 +108,13 @@ enum EventChannelSource {
 struct PendingCpuWork {
     /// Cards that the virtual CPU has to poll.
     polls: VecDeque<usize>,
-    /// Next kind of turn: 0 polls a card, 1 takes frames from guests, 2 copies frames to guests.
+    /// Kind of the next turn: 0 polls a card, 1 takes frames from guests, 2 copies frames to guests.
     turn: usize,
     /// Index of the back-end worker that had the last turn.
     worker: usize,
-    /// The virtual CPU has to send withheld events now; in `has_timer`, when its timer expires.
+    /// The virtual CPU has to send withheld events now.
     notify_due: bool,
+    /// A timer is set at which the virtual CPU has to send withheld events.
     has_timer: bool,
 }
 
@@ -130,8 +134,8 @@ struct BridgeFrameCounters {
 }
 
 impl SplitNetwork {
-    /// Checks that every frame from a card, a guest or a copy was delivered, dropped and counted, or is in
-    /// flight, and that every guest received the frames copied to it or has them on its ring.
+    /// Checks that every frame from a card, a guest or a copy was delivered, is in flight, or was dropped and
+    /// counted. Every guest received the frames copied to it, or has them on its ring.
     pub(crate) fn balance(
         &self,
         guests: &[split::front::NetworkFrontendCounters],
@@ -163,7 +167,7 @@ impl SplitNetwork {
         self.cards.get(card)?.interrupts.get(usize::from(vector)).copied()
     }
 
-    /// Returns the event channel between back end and guest: the back end's port and the guest's.
+    /// Returns the event channel between back end and guest: the back end's port and the guest's port.
     pub(crate) fn channel(&self, guest: usize) -> (u16, u16) {
         let interface = &self.wires.interfaces[guest];
         (interface.own, interface.theirs)

@@ -1,5 +1,6 @@
 //! Network steps of the service domain: events first, then one turn of a softirq: a poll of a card, frames
-//! from guests, or frames to guests. Each is bounded and they alternate, so that none starves another.
+//! from guests, or frames to guests. Each turn is bounded and the three alternate, so that none starves
+//! another.
 
 use super::host::BackEndView;
 use super::{
@@ -23,7 +24,7 @@ const TURN: usize = 64;
 /// Port of the bridge that leads to the card.
 const CARD: BridgePort = BridgePort(0);
 
-/// Virtual CPU of the service domain in a step, with the hardware it accesses.
+/// Virtual CPU of the service domain in a step, with the hardware that it accesses.
 pub(crate) struct ServiceCpuView<'a> {
     pub(crate) cpu: usize,
     pub(crate) step: &'a mut VcpuStep,
@@ -59,7 +60,7 @@ impl ServiceCpuView<'_> {
 
 impl SplitNetwork {
     /// Executes one network step of a virtual CPU: starts moves, takes events, sends withheld events, or
-    /// takes one turn. Returns `false` if there was nothing to do.
+    /// polls and copies frames. Returns `false` if there was nothing to do.
     pub(crate) fn step(&mut self, view: &mut ServiceCpuView) -> bool {
         self.leave(view) || self.events(view) || self.notify_guests(view) || (0..3).any(|_| self.turn(view))
     }
@@ -81,13 +82,13 @@ impl SplitNetwork {
         (0..self.backend.workers()).filter(move |worker| self.placement.workers[*worker].is_on(cpu))
     }
 
-    /// Returns `true` if a virtual CPU needs a timer for events that its workers withhold, and has none yet.
+    /// Returns `true` if a virtual CPU has no timer yet and needs one for events that its workers withhold.
     pub(crate) fn needs_timer(&mut self, cpu: usize) -> bool {
         let withholds = self.workers_on(cpu).any(|worker| self.backend.has_withheld_events(worker));
         withholds && !core::mem::replace(&mut self.duties[cpu].has_timer, true)
     }
 
-    /// Handles a virtual CPU's timer: its next step sends the withheld events.
+    /// Handles the timer of a virtual CPU: its next step sends the withheld events.
     pub(crate) fn timer(&mut self, cpu: usize) {
         (self.duties[cpu].has_timer, self.duties[cpu].notify_due) = (false, true);
     }
@@ -155,8 +156,8 @@ impl SplitNetwork {
         true
     }
 
-    /// Takes one turn: polls a card, takes frames from guests, or copies frames to guests. Returns `false` if
-    /// this kind of turn has no work.
+    /// Polls a card, takes frames from guests, or copies frames to guests, in turn. Returns `false` if this
+    /// kind of turn has no work.
     fn turn(&mut self, view: &mut ServiceCpuView) -> bool {
         let cpu = view.cpu;
         let turn = self.duties[cpu].turn;
@@ -194,7 +195,7 @@ impl SplitNetwork {
         Some(worker)
     }
 
-    /// Polls a network card for at most `TURN` frames. If none is left, its interrupt is enabled.
+    /// Polls a network card for at most `TURN` frames. If no frame is left, the card's interrupt is enabled.
     fn poll(&mut self, card: usize, view: &mut ServiceCpuView) {
         view.charge(CycleCategory::Kernel, CostConstant::Softirq);
         view.charge(CycleCategory::Driver, CostConstant::NapiEntry);
@@ -221,7 +222,7 @@ impl SplitNetwork {
         }
     }
 
-    /// Runs a worker's turn for frames from its guests: releases the pages of sent frames, then takes more
+    /// Takes frames from the guests of a back-end worker: releases the pages of sent frames, then takes more
     /// frames.
     fn transmit(&mut self, worker: usize, view: &mut ServiceCpuView) {
         view.charge(CycleCategory::Kernel, CostConstant::Softirq);
@@ -239,7 +240,7 @@ impl SplitNetwork {
         }
     }
 
-    /// Runs a worker's turn for frames to its guests, which copies a batch of them.
+    /// Copies a batch of frames to the guests of a back-end worker.
     fn receive(&mut self, worker: usize, view: &mut ServiceCpuView) {
         view.charge(CycleCategory::Kernel, CostConstant::Softirq);
         let table = view.table;
@@ -283,7 +284,7 @@ impl SplitNetwork {
         }
     }
 
-    /// Sends a frame to a card, which applies the remaining offloads.
+    /// Sends a frame to the bridge's card, which applies the remaining offloads.
     fn depart(&mut self, card: usize, key: FrameHandle, view: &mut ServiceCpuView) {
         let PendingOffloads { csum_blank, segment } = self.backend.offload(&key);
         let offload = TxOffload { l4_checksum: csum_blank, tso: segment, ..TxOffload::default() };

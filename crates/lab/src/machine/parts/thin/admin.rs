@@ -1,5 +1,5 @@
-//! The card's side of the admin receive queue of an X710: writes VF messages into the buffers posted by the
-//! driver. [`driver::avf::queue`] is the driver's side. Message bodies are not modelled.
+//! The card's part of the admin receive queue of an X710: writes VF messages into the buffers posted by the driver.
+//! [`driver::avf::queue`] is the driver's part. Message bodies are not modelled.
 
 use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
 
@@ -16,15 +16,15 @@ pub(crate) struct VfMessage {
     pub(crate) length: u16,
 }
 
-/// The card's side of the admin receive queue: position of the next message, and the end of the posted buffers.
+/// The card's state of the admin receive queue: position of the next message, and the end of the posted buffers.
 #[derive(Debug)]
 pub(crate) struct AdminQueueFirmware {
     slots: u16,
     head: u16,
     tail: u16,
-    /// Number of messages written to buffers.
+    /// Number of VF messages written to buffers.
     pub(crate) written: u64,
-    /// Number of messages refused because no buffer was posted.
+    /// Number of VF messages refused because no buffer was posted.
     pub(crate) refused: u64,
 }
 

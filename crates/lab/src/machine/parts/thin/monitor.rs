@@ -1,4 +1,4 @@
-//! The monitor thread that replaces the PF's interrupt: any processor that exits for another reason runs it,
+//! The monitor thread that replaces the PF's interrupt: any processor that exits for another reason runs the thread,
 //! one at a time. It polls the PF driver's inbox ([`driver::avf::inbox`]).
 
 use super::admin::{AdminQueueFirmware, VFS};
@@ -13,12 +13,12 @@ pub(crate) struct InboxMonitor {
     entered: bool,
 }
 
-/// Results of a visit of the PF driver's inbox.
+/// Results of one visit of the monitor thread to the PF driver's inbox.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct InboxVisit {
     /// VF requests to answer, in order.
     pub(crate) served: Vec<MessageFromVf>,
-    /// The visit read the VFs' reset registers.
+    /// The visit read the registers that report resets of VFs.
     pub(crate) checked_resets: bool,
     /// The visit wrote the admin queue's tail register.
     pub(crate) wrote_tail: bool,
@@ -30,7 +30,7 @@ impl InboxMonitor {
         Self { inbox, entered: false }
     }
 
-    /// Enters the monitor thread. Returns `false` if another processor is in it.
+    /// Enters the monitor thread. Returns `false` if another processor is in the thread.
     pub(crate) fn enter(&mut self) -> bool {
         !core::mem::replace(&mut self.entered, true)
     }
@@ -40,13 +40,13 @@ impl InboxMonitor {
         self.entered = false;
     }
 
-    /// Returns the number of messages dropped because their VF was reset.
+    /// Returns the number of VF messages dropped because their VF was reset.
     #[cfg(test)]
     pub(crate) fn dropped(&self) -> u64 {
         self.inbox.dropped()
     }
 
-    /// Runs the PF driver's visit on the processor that entered the monitor thread. `resets` are the register bits of
+    /// Polls the PF driver's inbox on the processor that entered the monitor thread. `resets` are the register bits of
     /// VFs reset since the last read.
     pub(crate) fn visit(
         &mut self,

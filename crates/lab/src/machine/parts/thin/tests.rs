@@ -1,4 +1,4 @@
-//! Tests that requests are served once and in order, with bounded work per visit.
+//! Tests that VF requests are served once and in order, with bounded work per visit of the monitor thread.
 
 use super::admin::{AdminQueueFirmware, VFS, VfMessage};
 use super::monitor::InboxMonitor;
@@ -19,11 +19,11 @@ fn machine(limits: InboxLimits) -> (Vec<u8>, AdminQueueFirmware, InboxMonitor) {
     (ring, AdminQueueFirmware::new(SLOTS), InboxMonitor::new(VfMessageInbox::new(queue, limits, VFS)))
 }
 
-fn message(vf: u16, operation: u32) -> VfMessage {
+fn vf_message(vf: u16, operation: u32) -> VfMessage {
     VfMessage { vf, operation, length: 24 }
 }
 
-/// Returns the served messages, as the VFs sent them.
+/// Returns the served messages of VFs, in the form in which the VFs sent them.
 fn asked(served: &[MessageFromVf]) -> Vec<VfMessage> {
     served.iter().map(|m| VfMessage { vf: m.vf, operation: m.operation, length: m.length }).collect()
 }
@@ -31,11 +31,11 @@ fn asked(served: &[MessageFromVf]) -> Vec<VfMessage> {
 const LIMITS: InboxLimits = InboxLimits { messages: 8, resets_every: 1 };
 
 #[test]
-fn monitor_queue_serves_messages_once_in_order_across_wraps() {
+fn monitor_serves_vf_messages_once_in_order_across_ring_wraps() {
     let (mut ring, mut card, mut monitor) = machine(LIMITS);
     let mut seen = Vec::new();
     for n in 0..1_000 {
-        assert!(card.send(message((n % 5) as u16, n), &mut ring));
+        assert!(card.send(vf_message((n % 5) as u16, n), &mut ring));
         if n % 7 == 0 {
             seen.extend(monitor.visit(&mut ring, &mut card, &mut 0).served);
         }
@@ -52,31 +52,31 @@ fn monitor_queue_serves_messages_once_in_order_across_wraps() {
 }
 
 #[test]
-fn full_monitor_queue_refuses_further_messages() {
+fn full_monitor_queue_refuses_further_vf_messages() {
     let (mut ring, mut card, mut monitor) = machine(LIMITS);
-    let sent = (0..100).filter(|n| card.send(message(1, *n), &mut ring)).count();
+    let sent = (0..100).filter(|n| card.send(vf_message(1, *n), &mut ring)).count();
     assert_eq!((sent, card.refused), (31, 69));
     let mut served = 0;
     for _ in 0..4 {
         served += monitor.visit(&mut ring, &mut card, &mut 0).served.len();
     }
     assert_eq!(served, 31);
-    let again = (0..100).filter(|n| card.send(message(1, *n), &mut ring)).count();
-    assert_eq!(again, 31, "as many as were given back");
+    let again = (0..100).filter(|n| card.send(vf_message(1, *n), &mut ring)).count();
+    assert_eq!(again, 31, "the queue accepts as many messages as were served");
 }
 
 #[test]
-fn reset_cancels_only_that_vfs_queued_requests() {
+fn vf_reset_cancels_only_its_own_queued_requests() {
     let (mut ring, mut card, mut monitor) = machine(LIMITS);
     for (vf, operation) in [(1, 10), (2, 20), (1, 11)] {
-        assert!(card.send(message(vf, operation), &mut ring));
+        assert!(card.send(vf_message(vf, operation), &mut ring));
     }
     let mut resets = 1 << 1;
     let visit = monitor.visit(&mut ring, &mut card, &mut resets);
-    assert_eq!((asked(&visit.served), resets, monitor.dropped()), (vec![message(2, 20)], 0, 2));
-    card.send(message(1, 12), &mut ring);
+    assert_eq!((asked(&visit.served), resets, monitor.dropped()), (vec![vf_message(2, 20)], 0, 2));
+    card.send(vf_message(1, 12), &mut ring);
     let visit = monitor.visit(&mut ring, &mut card, &mut resets);
-    assert_eq!(asked(&visit.served), [message(1, 12)]);
+    assert_eq!(asked(&visit.served), [vf_message(1, 12)]);
 }
 
 #[test]
@@ -87,8 +87,9 @@ fn only_one_processor_at_a_time_runs_the_monitor_thread() {
     assert!(monitor.enter());
 }
 
-/// Address of the PF's buffers; then of the VFs' send rings. The PF's ring is before both.
+/// Address of the PF's buffers; the PF's ring is before them.
 const BUFFERS: u64 = 0x1000;
+/// Address of the VFs' send rings.
 const RINGS: u64 = 0x4_0000;
 
 /// Memory that the PF and all VFs of the card can access.
@@ -132,7 +133,7 @@ impl AvfCardFixture {
         Self { card, memory, queue, tails: [0; 2] }
     }
 
-    /// Sends a message of a VF's driver. Returns `true` if the card passed it to the PF.
+    /// Sends a message of a VF's driver. Returns `true` if the card passed the message to the PF.
     fn send(&mut self, message: VfMessage) -> bool {
         let VfMessage { vf, operation, length } = message;
         let tail = &mut self.tails[usize::from(vf)];
@@ -158,10 +159,10 @@ impl AvfCardFixture {
     }
 }
 
-/// Compares messages and ring slots of the modelled and the `nic` crate's queue. They differ only without a free
-/// buffer: the real card leaves a message in its VF's ring, this one refuses it.
+/// Compares messages and ring slots of the modelled queue and the `nic` crate's queue. They differ only without a free
+/// buffer: the real card leaves a message in its VF's ring, the modelled card refuses it.
 #[test]
-fn modelled_queue_matches_the_nic_crates_card() {
+fn modelled_admin_queue_matches_the_avf_card() {
     let mut real = AvfCardFixture::new();
     let mut ring = vec![0; usize::from(SLOTS) * SIZE];
     let mut queue = AdminReceiveQueue::new(SLOTS, 4_096, BUFFERS, VFS, ring.as_mut_slice());
@@ -171,8 +172,11 @@ fn modelled_queue_matches_the_nic_crates_card() {
             let message = VfMessage { vf: n % 2, operation: 100 * round + u32::from(n), length: 8 + n };
             assert!(model.send(message, &mut ring) && real.send(message), "{message:?}");
         }
-        let more = message(0, 1);
-        assert!(!model.send(more, &mut ring) && (round < 6 || !real.send(more)), "no buffer is posted");
+        let more = vf_message(0, 1);
+        assert!(
+            !model.send(more, &mut ring) && (round < 6 || !real.send(more)),
+            "a message without a posted buffer is refused"
+        );
         for _ in 0..31 {
             let found = queue.take(ring.as_mut_slice());
             assert!(matches!(found, Some(AdminDescriptorContents::Message(_))));

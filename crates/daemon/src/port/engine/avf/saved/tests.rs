@@ -23,7 +23,7 @@ fn sample(version: u32) -> Vec<u8> {
     digits.chunks_exact(2).map(byte).collect()
 }
 
-/// Returns the configuration of an AVF port, with further `lines` of TOML, and a bus without clients.
+/// Returns the configuration of an AVF port with the `lines` of TOML added, and a bus without clients.
 fn port(lines: &str) -> (PortConfig, GuestBus) {
     let text = format!("[[port]]\nfamily = \"avf\"\nvfs = {OFFERED}\n{lines}");
     let mut config = HostConfig::check(HostConfig::parse(&text).unwrap(), Path::new("/run/softiov")).unwrap();
@@ -77,7 +77,7 @@ fn avf_policy_survives_a_new_card() {
 }
 
 #[test]
-fn configured_quarantine_adds_to_the_saved_quarantine() {
+fn configured_and_saved_quarantines_of_vfs_both_apply() {
     let (config, mut bus) = port("[[port.vf]]\nindex = 2\nquarantine = true");
     let InheritedCard { card, .. } = AvfCard::resume(&config, &sample(4), &mut bus, NOW).unwrap();
     assert_eq!(quarantined(&*card), [by_administrator(2), by_administrator(3)].concat());

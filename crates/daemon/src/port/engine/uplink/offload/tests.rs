@@ -44,7 +44,7 @@ fn tcp_of(segments: GsoType) -> VnetHeader {
     VnetHeader { checksum: Some((34, 16)), segments, headers: 54, size: 1448 }
 }
 
-/// Returns the checksum sum over a TCP segment and its pseudo header.
+/// Returns the Internet checksum's sum over a TCP segment and its pseudo header, 0xffff for a correct segment.
 fn sum(frame: &[u8], tcp: usize, six: bool) -> u16 {
     let addresses = if six { tcp - 32..tcp } else { tcp - 8..tcp };
     PartialChecksum::of(&frame[addresses])

@@ -8,7 +8,8 @@
 use host::poll::ThreadWaker;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
-/// Actions of a wire's receiving port on the bell, before its sleep. The sending port may act between any two of them.
+/// Actions of a wire's receiving port on its bell before the port sleeps. The sending port may act between any two of
+/// them.
 pub(super) trait BellSleeper {
     /// Sets whether the sending port has to ring the bell. The sending port sees later actions after this one too.
     fn want(&self, wanted: bool);
@@ -86,7 +87,7 @@ mod tests {
 
     /// Number of frames that the modelled sender sends, one by one or in a burst.
     const FRAMES: usize = 2;
-    /// Number of first steps whose order the test varies. Later steps of the two sides alternate.
+    /// Number of first actions of sender and receiver whose order the test varies. Later actions of the two alternate.
     const STEPS: u32 = 13;
 
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,7 +110,7 @@ mod tests {
         asleep: bool,
     }
 
-    /// Interleaving of a wire's sender and receiver, one step at a time, in the order given by the bits of `order`.
+    /// Interleaving of the actions of a wire's sender and receiver, in the order given by the bits of `order`.
     struct BellInterleaving {
         order: u32,
         state: Mutex<BellModelState>,
@@ -117,7 +118,8 @@ mod tests {
     }
 
     impl BellModelState {
-        /// Returns the side that makes the next step. A side that cannot act leaves the step to the other side.
+        /// Returns the side of the wire, sender or receiver, that acts next. A side that cannot act leaves its turn to
+        /// the other.
         fn next(&self, order: u32) -> WireSide {
             let sender =
                 if self.step < STEPS { order >> self.step & 1 == 1 } else { self.step.is_multiple_of(2) };
@@ -127,7 +129,7 @@ mod tests {
     }
 
     impl BellInterleaving {
-        /// Waits until it is the turn of a side, and runs one step of that side.
+        /// Waits until a side of the modelled wire may act, and runs one action of that side.
         fn step<T>(&self, side: WireSide, act: impl FnOnce(&mut BellModelState) -> T) -> T {
             let turn = |state: &mut BellModelState| state.next(self.order) != side;
             let mut state: MutexGuard<'_, BellModelState> =
@@ -149,7 +151,7 @@ mod tests {
             self.changed.notify_all();
         }
 
-        /// Receives frames and sleeps in turn, as the rounds of `OpenPort::run` do, until all frames have arrived.
+        /// Receives frames and sleeps by turns, as the loop `OpenPort::run` does, until all frames have arrived.
         fn receive(&self) {
             loop {
                 let taken = self.step(WireSide::Receiver, |state| {

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Bytes of each ring of a wire: some 340 long frames, or 7,700 of the shortest.
+/// Bytes of each ring of a wire, room for some 340 long frames or 7,700 of the shortest.
 pub(super) const CAPACITY: usize = 512 * 1024;
 
 /// Wires between a host's ports, by name. A wire without a port is dropped.
@@ -38,7 +38,8 @@ impl WireRegistry {
 #[derive(Debug)]
 pub(super) struct SharedWire {
     free_ends: Mutex<FreeWireEnds>,
-    /// Number of times that a port gave an end back. A port that waits for an end tries again after a change.
+    /// Number of times that a port gave an end of the wire back. A port that waits for an end tries again after a
+    /// change.
     pub(super) given_back: AtomicUsize,
     pub(super) sides: [WireEndState; 2],
 }
@@ -51,7 +52,7 @@ struct FreeWireEnds {
     waiting: Vec<ThreadWaker>,
 }
 
-/// Halves of the two rings of a wire, for one of its ends.
+/// Rings of a wire at one of its ends: one to send frames, one to receive them.
 #[derive(Debug)]
 pub(super) struct WireEndRings {
     pub(super) side: usize,

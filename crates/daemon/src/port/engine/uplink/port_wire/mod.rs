@@ -30,15 +30,15 @@ use std::sync::atomic::Ordering;
 pub(super) struct WireUplink {
     name: String,
     cable: Arc<SharedWire>,
-    /// Halves of the wire's rings that this port uses and waits on. `None` if two other ports have both ends.
+    /// Rings of the wire's end that this port has taken. `None` if two other ports have both ends.
     plug: Option<WireEndRings>,
     /// Waker of the port at this end of the wire.
     port: ThreadWaker,
-    /// [`SharedWire::given_back`] at the last attempt to take an end.
+    /// Value of [`SharedWire::given_back`] at the last attempt to take an end of the wire.
     asked: usize,
     /// True if frames were sent on the wire since the last flush.
     put: bool,
-    /// True once a port was connected to the other end.
+    /// True once another port has used the wire's other end.
     met: bool,
     record: UplinkStateCounters,
 }
@@ -85,7 +85,7 @@ impl Drop for WireUplink {
     }
 }
 
-/// Receiving side of a port's end of a wire, for the bell.
+/// Receiving side of a wire's end, which prepares the port's sleep by the bell.
 struct WireReceiver<'a> {
     bell: &'a WireBell,
     receiver: &'a Consumer<u8>,

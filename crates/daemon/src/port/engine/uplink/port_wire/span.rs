@@ -3,7 +3,7 @@
 //! the time. Else a thread waits for one that is not running, and the slice measures the scheduler. Sockets and other
 //! processes are not measured.
 //!
-//! `SOFTIOV_MEASURE=1 cargo test --release -p daemon --lib -- --nocapture two_ports_span` measures. Without the
+//! `SOFTIOV_MEASURE=1 cargo test --release -p daemon --lib -- --nocapture wired_ports` measures. Without the
 //! variable the test runs a few slices to check that the measurement works.
 
 use super::tests::{PolledWireEnd, pair};
@@ -46,7 +46,7 @@ impl WiredGuestPort {
         Self { card, vf, frame, end }
     }
 
-    /// Sends a burst, polls the card, and receives. Returns the number of received frames.
+    /// Sends a burst of frames as the guest, polls the card, and receives. Returns the number of received frames.
     fn round(&mut self) -> u64 {
         for _ in 0..BURST {
             if self.vf.transmit(&mut self.card.vf(0), &self.frame, &TxOffload::default()).is_err() {
@@ -78,8 +78,8 @@ impl nic::UplinkWire for WireAdapter<'_> {
     }
 }
 
-/// Runs one or both ends of a wire on one processor for a time slice. Returns the number of received frames, and true
-/// if the thread had its processor.
+/// Runs the ports at one or both ends of a wire on one processor for a time slice. Returns the number of received
+/// frames, and true if the thread had its processor nearly all the time.
 fn run(halves: &mut [WiredGuestPort], cpu: u32, start: &Barrier) -> (u64, bool) {
     let _ = CpuList::from_iter([cpu]).pin();
     start.wait();
@@ -106,10 +106,13 @@ fn median(values: &mut [f64]) -> Option<f64> {
 }
 
 #[test]
-fn two_ports_span_two_processors() {
+fn wired_ports_exchange_frames_on_one_and_two_cpus() {
     let cpus: Vec<u32> = CpuList::allowed().unwrap().iter().collect();
     let &[first, second, ..] = &cpus[..] else {
-        return host::test_support::skipped("two_ports_span_two_processors", "there is only one processor");
+        return host::test_support::skipped(
+            "wired_ports_exchange_frames_on_one_and_two_cpus",
+            "there is only one processor",
+        );
     };
     let pairs = if std::env::var_os("SOFTIOV_MEASURE").is_some() { PAIRS } else { FEW };
     let (a, b) = pair();

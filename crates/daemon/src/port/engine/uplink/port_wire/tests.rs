@@ -46,7 +46,7 @@ impl PolledWireEnd {
         Some(frame)
     }
 
-    /// Returns true if an event is pending that would wake the port at this end.
+    /// Returns true if an event is pending that would wake the port at this end of the wire.
     fn is_woken(&mut self) -> bool {
         self.poller.wait(Some(Duration::ZERO)).unwrap().count() > 0
     }

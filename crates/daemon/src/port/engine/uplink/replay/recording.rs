@@ -22,7 +22,7 @@ const TIME_OFFSET: OptionCode = OptionCode(14);
 /// Bit of a pcap file's link-type word: set if the upper four bits hold the length of the frame check sequence.
 const HAS_FCS_LENGTH: u32 = 1 << 26;
 
-/// Content of a recording's block that concerns the port.
+/// Content of one block of a recording that the replay uses: a frame, a malformed packet, or other data.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RecordingBlockContent<'a> {
     /// Frame of the recording, and its time in nanoseconds. A Simple Packet Block has no time.
@@ -39,7 +39,7 @@ struct CaptureInterface {
     foreign: Option<u32>,
     /// Bytes of the frame check sequence at the end of each of the interface's frames.
     fcs: usize,
-    /// Units per second of the interface's packet times. `None` if they do not fit 64 bits.
+    /// Units per second of the packet times on this interface. `None` if the number does not fit 64 bits.
     units: Option<u64>,
     /// Seconds to add to the time of each packet of the interface.
     offset: i64,
@@ -114,7 +114,7 @@ impl ByteOrder {
     }
 }
 
-/// Packet in a block of the recording.
+/// Packet in a block of a recording, before its frame check sequence is removed.
 struct RecordedPacket<'a> {
     interface: usize,
     data: &'a [u8],

@@ -85,7 +85,7 @@ fn replayed_frame_without_a_time_follows_the_previous_frame() {
 }
 
 #[test]
-fn replay_refuses_a_foreign_file_and_ends_in_a_broken_one() {
+fn replay_refuses_other_formats_and_ends_at_a_broken_block() {
     for (file, why) in [(&b""[..], "neither pcap"), (b"dear reader, what is this about?", "neither pcap")] {
         let refused = play(file.to_vec()).unwrap_err().to_string();
         assert!(refused.contains(why), "{refused}");

@@ -27,14 +27,14 @@ const MOST: Duration = Duration::from_secs(5);
 /// Maximum number of log lines per minute that a peer can cause.
 const LOG_BURST: u32 = 20;
 
-/// Name of the stream uplink's listening socket among the kept descriptors.
+/// Name under which the vault keeps the stream uplink's listening socket for the next process.
 pub(in crate::port::engine::uplink) const LISTENER: &str = "stream";
 
 /// Tokens of the poller of the thread that finds the stream's peer.
 const WAKER: u64 = 0;
 const CALLERS: u64 = 1;
 
-/// Order of the port to the thread that finds its stream's peer.
+/// Order of a port to the thread that connects its stream uplink to a peer.
 #[derive(Debug)]
 enum DialerCommand {
     /// Close the connection to this stream peer, for this reason. Closing may block, because descriptors may have come
@@ -47,7 +47,7 @@ enum DialerCommand {
     Stop,
 }
 
-/// Port's end of the thread that finds its stream's peer. Dropping it ends the thread.
+/// Handle of a port to the thread that connects its stream uplink to a peer. Dropping it ends the thread.
 #[derive(Debug)]
 pub(super) struct DialerHandle {
     orders: mpsc::Sender<DialerCommand>,
@@ -112,7 +112,7 @@ impl DialerHandle {
         self.order(DialerCommand::Leave);
     }
 
-    /// Ends the thread, and releases the socket that is kept for the next process.
+    /// Ends the connecting thread, and releases the socket that is kept for the next process.
     pub(super) fn retire(mut self) {
         self.stop();
         self.with.forget_named(LISTENER);
@@ -158,7 +158,7 @@ fn listen(
     Ok(listener)
 }
 
-/// State of the thread that finds the peer of a stream uplink.
+/// State of the thread that connects a stream uplink to a peer.
 struct StreamDialer {
     port: String,
     place: Place,

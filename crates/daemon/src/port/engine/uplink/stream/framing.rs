@@ -13,16 +13,16 @@ const SHORTEST: usize = 14;
 /// sent yet.
 const ROOM: usize = 256 * 1024;
 
-/// Next content of the received stream.
+/// Next item in the bytes that a stream uplink has received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamItem {
     /// Frame of this length in bytes, received from the stream.
     Frame(usize),
     /// Bytes of the stream that were skipped, because they are no valid frame for this port.
     Malformed,
-    /// The next frame is incomplete.
+    /// The next frame in the stream is incomplete.
     Wait,
-    /// Invalid length: the stream is out of step, or hostile.
+    /// Invalid frame length: the stream cannot be parsed any more.
     OutOfStep,
 }
 
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn stream_frame_lengths_are_checked_at_the_bounds() {
+    fn stream_frames_outside_the_length_bounds_are_refused() {
         let frame = |length: usize| [&(length as u32).to_be_bytes()[..], &vec![1; length]].concat();
         let bytes = [frame(0), frame(13), frame(14), frame(2000), frame(LONGEST), frame(60)].concat();
         let (frames, malformed, broken) = read(&bytes, &[4096], 1600);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn full_stream_outbox_accepts_no_part_of_a_frame() {
+    fn full_stream_send_buffer_accepts_no_part_of_a_frame() {
         let mut outbox = StreamSendBuffer::default();
         let fits = ROOM / 1504;
         assert_eq!((0..fits + 3).filter(|_| outbox.push(&[1; 1500])).count(), fits);

@@ -23,10 +23,11 @@ use host::socket::{ReceivedFds, SocketAccess, SocketReceived, SocketSent, Stream
 use i82576::Time;
 use std::io;
 
-/// Maximum number of invalid frames that one round skips. A peer that sends only such frames must not delay the port.
+/// Maximum number of invalid frames that one round of the port's loop skips. A peer that sends only such frames must
+/// not delay the port.
 const PASSED_OVER: u32 = 64;
 
-/// Stream uplink of a port.
+/// Stream uplink of a port: a UNIX stream socket to another process that carries frames.
 #[derive(Debug)]
 pub(super) struct StreamUplink {
     place: Place,
@@ -221,7 +222,7 @@ impl UplinkBackend for StreamUplink {
         }
     }
 
-    /// Returns `false` while the socket may hold bytes, or while a round has to handle the end of the stream.
+    /// Returns `false` while the socket may hold bytes, or while the port has to handle the end of the stream.
     fn may_sleep(&mut self) -> bool {
         self.broken.is_none() && !(self.peer.is_some() && self.readable)
     }

@@ -15,8 +15,8 @@ impl XdpPrograms {
         XdpAttachOptions { asked, program: self.take() }
     }
 
-    /// Returns an unused XDP program, or loads one. Loads another for an uplink that may replace this one, since
-    /// loading may not be permitted later.
+    /// Returns an unused XDP program, or loads one. Also loads a spare program for a later uplink, since loading may
+    /// not be permitted later.
     fn take(&self) -> Result<Arc<XdpProgram>, String> {
         let mut programs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(free) = programs.iter().find(|program| Arc::strong_count(program) == 1) {
