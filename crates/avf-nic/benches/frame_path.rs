@@ -108,7 +108,7 @@ impl CardBench {
         self.tails = [(rx + BURST) % RING, (tx + BURST) % RING];
         self.card.write(1, r::qrx_tail(0), ((rx + RING - 1) % RING) as u32);
         self.card.write(0, r::qtx_tail(0), self.tails[1] as u32);
-        while self.card.forward(&mut self.plane, BUDGET, &mut self.memory, &mut DroppingWire) {}
+        while self.card.visit_ready(&mut self.plane, BUDGET, &mut self.memory, &mut DroppingWire) {}
         self.card.poll(Time::ZERO, &mut self.memory);
     }
 }

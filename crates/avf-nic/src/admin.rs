@@ -1,8 +1,8 @@
 //! The PF's admin queues. A message from a VF goes into a buffer that the PF driver has posted. `pf` has the PF's registers and
 //! messages to VFs.
 
+use crate::admin_ring::AdminRing;
 use crate::mailbox::{fetch, write_back};
-use crate::ring::AdminRing;
 use avf::admin::{AdminQueueDescriptor, LARGE, flag, opcode};
 use avf::table::MailboxQueue;
 use pcie::{Bus, Function};

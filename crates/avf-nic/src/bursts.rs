@@ -1,10 +1,10 @@
 //! The card's rings for bursts of plain frames: frames in one data descriptor, with checksum requests at most (crate
-//! `rings`). All other frames pass `transmit` and `receive`.
+//! `rings`). All other frames pass `source` and `sink`.
 
 use crate::packet::request;
 use crate::plain::{self, PlainRxFormat};
-use crate::ports::told_of_tag;
 use crate::scratch::Scratch;
+use crate::tables::told_of_tag;
 use crate::work::FramePath;
 use alloc::boxed::Box;
 use avf::descriptor::rx::RxWriteBackTemplate;

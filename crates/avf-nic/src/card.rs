@@ -25,7 +25,7 @@ pub struct Nic {
     pub(crate) flr: u64,
     /// VF whose mailbox the next poll reads first; it rotates.
     pub(crate) turn: u8,
-    /// Earliest time at which a frame that a VF's rate delays may leave, as of the last call of [`Nic::forward`].
+    /// Earliest time at which a frame that a VF's rate delays may leave, as of the last call of [`Nic::visit_ready`].
     #[serde(skip)]
     pub(crate) due: Option<Time>,
     /// Memory for the frames and descriptors of one call of the card.
@@ -105,7 +105,7 @@ impl Nic {
         self.masters = masters.filter(|(_, function)| function.master).map(|(vf, _)| vf).collect();
     }
 
-    /// Returns the earliest time at which a frame may leave that [`Nic::forward`] has delayed by its VF's rate.
+    /// Returns the earliest time at which a frame may leave that [`Nic::visit_ready`] has delayed by its VF's rate.
     #[must_use]
     pub fn due(&self) -> Option<Time> {
         self.due

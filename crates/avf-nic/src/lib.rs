@@ -7,7 +7,7 @@
 //! | `card` | all functions |
 //! | `poll` | messages and interrupts |
 //! | `function` | one VF's registers |
-//! | `mailbox`, `admin` | message queues of VFs and of the PF |
+//! | `mailbox`, `admin`, `admin_ring` | message queues of VFs and of the PF; the registers of such a queue |
 //! | `messages` | passes messages between VFs and the PF |
 //! | `pf` | the PF's registers: its admin queues, resets of VFs |
 //! | [`doorbell`] | registers that a guest maps |
@@ -30,6 +30,7 @@
 extern crate alloc;
 
 mod admin;
+mod admin_ring;
 mod brake;
 mod bursts;
 mod card;
@@ -46,16 +47,15 @@ mod packet;
 mod pf;
 mod plain;
 mod poll;
-mod ports;
-mod receive;
 mod reset;
-mod ring;
 mod rounds;
 mod rx_ring;
 mod saved;
 mod scaling;
 mod scratch;
-mod transmit;
+mod sink;
+mod source;
+mod tables;
 mod tx_ring;
 mod work;
 
@@ -63,7 +63,7 @@ pub use card::Nic;
 pub use counters::VfEventCounters;
 pub use packet::DescriptorOffloads;
 pub use poll::PollResult;
-pub use receive::RxDescriptorFields;
 pub use rings::{NextPacket, StagedPacket};
 pub use rx_ring::ReceiveError;
 pub use saved::{BaseState, NicState, RestoreError};
+pub use sink::RxDescriptorFields;

@@ -4,7 +4,7 @@
 //!
 //! The PF driver interprets messages.
 
-use crate::ring::AdminRing;
+use crate::admin_ring::AdminRing;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use avf::admin::{AdminQueueDescriptor, LARGE, MAX_BODY, SIZE, flag, opcode, returned};

@@ -1,4 +1,4 @@
-//! Polls mailboxes and sends interrupts. Frames pass in [`Nic::forward`] and [`Nic::arrive`].
+//! Polls mailboxes and sends interrupts. Frames pass in [`Nic::visit_ready`] and [`Nic::arrive`].
 
 use crate::card::Nic;
 use crate::mailbox::MessageOutcome;

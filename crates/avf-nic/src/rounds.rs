@@ -9,7 +9,7 @@ use plane::{Plane, PortIndex, TransmitQueueId, UplinkWire};
 impl Nic {
     /// Visits every transmit queue that may hold a packet. Each queue hands over up to `budget` frames. Returns `true`
     /// if a queue has more frames that may leave now. Frames that wait for their VF's rate may leave at [`Nic::due`].
-    pub fn forward<B: Bus, W: UplinkWire>(
+    pub fn visit_ready<B: Bus, W: UplinkWire>(
         &mut self,
         plane: &mut Plane<MAX_VFS>,
         budget: usize,

@@ -8,7 +8,7 @@
 use crate::brake::VfRestraint;
 use crate::card::Nic;
 use crate::function::{MOST_COUNTED, VfHardware};
-use crate::ports::factor;
+use crate::tables::factor;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use avf::ids::MAX_VFS;

@@ -1,4 +1,4 @@
-//! Parts of the card that the frame path uses while frames pass. The methods are in `transmit`, `receive` and `bursts`.
+//! Parts of the card that the frame path uses while frames pass. The methods are in `source`, `sink` and `bursts`.
 
 use crate::card::Nic;
 use crate::function::VfHardware;

@@ -1,10 +1,10 @@
 //! The card's rings for bursts of plain frames: frames in one data descriptor, with checksum requests at most
-//! (crate `rings`). All other frames pass `transmit` and `receive`.
+//! (crate `rings`). All other frames pass `source` and `sink`.
 
 use crate::offload::plain::{PlainRxFormat, TxDescriptorFormat};
-use crate::policy::{self, pool};
 use crate::queue::QueueIo;
 use crate::scratch::{CachedReceiveQueue, Scratch};
+use crate::switch::{self, pool};
 use crate::work::FramePath;
 use alloc::boxed::Box;
 use i82576::descriptor::SIZE;
@@ -21,7 +21,7 @@ impl<B: Bus> FramePath<'_, B> {
     /// Returns the checksums that descriptor `at` of a burst requests, and the headers that its context
     /// describes.
     fn request(&self, sender: TransmitQueueId, at: usize) -> Option<OffloadRequest> {
-        self.queues.tx[policy::queue(sender).index()].request(at, &self.scratch.upcoming)
+        self.queues.tx[switch::queue(sender).index()].request(at, &self.scratch.upcoming)
     }
 }
 
@@ -46,7 +46,7 @@ impl<B: Bus> rings::BurstCard for FramePath<'_, B> {
 
     fn next(&mut self, sender: TransmitQueueId, most: usize) -> &[[u8; SIZE]] {
         let Self { queues, file, scratch, bus, .. } = self;
-        let queue = policy::queue(sender);
+        let queue = switch::queue(sender);
         let tx = &mut queues.tx[queue.index()];
         let Some(ring) = tx.open(file) else { return &[] };
         let function = scratch.conditions.owners.of_queue(queue);
@@ -59,7 +59,7 @@ impl<B: Bus> rings::BurstCard for FramePath<'_, B> {
     }
 
     fn pass(&mut self, sender: TransmitQueueId, count: usize) {
-        self.queues.tx[policy::queue(sender).index()].pass_plain(count, &self.scratch.upcoming);
+        self.queues.tx[switch::queue(sender).index()].pass_plain(count, &self.scratch.upcoming);
     }
 
     fn insertion(&self, sender: TransmitQueueId, at: usize) -> Option<InsertedChecksums> {
@@ -77,12 +77,12 @@ impl<B: Bus> rings::BurstCard for FramePath<'_, B> {
     }
 
     fn source(&mut self, sender: TransmitQueueId) -> (Function, &mut MemoryHint, &mut B) {
-        let queue = policy::queue(sender);
+        let queue = switch::queue(sender);
         (self.scratch.conditions.owners.of_queue(queue), self.queues.tx[queue.index()].buffers(), self.bus)
     }
 
     fn refused(&mut self, sender: TransmitQueueId, reason: SwitchDropReason) {
-        self.refused(policy::queue(sender), reason);
+        self.refused(switch::queue(sender), reason);
     }
 
     #[inline]

@@ -5,9 +5,9 @@
 
 use crate::file::RegisterMap;
 use crate::offload::rss::Rss;
-use crate::policy::{self, ReceiveSettings};
 use crate::state::DeviceState;
 use crate::steering::ReceiveFilters;
+use crate::switch::{self, ReceiveSettings};
 use i82576::table::DecodedFormSet;
 
 /// Decoded forms of the card's registers, which frames use.
@@ -29,7 +29,7 @@ impl DecodedRegisters {
     /// Decodes all forms from a card's registers.
     pub(crate) fn new(state: &DeviceState) -> Self {
         Self {
-            receive: policy::load(&state.file, state.owners.vfs).1,
+            receive: switch::load(&state.file, state.owners.vfs).1,
             rss: Rss::load(&state.file),
             steering: ReceiveFilters::load(&state.file),
             stale: DecodedFormSet::NONE,
@@ -41,8 +41,8 @@ impl DecodedRegisters {
 #[cfg(test)]
 mod tests {
     use crate::offload::rss::Rss;
-    use crate::policy;
     use crate::steering::ReceiveFilters;
+    use crate::switch;
     use crate::{Nic, NicConfig, PollBudget, UnpluggedWire};
     use alloc::vec::Vec;
     use i82576::bits::ctrl;
@@ -157,9 +157,9 @@ mod tests {
             for act in &acts {
                 perform(&mut nic, act);
                 nic.decode();
-                let (tables, receive) = policy::load(&nic.state.file, nic.state.owners.vfs);
+                let (tables, receive) = switch::load(&nic.state.file, nic.state.owners.vfs);
                 assert_eq!((nic.plane.tables(), nic.derived.receive), (&tables, receive), "{act:?}");
-                assert_eq!(nic.plane.storm, policy::storm::load(&nic.state.file, nic.plane.storm.began), "{act:?}");
+                assert_eq!(nic.plane.storm, switch::storm::load(&nic.state.file, nic.plane.storm.began), "{act:?}");
                 assert_eq!(nic.derived.rss, Rss::load(&nic.state.file), "{act:?}");
                 assert_eq!(nic.derived.steering, ReceiveFilters::load(&nic.state.file), "{act:?}");
             }

@@ -3,8 +3,8 @@
 
 use crate::interrupt::single::{InterruptMode, VECTOR_0};
 use crate::interrupt::{CauseDirection, queue_vector};
-use crate::policy::{self, port, sender};
 use crate::queue::QueueIo;
+use crate::switch::{self, port, sender};
 use crate::work::FramePath;
 use i82576::bits::{icr, srrctl, tctl};
 use i82576::register::{self as r, rx};
@@ -17,10 +17,10 @@ impl<B: Bus> FramePath<'_, B> {
     /// so that none is always first. A queue that may not send now stays ready, and so does one whose next frame is
     /// delayed. Returns true if a queue has more frames that may leave now, and the time when the first delayed frame
     /// may leave.
-    pub(crate) fn transmit<W: UplinkWire>(
+    pub(crate) fn visit_ready<W: UplinkWire>(
         &mut self,
         budget: usize,
-        plane: &mut policy::PoolPlane,
+        plane: &mut switch::PoolPlane,
         wire: &mut W,
     ) -> (bool, Option<Time>) {
         let (mut more, mut due, mut served) = (false, None, None);
@@ -44,7 +44,7 @@ impl<B: Bus> FramePath<'_, B> {
     }
 
     /// Writes back the descriptors of received frames, and adds the frames to the counters.
-    pub(crate) fn write_back_received(&mut self, plane: &mut policy::PoolPlane) {
+    pub(crate) fn write_back_received(&mut self, plane: &mut switch::PoolPlane) {
         let touched = core::mem::take(&mut self.scratch.rx_touched);
         self.scratch.opened = 0;
         let urgent = core::mem::take(&mut self.scratch.rx_urgent);

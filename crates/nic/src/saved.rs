@@ -11,12 +11,12 @@ use crate::damaged::InvalidStateError;
 use crate::file::RegisterFile;
 use crate::interrupt::{Interrupts, ResourceOwners};
 use crate::moderation::InterruptThrottle;
-use crate::policy::{self, PoolPlane, PoolRates, port};
 use crate::queue::receive::ReceiveQueue;
 use crate::queue::transmit::TransmitQueue;
 use crate::queues::{CardQueues, per_queue};
 use crate::spaces::ConfigSpaces;
 use crate::state::DeviceState;
+use crate::switch::{self, PoolPlane, PoolRates, port};
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
 use i82576::ids::{MAX_VFS, QUEUES};
@@ -150,7 +150,7 @@ impl SavedPacing {
             let SavedPoolRate { control, rate, owed, crossed } = saved;
             let bit = |which: u8| self.waiting >> pool.queue(which).get() & 1;
             let debt = RateDebt { rate, owed, crossed, waiting: bit(0) | bit(1) << 1 };
-            pacing.set_debt(port(pool), policy::factor(control), debt);
+            pacing.set_debt(port(pool), switch::factor(control), debt);
         }
         pacing
     }
@@ -281,7 +281,7 @@ impl BaseState {
             links,
             counters,
         } = self;
-        let plane = policy::resume(&file, owners.vfs, pacing.resume(), storm.began, counters);
+        let plane = switch::resume(&file, owners.vfs, pacing.resume(), storm.began, counters);
         let rates = pacing.rates();
         (
             DeviceState {

@@ -1,7 +1,7 @@
 //! Statistics registers of VFs, which wrap and are not cleared by reading. The port's own registers count the frames on
-//! the wire (`uplink`).
+//! the wire (`mac`).
 
-use crate::policy::{self, pool};
+use crate::switch::{self, pool};
 use crate::work::FramePath;
 use i82576::PoolIndex;
 use i82576::ids::FCS;
@@ -10,7 +10,7 @@ use plane::ledger::{PendingTraffic, TrafficSum};
 
 impl<B> FramePath<'_, B> {
     /// Adds the frames that pools have received to the statistics registers of their VFs.
-    pub(crate) fn settle_received(&mut self, plane: &mut policy::PoolPlane) {
+    pub(crate) fn settle_received(&mut self, plane: &mut switch::PoolPlane) {
         for port in plane.ledger.reached().iter() {
             let (traffic, pool) = (plane.ledger.settle_received(port), pool(port));
             self.count_vf(pool, traffic.all(), (vf_stats::VFGPRC, vf_stats::VFGORC));

@@ -1,5 +1,6 @@
 //! Parts of the card that the frame path uses in a poll. The plane is separate, since the plane and these parts call
-//! each other. The methods are in `transmit`, `receive` and `bursts`.
+//! each other. The methods are in `rounds`, `source`, `sink`, `bursts`, `buffer::wait`, `police`, `stamps` and
+//! `statistics`.
 
 use crate::board::clock::SystimClock;
 use crate::decoded::DecodedRegisters;

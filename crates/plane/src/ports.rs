@@ -1,4 +1,5 @@
-//! Ports of the plane, and sets of ports.
+//! Ports of the plane, and sets of ports. A port of the plane is one VF (82576: a pool). A port of the host, in the
+//! crates `daemon` and `policy`, is a card with all its VFs.
 
 use core::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, Not};
 

@@ -1,17 +1,12 @@
-//! Sending side of a device's ports, and the plane's visit to a transmit queue. The queue hands over frames until its
-//! budget is spent or its port's rate stops it. The device chooses the next queue, since it knows which queues are
-//! ready.
+//! Sending side of a device's ports, and the plane as a transmit queue sees it while the plane visits it (`visit`).
+//! The device chooses the next queue, since it knows which queues are ready.
 
 use crate::PortIndex;
-use crate::forward::Plane;
 use crate::frame::{AddressPair, Frame};
 use crate::ledger::{PendingTraffic, PortCounters};
 use crate::sink::{ForwardResult, FrameSink};
-use crate::switch::FrameOrigin;
-use crate::tag::TAG;
-use crate::uplink::{UnsegmentedLayout, UplinkWire};
+use crate::uplink::UnsegmentedLayout;
 use crate::verdict::{BurstTerms, BurstVerdict};
-use units::Time;
 
 /// A transmit queue of a port. All queues of a port share its rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +31,8 @@ pub trait FrameSource: FrameSink + Sized {
     fn has_more(&self, sender: TransmitQueueId) -> bool;
 }
 
-/// Interface to the plane for a [`FrameSource`] while one of its transmit queues is visited.
+/// Interface to the plane for a [`FrameSource`] while one of its transmit queues is visited. Parameters of this type
+/// are named `lane`.
 pub trait FrameForwarder {
     /// Forwards a finished frame to its receivers. `own` is the device with the sending port.
     fn send<S: FrameSink>(&mut self, own: &mut S, frame: &mut Frame<'_>) -> ForwardResult;
@@ -99,129 +95,4 @@ pub trait FrameForwarder {
 
     /// Adds the frames that the port sent since the last call to the port's counters. Returns the added traffic.
     fn settle(&mut self) -> PendingTraffic;
-}
-
-/// A visit to a transmit queue of a port.
-#[derive(Debug)]
-struct QueueVisit<'a, W, const N: usize> {
-    plane: &'a mut Plane<N>,
-    wire: &'a mut W,
-    port: PortIndex,
-    /// True if the port's frames may have to wait ([`crate::pacing::Pacing::may_delay`]).
-    waits: bool,
-}
-
-impl<W: UplinkWire, const N: usize> FrameForwarder for QueueVisit<'_, W, N> {
-    #[inline(always)]
-    fn send<S: FrameSink>(&mut self, own: &mut S, frame: &mut Frame<'_>) -> ForwardResult {
-        self.plane.forward(FrameOrigin::Port(self.port), frame, own, self.wire)
-    }
-
-    fn burst_terms(&self) -> Option<BurstTerms> {
-        self.plane.burst_terms(self.port, self.wire.is_watched())
-    }
-
-    #[inline]
-    fn judge(&mut self, ends: AddressPair, terms: BurstTerms) -> BurstVerdict {
-        self.plane.judge(self.port, ends, terms.tag)
-    }
-
-    #[inline]
-    fn longest_taken(&self, to: PortIndex, terms: BurstTerms) -> usize {
-        self.plane.longest_taken(to, terms.tag)
-    }
-
-    #[inline]
-    fn admits(&self, lengths: &[u32], terms: BurstTerms) -> usize {
-        if !self.waits {
-            return lengths.len();
-        }
-        let tag = if terms.tag.is_some() { TAG } else { 0 };
-        let lengths = lengths.iter().map(|length| *length as usize + tag);
-        self.plane.pacing.admits(self.port, lengths, self.plane.now)
-    }
-
-    #[inline]
-    fn count_run(&mut self, to: PortIndex, lengths: &[u32], bytes: u64, terms: BurstTerms) {
-        self.plane.count_run(self.port, to, terms.tag.is_some(), (lengths, bytes));
-    }
-
-    #[inline]
-    fn takes_uncut(&self) -> bool {
-        self.wire.takes_uncut()
-    }
-
-    fn send_uncut(
-        &mut self,
-        packet: &mut Frame<'_>,
-        uncut: &UnsegmentedLayout,
-        shortest: usize,
-        complete: impl FnOnce(&mut [u8]),
-    ) -> Option<bool> {
-        self.plane.forward_uncut(self.port, packet, uncut, shortest, complete, self.wire)
-    }
-
-    #[inline]
-    fn is_due(&self) -> bool {
-        !self.waits || self.plane.pacing.due(self.port) <= self.plane.now
-    }
-
-    #[inline]
-    fn tag(&self, asked: Option<u16>) -> Option<u16> {
-        self.plane.tables().transmit_tag(self.port, asked)
-    }
-
-    #[inline]
-    fn tag_types(&self) -> (u16, Option<u16>) {
-        let tables = self.plane.tables();
-        (tables.inner, tables.outer)
-    }
-
-    #[inline]
-    fn counters(&mut self) -> &mut PortCounters {
-        self.plane.ledger.of(self.port)
-    }
-
-    fn settle(&mut self) -> PendingTraffic {
-        self.plane.ledger.settle_sent(self.port)
-    }
-}
-
-/// Result of a visit to a transmit queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct VisitResult {
-    /// True if the queue was allowed to send.
-    pub served: bool,
-    /// True if frames are left in the queue.
-    pub left: bool,
-    /// Time at which the queue's remaining frames may leave, if not now.
-    pub due: Option<Time>,
-}
-
-impl<const N: usize> Plane<N> {
-    /// Sends pending frames of a transmit queue, within `budget`. Returns `None` if [`FrameSource::may_send`] is false.
-    #[inline]
-    pub fn visit<F: FrameSource, W: UplinkWire>(
-        &mut self,
-        sender: TransmitQueueId,
-        budget: usize,
-        family: &mut F,
-        wire: &mut W,
-    ) -> Option<VisitResult> {
-        let TransmitQueueId { port, queue } = sender;
-        let now = self.now;
-        if !family.may_send(sender) {
-            self.pacing.rest(port, queue);
-            return None;
-        }
-        self.pacing.visit(port, now);
-        let served = self.pacing.due(port) <= now;
-        let waits = self.pacing.may_delay(port);
-        let left =
-            !served || family.hand_over(sender, budget, &mut QueueVisit { plane: self, wire, port, waits });
-        let left = left && family.has_more(sender);
-        let due = Some(self.pacing.due(port)).filter(|due| left && *due > now);
-        self.pacing.visited(port, queue, left, now);
-        Some(VisitResult { served, left, due })
-    }
 }

@@ -1,51 +1,14 @@
-//! Receives frames: `deliver` takes the fast path for frames whose heads are simple, and has all others parsed as a
-//! whole. Frames from the uplink pass the MAC first. The plane decides who gets a frame; the card has its buffers.
+//! Takes frames from the uplink: they pass the MAC, and go to the plane. The plane decides who gets a frame, and
+//! `deliver` puts it into receive queues.
 
-use crate::deliver::deliver_plain;
 use crate::frames::{LONGEST_FRAME, pad};
 use crate::packets::FrameReceiver;
 use crate::visit::lend;
 use offload::crc::frame_check_sequence;
 use plane::frame::{Frame, HEADER, HEADROOM};
 use plane::uplink::UplinkMode;
-use plane::{DeliveryError, DeliveryFlags, FrameOrigin, Plane, PortIndex, UplinkWire};
+use plane::{FrameOrigin, Plane, UplinkWire};
 use units::FCS;
-
-/// Puts a frame into a receive queue of a port. Returns the number of bytes put there, check sequence excluded.
-/// `findings` are the results of parsing the frame for an earlier port that gets it too.
-///
-/// # Errors
-/// [`DeliveryError`]: the port's owner sees nothing of the frame.
-#[inline(always)]
-pub fn deliver<C: FrameReceiver>(
-    card: &mut C,
-    port: PortIndex,
-    frame: &mut Frame<'_>,
-    about: DeliveryFlags,
-    findings: &mut Option<C::Contents>,
-) -> Result<usize, DeliveryError> {
-    if card.judges()
-        && let Some(bytes) = deliver_plain(card, port, frame, about)
-    {
-        return Ok(bytes);
-    }
-    deliver_closely(card, port, frame, about, findings)
-}
-
-#[inline(never)]
-fn deliver_closely<C: FrameReceiver>(
-    card: &mut C,
-    port: PortIndex,
-    frame: &mut Frame<'_>,
-    about: DeliveryFlags,
-    findings: &mut Option<C::Contents>,
-) -> Result<usize, DeliveryError> {
-    let contents = match findings {
-        Some(contents) => *contents,
-        None => *findings.insert(card.look(frame, about)),
-    };
-    card.put(port, frame, about, contents)
-}
 
 /// Takes up to `budget` frames from the uplink and hands them to the plane. Returns `false` if there are no more.
 pub fn arrive<C: FrameReceiver, W: UplinkWire, const N: usize>(

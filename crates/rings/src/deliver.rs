@@ -1,22 +1,59 @@
-//! Puts plain frames into a receive ring: several frames of a burst, straight from the sender's buffers, or one frame
-//! in private memory. If a frame does not fit, the caller delivers it in another way.
+//! Puts frames into receive queues: several plain frames of a burst, straight from the sender's buffers, or one frame
+//! in private memory. The card parses a frame that is not plain, or does not fit into one buffer ([`FrameReceiver`]).
 
 use crate::card::{BurstCard, PlainReceiver, RunProperties, RxFormat};
 use crate::frames::BurstMemory;
+use crate::packets::FrameReceiver;
 use core::ops::Range;
 use offload::plain::{PlainFrame, PlainFrameKind};
 use pcie::burst::{BURST, FrameRun, HEAD, HeadCompleter, LONGEST};
 use pcie::{AnnouncedAccess, Bus, Function, HintedMemory, MemoryHint};
 use plane::frame::Frame;
-use plane::{DeliveryFlags, PortIndex};
+use plane::{DeliveryError, DeliveryFlags, PortIndex};
 
 /// Prefetch distance in frames: the buffer of a frame is prefetched while the frame this much earlier is copied.
 pub(crate) const AHEAD: usize = 4;
 
+/// Puts a frame into a receive queue of a port. Returns the number of bytes put there, check sequence excluded.
+/// `findings` are the results of parsing the frame for an earlier port that gets it too.
+///
+/// # Errors
+/// [`DeliveryError`]: the port's owner sees nothing of the frame.
+#[inline(always)]
+pub fn deliver<C: FrameReceiver>(
+    card: &mut C,
+    port: PortIndex,
+    frame: &mut Frame<'_>,
+    about: DeliveryFlags,
+    findings: &mut Option<C::Contents>,
+) -> Result<usize, DeliveryError> {
+    if card.judges()
+        && let Some(bytes) = deliver_plain(card, port, frame, about)
+    {
+        return Ok(bytes);
+    }
+    deliver_closely(card, port, frame, about, findings)
+}
+
+#[inline(never)]
+fn deliver_closely<C: FrameReceiver>(
+    card: &mut C,
+    port: PortIndex,
+    frame: &mut Frame<'_>,
+    about: DeliveryFlags,
+    findings: &mut Option<C::Contents>,
+) -> Result<usize, DeliveryError> {
+    let contents = match findings {
+        Some(contents) => *contents,
+        None => *findings.insert(card.look(frame, about)),
+    };
+    card.put(port, frame, about, contents)
+}
+
 /// Puts a plain frame into one buffer of the one port that gets it. Returns the number of bytes there, check sequence
 /// excluded. `None`, without any change, if the frame is for several ports, not plain, or does not fit.
 #[inline(always)]
-pub(crate) fn deliver_plain<C: BurstCard>(
+fn deliver_plain<C: BurstCard>(
     card: &mut C,
     port: PortIndex,
     frame: &mut Frame<'_>,

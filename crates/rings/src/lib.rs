@@ -9,7 +9,7 @@
 //! | `burst`, `frames` | a burst from a transmit queue |
 //! | `send`, `finished`, `packet`, `buffers`, `held` | a packet, or the rest of one that waits |
 //! | `cut` | a large packet, cut into segments for one receiver |
-//! | `arrive`, `deliver` | a frame into a receive queue, from the plane or from the uplink |
+//! | `deliver`, `arrive` | a frame into a receive queue; a frame from the uplink |
 //! | `ring`, `posted` | indices of a ring, posted receive descriptors |
 //! | `places`, `staging` | private memory |
 #![no_std]
@@ -35,11 +35,12 @@ mod send;
 mod staging;
 mod visit;
 
-pub use arrive::{arrive, deliver};
+pub use arrive::arrive;
 pub use buffers::{BufferChain, MAX_BUFFERS};
 pub use card::{
     BurstCard, InvalidChecksumRequest, PlainReceiver, QueueAndHash, RunProperties, RxFormat, TxFormat,
 };
+pub use deliver::deliver;
 pub use held::HeldPacket;
 pub use packet::{CopiedPacket, NextPacket, PacketDropReason, PacketOffloads};
 pub use packets::{FrameReceiver, PacketTransmitter};

@@ -1,5 +1,5 @@
 //! Traits of a card for frames outside bursts: packets of a transmit queue that are sent one by one, and frames that
-//! are parsed as a whole before they are received. `visit`, `send` and `arrive` move them.
+//! are parsed as a whole before they are received. `visit`, `send` and `deliver` move them.
 
 use crate::buffers::BufferChain;
 use crate::card::{BurstCard, InvalidChecksumRequest};

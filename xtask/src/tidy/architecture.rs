@@ -65,9 +65,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_rust_file_names_in_backquotes_count_as_paths() {
-        let line = "`nic/src/port.rs` (`poll`), port.rs, `port/run.rs`, `Cargo.toml`";
-        assert!(source_files(line).eq(["nic/src/port.rs", "port/run.rs"]));
+    fn only_quoted_names_of_rust_files_are_paths() {
+        let line = "`nic/src/card.rs` (`poll`), card.rs, `port/run.rs`, `Cargo.toml`";
+        assert!(source_files(line).eq(["nic/src/card.rs", "port/run.rs"]));
     }
 
     #[test]

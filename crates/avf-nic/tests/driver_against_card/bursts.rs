@@ -308,7 +308,7 @@ impl DriverlessFixture {
         card.apply_policy(plane, mirrors);
         plane.now = *now;
         card.arrive(plane, budget, memories, cable);
-        card.forward(plane, budget, memories, cable);
+        card.visit_ready(plane, budget, memories, cable);
         card.poll(*now, memories);
     }
 

@@ -21,7 +21,7 @@ fn segmented_packet_uses_port_frame_budget_per_segment() {
     let mut plane = world.plane.take().unwrap();
     world.card.apply_policy(&mut plane, &PortMirrorRules::NONE);
     let mut visit = |world: &mut CardFixture| {
-        let more = world.card.forward(&mut plane, 16, &mut world.memories, &mut world.cable);
+        let more = world.card.visit_ready(&mut plane, 16, &mut world.memories, &mut world.cable);
         (more, world.cable.0.len())
     };
     assert_eq!(visit(&mut world), (true, 30), "a packet of 15 leaves 1 of 16, so the next begins");
@@ -37,7 +37,7 @@ fn frame_path_after_its_first_frames_does_not_allocate() {
         assert!(a.transmit_with(&mut world.vf(0), 0, &tcp4(&[7; 9_000]), &cut(1_000)));
         assert!(a.transmit_with(&mut world.vf(0), 1, &udp6(&[8; 900]), &SUMS));
         let counted = allocation_counter::measure(|| {
-            world.card.forward(&mut plane, 64, &mut world.memories, &mut world.cable);
+            world.card.visit_ready(&mut plane, 64, &mut world.memories, &mut world.cable);
         });
         assert_eq!(all_of(&mut world, &mut b).len(), 10);
         assert!(round < 2 || counted.count_total == 0, "{} allocations", counted.count_total);
@@ -95,11 +95,11 @@ fn segmenting_uplink_gets_whole_packet_and_sends_same_frames() {
             world.card.apply_policy(&mut plane, &PortMirrorRules::NONE);
             let mut wire = SegmentingWire::default();
             if cuts {
-                world.card.forward(&mut plane, 64, &mut world.memories, &mut wire);
+                world.card.visit_ready(&mut plane, 64, &mut world.memories, &mut wire);
                 assert_eq!(wire.0, [packet.len()]);
                 frames.push(wire.1);
             } else {
-                world.card.forward(&mut plane, 64, &mut world.memories, &mut world.cable);
+                world.card.visit_ready(&mut plane, 64, &mut world.memories, &mut world.cable);
                 frames.push(core::mem::take(&mut world.cable.0));
             }
             assert_eq!(world.card.statistics(0).tx_unicast, 9);

@@ -79,10 +79,10 @@ fn left(world: &mut CardFixture, cuts: bool) -> Vec<usize> {
     world.card.apply_policy(&mut plane, &PortMirrorRules::NONE);
     let mut wire = SegmentingWire::default();
     if cuts {
-        world.card.forward(&mut plane, 64, &mut world.memories, &mut wire);
+        world.card.visit_ready(&mut plane, 64, &mut world.memories, &mut wire);
         return wire.frames().iter().map(Vec::len).collect();
     }
-    world.card.forward(&mut plane, 64, &mut world.memories, &mut world.cable);
+    world.card.visit_ready(&mut plane, 64, &mut world.memories, &mut world.cable);
     core::mem::take(&mut world.cable.0).iter().map(Vec::len).collect()
 }
 

@@ -362,6 +362,6 @@ fn queue_stopped_for_malformed_packets_sends_no_more() {
     let mut world = ring_with(&[bad.emit(); 70], &packet);
     let mut plane = world.plane.take().unwrap();
     world.card.apply_policy(&mut plane, &PortMirrorRules::NONE);
-    assert!(!world.card.forward(&mut plane, 128, &mut world.memories, &mut world.cable));
+    assert!(!world.card.visit_ready(&mut plane, 128, &mut world.memories, &mut world.cable));
     assert_eq!(world.card.counters(0).unwrap().stopped, 1);
 }

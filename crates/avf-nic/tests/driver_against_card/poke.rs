@@ -42,7 +42,7 @@ pub(crate) fn poke(card: &mut Nic, plane: &mut Plane<64>) {
         for _ in 0..3 {
             plane.storm.advance(now);
             card.arrive(plane, 64, &mut bus, &mut wire);
-            let left = card.forward(plane, 64, &mut bus, &mut wire);
+            let left = card.visit_ready(plane, 64, &mut bus, &mut wire);
             let poll = card.poll(now, &mut bus);
             let storm = plane.storm.is_on().then(|| plane.storm.ends());
             let deadline = [poll.deadline, card.due(), storm].into_iter().flatten().min();

@@ -166,7 +166,7 @@ impl CardFixture {
             self.card.apply_policy(plane, &self.mirrors);
             plane.now = self.now;
             while self.card.arrive(plane, 16, &mut self.memories, &mut self.cable) {}
-            while self.card.forward(plane, 16, &mut self.memories, &mut self.cable) {}
+            while self.card.visit_ready(plane, 16, &mut self.memories, &mut self.cable) {}
             return;
         }
         let mut bytes = StagedPacket::default();

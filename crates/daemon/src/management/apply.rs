@@ -1,4 +1,5 @@
-//! Application of a configuration file to the running host, by `softiov apply` or SIGHUP (`carry` makes the changes).
+//! Application of a configuration file to the running host, by `softiov apply` or SIGHUP. `transition` makes the
+//! changes.
 
 use super::difference::difference;
 use super::{HostManager, RequestResult, refused};
@@ -18,7 +19,7 @@ impl HostManager {
         let next = self.planned(file)?;
         let changes = difference(&self.config, &next);
         if !file.dry_run {
-            self.carry_out(next, None)?;
+            self.transition_to(next, None)?;
             let file = file.name.display();
             tracing::info!(%file, changes = changes.len(), "applied the configuration file");
         }

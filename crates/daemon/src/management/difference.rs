@@ -1,4 +1,4 @@
-//! Differences between two configurations, setting by setting (`carry` applies them).
+//! Differences between two configurations, setting by setting (`transition` applies them).
 
 use crate::config::file::{LinkLocalPolicy, PortLinkRule};
 use crate::config::{HostConfig, PortConfig, VfConfig};

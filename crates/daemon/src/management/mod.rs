@@ -2,11 +2,11 @@
 //! has the control socket, and `port` carries out the commands to a port.
 
 mod apply;
-mod carry;
 mod difference;
 mod outcome;
 mod ports;
 mod refit;
+mod transition;
 
 pub(crate) use ports::RunningPorts;
 
@@ -177,7 +177,7 @@ impl HostManager {
         }
         let lets_out = set.quarantine == Some(false) || change.default.iter().any(|key| key == "quarantine");
         next.resolve().map_err(refused)?;
-        self.carry_out(next, lets_out.then_some(name))
+        self.transition_to(next, lets_out.then_some(name))
     }
 
     fn set_port(&mut self, name: &str, change: &SettingsCommand<PortSettings>) -> RequestResult<()> {
@@ -196,7 +196,7 @@ impl HostManager {
         }
         change_layers(&mut port.layers, &change.set, change);
         next.resolve().map_err(refused)?;
-        self.carry_out(next, None)
+        self.transition_to(next, None)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Replacement of uplinks, links and processors of running ports (`carry` decides when).
+//! Replacement of uplinks, links and processors of running ports (`transition` decides when).
 
 use super::{HostManager, RequestResult, refused};
 use crate::config::PortConfig;

@@ -1,7 +1,7 @@
-//! Commands to a port, and the channel to its thread. `commands` carries them out.
+//! Commands to a port, and the channel to its thread. `carry_out` carries them out.
 
 use super::error::RefusedChange;
-use super::order::{PortPolicyUpdate, PreparedVf};
+use super::policy_update::{PortPolicyUpdate, PreparedVf};
 use super::refit::{PortReconfiguration, ReconfigurationResult};
 use crate::capture::CaptureWriter;
 use crate::control::functions::PortFunctions;
@@ -26,7 +26,7 @@ pub enum PortThreadCommand {
     Check(PortPolicyUpdate, mpsc::Sender<Result<(), RefusedChange>>),
     /// Add the VFs that come with the command, and apply new policies. The answer is the reason if nothing was
     /// changed.
-    Carry(PortPolicyUpdate, Vec<PreparedVf>, mpsc::Sender<Result<(), RefusedChange>>),
+    ApplyPolicies(PortPolicyUpdate, Vec<PreparedVf>, mpsc::Sender<Result<(), RefusedChange>>),
     /// Change the port's uplink, link or processors. The answer is the former values, or the reason for the refusal
     /// and the change itself.
     Refit(Box<PortReconfiguration>, mpsc::Sender<ReconfigurationResult>),

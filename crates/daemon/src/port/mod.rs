@@ -14,16 +14,17 @@
 //! | `clients` | sockets, sessions and saved state of clients |
 //! | `succession` | hand-over to a successor, inheritance from a predecessor |
 //!
-//! `tokens` has the tokens of the port's poller, for all parts. `run` has the loop and reads the clock, `open` creates a
-//! port, `commands` carries out commands.
+//! `tokens` has the tokens of the port's poller, for all parts. `run` has the loop, `waiting` waits between its rounds,
+//! `open` creates a port, `carry_out` carries out commands. `run` creates the clock; `open`, `carry_out`, and the
+//! clients' `service` and `connection` read it too.
 
+mod carry_out;
 mod clients;
 mod command;
-mod commands;
 mod engine;
 mod error;
 mod open;
-mod order;
+mod policy_update;
 mod refit;
 mod run;
 mod status;
@@ -39,7 +40,7 @@ pub use engine::error::{CardRefusal, EngineError};
 pub use engine::uplink::UplinkError;
 pub(crate) use engine::uplink::{PortUplink, UplinkResources, UplinkStages, WireRegistry, XdpPrograms};
 pub use error::{PortError, RefusedChange};
-pub(crate) use open::{PreparedPort, SharedPortResources};
-pub use order::{PortPolicyUpdate, PreparedVf, VfPolicyUpdate};
+pub(crate) use open::SharedPortResources;
+pub use policy_update::{PortPolicyUpdate, PreparedVf, VfPolicyUpdate};
 pub use refit::{PortReconfiguration, ReconfigurationResult};
 pub use run::{OpenPort, PortOutcome};

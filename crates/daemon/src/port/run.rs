@@ -1,5 +1,5 @@
-//! Loop of a port's thread. It reads the clock and passes the time to everything that it calls. `waiting` decides how
-//! long the loop waits.
+//! Loop of a port's thread. It creates the clock, and passes the clock to commands and clients, and the time to
+//! everything else that it calls. `waiting` decides how long the loop waits.
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Decides requests by the rules of Linux igb, and one more: an address of another function is refused unless both
 //! may share it.
 //!
-//! `mailbox` serves VF_RESET, and `membership` the VLANs.
+//! `mailbox` serves VF_RESET, and `vlans` the VLANs.
 
 use super::Pf;
 use super::counters::{MailboxMessageKind, MailboxRefusal};

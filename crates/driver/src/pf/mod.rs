@@ -22,25 +22,25 @@ mod held;
 mod init;
 mod limits;
 mod mailbox;
-mod membership;
 mod messages;
 mod moderate;
 mod notice;
 mod phy;
+mod policies;
 mod policy;
 mod port;
 mod scaling;
-mod several;
 mod state;
 mod switch;
 #[cfg(test)]
 mod tests;
 mod visit;
+mod vlans;
 
 pub use counters::{MailboxCounters, MailboxMessageKind, MailboxRefusal};
 pub use limits::LIMITS;
+pub use policies::VfCountError;
 pub use port::SavedPortPolicy;
-pub use several::VfCountError;
 pub use state::{PfRestoreError, PfState};
 pub use visit::PfVisit;
 

@@ -1,9 +1,9 @@
 //! Tests the PF driver against registers that only store values: its writes, and its handling of a broken card.
 //! Conversations with the real card are in the backplane's tests.
 
+mod policies;
 mod requests;
 mod scaling;
-mod several;
 
 use super::{Pf, PfError};
 use crate::conduct::{ConductVerdict, OffenceCounts};

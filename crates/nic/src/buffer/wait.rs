@@ -3,10 +3,10 @@
 
 use super::{PacketBuffer, WaitingFrame};
 use crate::counters::RQDPC_END;
-use crate::policy::{self, port};
 use crate::queue::QueueIo;
 use crate::queue::receive::{ReceiveError, RxDescriptorFields};
 use crate::scratch::CachedReceiveQueue;
+use crate::switch::{self, port};
 use crate::work::FramePath;
 use i82576::QueueIndex;
 use i82576::bits::{icr, srrctl};
@@ -97,7 +97,7 @@ impl<B: Bus> FramePath<'_, B> {
     /// budget ran out before the frames did.
     #[cold]
     #[inline(never)]
-    pub(crate) fn give_waiting(&mut self, budget: usize, plane: &mut policy::PoolPlane) -> bool {
+    pub(crate) fn give_waiting(&mut self, budget: usize, plane: &mut switch::PoolPlane) -> bool {
         let mut buffer = core::mem::take(&mut self.queues.buffer);
         let (mut left, mut stuck) = (budget, 0u16);
         buffer.sift(|frame, bytes| {
@@ -118,7 +118,7 @@ impl<B: Bus> FramePath<'_, B> {
 
     /// Delivers a frame from the packet buffer to its queue, or drops it. Returns `false` if the frame has to wait
     /// further.
-    fn give(&mut self, frame: &WaitingFrame, bytes: &[u8], plane: &mut policy::PoolPlane) -> bool {
+    fn give(&mut self, frame: &WaitingFrame, bytes: &[u8], plane: &mut switch::PoolPlane) -> bool {
         let (queue, mut description) = (frame.queue, frame.description);
         let port = port(queue.pool());
         self.open(queue);

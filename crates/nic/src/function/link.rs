@@ -1,7 +1,7 @@
 //! Link state of the port and of each VF. The port's link follows the wire and the PHY; the administrator may show a VF
 //! another state.
 
-use crate::port::Nic;
+use crate::card::Nic;
 use i82576::VfIndex;
 use i82576::bits::icr;
 

@@ -1,7 +1,7 @@
 //! Registers of storm control and of malicious driver protection. `police` reports the violations.
 
 use crate::Nic;
-use crate::policy::storm;
+use crate::switch::storm;
 use i82576::Time;
 use i82576::bits::icr;
 use i82576::register as r;

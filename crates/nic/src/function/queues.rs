@@ -1,8 +1,8 @@
 //! Effects of writes to registers of queues and of their rates, and the drop of waiting frames when a queue stops.
 
 use crate::Nic;
-use crate::policy::port;
 use crate::sizes::PACKET;
+use crate::switch::port;
 use i82576::register::{self as r, rx, tx};
 use i82576::{PoolIndex, QueueIndex};
 use pcie::Function;

@@ -5,7 +5,7 @@ use crate::board::clock::SystimClock;
 use crate::board::timer::TcpTimer;
 use crate::interrupt::ALL_VECTORS;
 use crate::moderation::InterruptThrottle;
-use crate::policy::PoolRates;
+use crate::switch::PoolRates;
 use crate::{Nic, mailbox};
 use i82576::bits::dctl;
 use i82576::mailbox::WORDS;

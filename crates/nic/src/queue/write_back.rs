@@ -1,6 +1,8 @@
-//! Write-back of descriptors. The card collects finished descriptors in a batch, and writes them back in one bus request
-//! (two where the ring wraps), at the end of a poll at the latest. WTHRESH would permit to wait longer, so TXDCTL.SWFLSH
-//! finds nothing to flush.
+//! Write-back of a transmit queue's descriptors. The card collects finished descriptors in a batch, and writes them
+//! back in one bus request (two where the ring wraps), at the end of a visit to the queue at the latest. WTHRESH would
+//! permit to wait longer, so TXDCTL.SWFLSH finds nothing to flush.
+//!
+//! Receive descriptors are written back in `receive` (`rings`); only their saved form is such a batch.
 
 use super::BURST;
 use super::io::QueueIo;

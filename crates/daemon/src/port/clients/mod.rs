@@ -6,7 +6,10 @@
 //! | `slot` | a function's socket and client, and counters over all clients |
 //! | `listening` | the listening socket |
 //! | `connection` | a client's connection, and its session |
-//! | `holdings` | the host's resources for a client: `pages`, blocking calls (`errand`), its `successor` |
+//! | `holdings` | the host's resources for a client, those of the next three rows, and its flight recorder |
+//! | `pages` | pages of BAR0 that a client maps |
+//! | `errand` | calls for a client that may block, on a worker thread |
+//! | `successor`, `keeper` | a client's state for the next process; the keeper's copies of descriptors |
 //! | `device` | a function as a vfio-user device: messages become accesses to the card |
 //! | `service` | accepts, serves and disconnects clients |
 //! | `ending`, `parting` | the end of a connection that leaves the client's VMM alive |

@@ -3,7 +3,8 @@
 //! Each client has memory of its own, so that no client can ring the doorbells of the next. A client that never
 //! asks for the memory is served as if there were no such pages.
 //!
-//! `nic::doorbell` and `avf_nic::doorbell` define the effect of a store. `waiting` decides when to poll for one.
+//! `nic::doorbell` and `avf_nic::doorbell` define the effect of a store. `waiting` decides when to poll for
+//! one.
 
 use crate::port::engine::family::PortCard;
 use crate::port::engine::page_memory::VfRegisterPages;

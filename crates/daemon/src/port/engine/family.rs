@@ -190,7 +190,7 @@ pub(in crate::port) trait PortCard: Debug + Send {
     fn check(&self, vfs: &[VfPolicy]) -> Result<(), RefusedPolicy>;
 
     /// Sets the policies of the port and of its VFs, by index: all of them or none.
-    fn carry(
+    fn apply_policies(
         &mut self,
         port: &PortPolicy,
         vfs: &[VfPolicy],

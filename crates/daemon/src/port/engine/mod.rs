@@ -8,7 +8,7 @@
 //! | `i82576` | the 82576, whose PF is the host's or a guest's |
 //! | `avf` | Adaptive Virtual Functions |
 //! | `bus` | memory and interrupts of each function |
-//! | `pages` | memory of registers that clients map |
+//! | `page_memory` | memory of registers that clients map |
 //! | `uplink` | frames beyond the card |
 //!
 //! Clients and the succession use the engine, which knows neither. Only recordings of an uplink use the wall clock,
@@ -240,13 +240,13 @@ impl PortEngine {
     }
 
     /// Sets the policies of the port and of its VFs, by index: all of them or none.
-    pub(in crate::port) fn carry(
+    pub(in crate::port) fn apply_policies(
         &mut self,
         port: &PortPolicy,
         vfs: &[VfPolicy],
         now: Time,
     ) -> Result<(), RefusedPolicy> {
-        self.card.carry(port, vfs, &mut self.bus, now)
+        self.card.apply_policies(port, vfs, &mut self.bus, now)
     }
 
     /// Quarantines a VF for the administrator, or releases it.

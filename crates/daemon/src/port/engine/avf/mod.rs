@@ -224,7 +224,7 @@ impl PortCard for AvfCard {
         }
         rules.pass_windows(plane);
         let from_uplink = card.arrive(plane, BUDGET, bus, uplink);
-        let from_queues = card.forward(plane, BUDGET, bus, uplink);
+        let from_queues = card.visit_ready(plane, BUDGET, bus, uplink);
         plane.tally = UplinkTally::default();
         let poll = card.poll(now, &mut pf_memory.bus(bus));
         self.asking = self.asking.or(VfSet::new(poll.for_pf));
@@ -266,7 +266,7 @@ impl PortCard for AvfCard {
         self.pf.check_policies(vfs).map_err(|(vf, error)| (Some(vf), error))
     }
 
-    fn carry(
+    fn apply_policies(
         &mut self,
         port: &PortPolicy,
         vfs: &[VfPolicy],

@@ -198,7 +198,7 @@ impl PortCard for I82576Card {
         pf.check_policies(vfs).map_err(|(vf, error)| (Some(vf), error))
     }
 
-    fn carry(
+    fn apply_policies(
         &mut self,
         port: &PortPolicy,
         vfs: &[VfPolicy],

@@ -1,290 +1,125 @@
-//! Network interface as a port's uplink, with the calls of the port's thread: frames, and the link. No call here takes
-//! the kernel's lock on interfaces. The watcher (`watch`) attaches, queries and closes, and holds a reference to the
-//! device as well. `tap`, `packet` and `xdp` move the frames.
+//! Trait of a file descriptor that is attached to a network interface. `tap`, `packet` and `xdp` implement it, and
+//! `interface` uses it.
 
 use super::UplinkError;
-use super::interface::{ReceiveOutcome, UplinkDevice, kept_as};
-use super::kind::{UplinkBackend, UplinkPollContext, UplinkResources};
-use super::record::UplinkStateCounters;
-use super::watch::{InterfaceReport, InterfaceState, InterfaceWatcherHandle};
-use crate::control::uplink::{UplinkState, UplinkStatus};
+use crate::control::uplink::InterfaceMode;
 use host::packet::UnsentFrames;
-use host::poll::{PollInterest, Poller};
 use host::tap::InterfaceName;
-use i82576::Time;
 use nic::{TrustedChecksum, UnsegmentedLayout};
-use offload::headers::ETHERNET_HEADER;
-use plane::bytes::be16;
-use plane::tag::{OUTERMOST, TAG};
+use std::fmt::{Debug, Display};
 use std::io;
-use std::sync::Arc;
-use std::time::Duration;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Bytes of a frame beside its payload: Ethernet header and a VLAN tag. Linux forwards frames of that length, tagged
-/// or not.
-const HEADERS: usize = ETHERNET_HEADER + TAG;
-/// Types of the outermost VLAN tag that Linux removes from a frame (IEEE 802.1Q and 802.1ad).
-const TAG_TYPES: [u16; 2] = [0x8100, 0x88a8];
+/// File descriptor that is attached to a network interface.
+pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
+    /// Name of the kind of interface, in status and log.
+    const KIND: &'static str;
+    /// Name of the descriptor of this kind of interface among the kept descriptors.
+    const KEPT: &'static str = Self::KIND;
+    /// Parameters for attaching to an interface, beside the interface's name.
+    type Terms: Debug + Clone + Send + 'static;
+    /// Frames that wait between the port and the interface's device.
+    type Burst: Debug + Send + Default;
 
-/// Delay of the next attempt to send frames for which the device had no room.
-const AGAIN: Duration = Duration::from_millis(1);
+    /// Attaches to the interface at the port's start, as configured.
+    fn open(name: &InterfaceName, terms: &Self::Terms) -> Result<Self, UplinkError>;
 
-/// Maximum number of invalid frames that one call skips to receive a valid one. A sender of only invalid frames must
-/// not delay the port.
-const PASSED_OVER: usize = 32;
+    /// Continues to use the interface of the previous process. Returns `None` if its interface is gone, or still in
+    /// use.
+    fn adopt(fd: OwnedFd, name: &InterfaceName, terms: &Self::Terms) -> Option<Self>;
 
-/// Network interface that is a port's uplink.
-#[derive(Debug)]
-pub(super) struct InterfaceUplink<D: UplinkDevice> {
-    /// Name of the interface, as configured.
-    name: InterfaceName,
-    /// Attached device, or `None` while the interface is gone.
-    device: Option<Arc<D>>,
-    burst: D::Burst,
-    /// True if the device may hold frames: it was reported readable and has not been found empty since.
-    readable: bool,
-    /// True if reading from the interface has failed.
-    broken: bool,
-    /// Last known state of the uplink's interface.
-    seen: InterfaceState,
-    /// Bytes of the longest frame that the interface accepts.
-    longest: usize,
-    /// Time of the next flush, if the device had no room for all frames.
-    again: Option<Time>,
-    record: UplinkStateCounters,
-    watch: InterfaceWatcherHandle<D>,
-}
+    /// Attaches to an existing interface. Returns `None` if there is none. The error has the reason, and whether
+    /// retries are useless.
+    fn open_existing(name: &InterfaceName, terms: &Self::Terms) -> Result<Option<Self>, (String, bool)>;
 
-impl<D: UplinkDevice> InterfaceUplink<D> {
-    /// Attaches to the interface, starts its watcher, and keeps its descriptor in the port's vault. If a predecessor's
-    /// interface is gone, the port starts and waits for it, so that guests keep their VFs.
-    pub(super) fn open(
-        name: &InterfaceName,
-        terms: &D::Terms,
-        with: &UplinkResources<'_>,
-    ) -> Result<Self, UplinkError> {
-        // Earlier versions kept it under the shorter name.
-        let kept = with.vault.copy_named(&kept_as::<D>(name)).or_else(|| with.vault.copy_named(D::KIND));
-        let device = match kept.map(|fd| D::adopt(fd, name, terms)) {
-            Some(device) => device,
-            None => Some(D::open(name, terms)?),
-        };
-        let device = device.map(|device| {
-            device.set_up();
-            Arc::new(device)
-        });
-        let mut burst = D::Burst::default();
-        if let Some(device) = &device {
-            device.begin(&mut burst);
-        }
-        let (seen, watch) = InterfaceWatcherHandle::start(name, (device.clone(), terms), with)?;
-        let mut uplink = Self {
-            name: name.clone(),
-            longest: longest(&seen, device.as_deref()),
-            device,
-            burst,
-            readable: true,
-            broken: false,
-            again: None,
-            seen,
-            record: UplinkStateCounters::new(D::KIND, UplinkState::Up, with.now),
-            watch,
-        };
-        uplink.record.set_state(uplink.state(), with.now);
-        Ok(uplink)
+    /// Returns the descriptor that the vault keeps for the next process.
+    fn kept(&self) -> BorrowedFd<'_> {
+        self.as_fd()
     }
 
-    fn state(&self) -> UplinkState {
-        match (&self.device, self.seen.up) {
-            (None, _) => UplinkState::Gone,
-            (Some(_), true) => UplinkState::Up,
-            (Some(_), false) => UplinkState::Down,
-        }
-    }
-
-    fn see(&mut self, seen: InterfaceState) {
-        self.longest = longest(&seen, self.device.as_deref());
-        self.seen = seen;
-    }
-
-    fn attach(&mut self, device: Arc<D>, seen: InterfaceState, poller: &Poller, token: u64) {
-        if let Err(error) = poller.add(&*device, token, PollInterest::READ) {
-            tracing::error!(uplink = self.name.as_str(), %error, "cannot wait for frames of the {}", D::KIND);
-            return self.watch.give_back(device);
-        }
-        D::clear(&mut self.burst);
-        device.begin(&mut self.burst);
-        (self.device, self.readable, self.broken) = (Some(device), true, false);
-        self.see(seen);
-        self.record.reattached();
-    }
-
-    /// Detaches from the uplink's interface, if it is attached. The poller would report its descriptor without end.
-    fn detach(&mut self, poller: &Poller) {
-        if let Some(device) = self.device.take() {
-            self.record.drops.missed += device.missed();
-            // The watcher closes the descriptor, which removes it from the poller too. So a failure here has no
-            // consequence.
-            let _ = poller.remove(&*device);
-            self.seen.interface = self.name.to_string();
-            // Now the watcher has the last reference, and closes the device on its thread.
-            D::clear(&mut self.burst);
-            self.watch.give_back(device);
-        }
-    }
-
-    /// Returns true if a frame of `length` bytes is longer than the interface accepts.
-    fn is_too_long(&self, length: usize, tagged: bool) -> bool {
-        let on_top = if D::TAG_ON_TOP && tagged { TAG } else { 0 };
-        length > self.longest.saturating_add(on_top)
-    }
-
-    fn count(&mut self, lost: UnsentFrames) -> bool {
-        self.record.drops.too_long += lost.too_long;
-        self.record.drops.no_room += lost.no_room;
-        self.record.drops.no_link += lost.no_link;
-        lost == UnsentFrames::default()
-    }
-}
-
-impl<D: UplinkDevice> UplinkBackend for InterfaceUplink<D> {
-    fn join(&mut self, UplinkPollContext { poller, token, .. }: UplinkPollContext<'_>) -> io::Result<()> {
-        self.readable = true;
-        self.device.as_ref().map_or(Ok(()), |device| poller.add(&**device, token, PollInterest::READ))
-    }
-
-    fn leave_poller(&mut self, poller: &Poller) {
-        if let Some(device) = &self.device {
-            // A failure means that the poller does not watch the device, which is the goal.
-            let _ = poller.remove(&**device);
-        }
-    }
-
-    fn set_readable(&mut self) {
-        self.readable = true;
-    }
-
-    /// Handles changes that the watcher has reported, and detaches from a device that cannot be read any more.
-    fn follow(&mut self, UplinkPollContext { poller, token, now }: UplinkPollContext<'_>) -> bool {
-        let mut happened = std::mem::take(&mut self.broken);
-        if happened {
-            self.detach(poller);
-        }
-        while let Some(report) = self.watch.report() {
-            happened = true;
-            match report {
-                InterfaceReport::Changed(seen) => self.see(seen),
-                InterfaceReport::Gone => self.detach(poller),
-                InterfaceReport::Attached(device, seen) => {
-                    self.detach(poller);
-                    self.attach(device, seen, poller, token);
-                }
-            }
-        }
-        self.record.set_state(self.state(), now);
-        happened
-    }
-
-    /// Returns the interface's link: it is up and has a carrier.
-    fn link(&self) -> bool {
-        self.record.state() == UplinkState::Up && self.seen.carrier != Some(false)
-    }
-
-    fn status(&self, now: Time) -> Option<UplinkStatus> {
-        let there = self.device.is_some();
-        let mut status = self.record.status(self.seen.interface.clone(), now);
-        status.carrier = self.seen.carrier.filter(|_| there);
-        status.mtu = self.seen.mtu.filter(|_| there);
-        status.mode = self.device.as_ref().and_then(|device| device.mode());
-        status.drops.missed += self.device.as_ref().map_or(0, |device| device.missed());
-        Some(status)
-    }
-
-    fn transmit(&mut self, frame: &[u8]) -> bool {
-        let tagged = be16(frame, OUTERMOST).is_some_and(|kind| TAG_TYPES.contains(&kind));
-        if self.is_too_long(frame.len(), tagged) {
-            self.record.drops.too_long += 1;
-            return false;
-        }
-        let lost = match self.device.as_ref().filter(|_| self.seen.up) {
-            Some(device) => device.transmit(&mut self.burst, frame),
-            None => UnsentFrames { no_link: 1, ..UnsentFrames::default() },
-        };
-        self.count(lost)
-    }
-
-    fn takes_uncut(&self) -> bool {
-        self.device.as_ref().is_some_and(|device| device.takes_uncut())
-    }
-
-    /// Queues a packet for the interface to segment. A dropped packet counts as the frames that its segmentation would
-    /// have made.
-    fn transmit_uncut(&mut self, packet: &[u8], uncut: &UnsegmentedLayout) -> bool {
-        let frames = uncut.frames(packet.len());
-        if self.is_too_long(uncut.longest(), uncut.l3 > ETHERNET_HEADER) {
-            self.record.drops.too_long += frames;
-            return false;
-        }
-        let UnsentFrames { too_long, no_room, no_link } = match self.device.as_ref().filter(|_| self.seen.up)
-        {
-            Some(device) => device.transmit_uncut(&mut self.burst, packet, uncut),
-            None => UnsentFrames { no_link: 1, ..UnsentFrames::default() },
-        };
-        self.count(UnsentFrames {
-            too_long: too_long * frames,
-            no_room: no_room * frames,
-            no_link: no_link * frames,
-        })
-    }
-
-    fn sealed(&self) -> Option<TrustedChecksum> {
-        D::sealed(&self.burst)
-    }
-
-    fn flush(&mut self, now: Time) {
-        if let Some(device) = &self.device {
-            let lost = device.flush(&mut self.burst);
-            self.count(lost);
-        }
-        self.again = D::has_left(&self.burst).then(|| now + AGAIN);
-    }
-
-    fn deadline(&self) -> Option<Time> {
-        self.again.filter(|_| self.seen.up && self.device.is_some())
-    }
-
-    fn receive(&mut self, into: &mut [u8]) -> Option<usize> {
-        let device = self.device.as_ref().filter(|_| self.readable)?;
-        for _ in 0..PASSED_OVER {
-            match device.receive(&mut self.burst, into) {
-                Ok(ReceiveOutcome::Frame(length)) => return Some(length),
-                Ok(ReceiveOutcome::Malformed) => self.record.drops.malformed += 1,
-                Ok(ReceiveOutcome::Empty) => {
-                    self.readable = false;
-                    return None;
-                }
-                Err(_) => {
-                    (self.readable, self.broken) = (false, true);
-                    return None;
-                }
-            }
-        }
+    /// Returns the mode in which frames pass the interface, if its kind has several modes.
+    fn mode(&self) -> Option<InterfaceMode> {
         None
     }
 
-    /// Returns `false` while the device may hold frames, also after a call that has only skipped invalid frames.
-    fn may_sleep(&mut self) -> bool {
-        !self.readable || self.device.is_none()
+    /// True if a frame may be longer than the interface's maximum by its outermost VLAN tag. The kernel removes that
+    /// tag before it checks the length.
+    const TAG_ON_TOP: bool = false;
+
+    /// Returns the longest frame that the device transfers in bytes, whatever the MTU.
+    fn longest(&self) -> usize {
+        usize::MAX
     }
 
-    fn retire(self: Box<Self>) {
-        let Self { watch, .. } = *self;
-        watch.retire();
+    /// Returns the interface's present name, or `None` if it was deleted.
+    fn interface(&self) -> Option<String>;
+
+    /// Returns true if the interface is up in another network namespace than the host's.
+    fn is_up_elsewhere(&self) -> bool;
+
+    /// Sets the interface up if permitted, for kinds whose interface the host manages.
+    fn set_up(&self);
+
+    /// Queues a frame, to be sent by the next flush at the latest.
+    fn transmit(&self, burst: &mut Self::Burst, frame: &[u8]) -> UnsentFrames;
+
+    /// Returns true if the interface accepts packets before segmentation.
+    fn takes_uncut(&self) -> bool {
+        false
     }
+
+    /// Queues a packet for the interface to segment.
+    fn transmit_uncut(
+        &self,
+        _burst: &mut Self::Burst,
+        _packet: &[u8],
+        _uncut: &UnsegmentedLayout,
+    ) -> UnsentFrames {
+        UnsentFrames { no_room: 1, ..UnsentFrames::default() }
+    }
+
+    /// Sends the queued frames on the interface.
+    fn flush(&self, _burst: &mut Self::Burst) -> UnsentFrames {
+        UnsentFrames::default()
+    }
+
+    /// Returns true if a flush has left frames that need another flush soon.
+    fn has_left(_burst: &Self::Burst) -> bool {
+        false
+    }
+
+    /// Receives the next frame from the interface. After [`ReceiveOutcome::Empty`] the port waits on the descriptor.
+    fn receive(&self, burst: &mut Self::Burst, into: &mut [u8]) -> io::Result<ReceiveOutcome>;
+
+    /// Returns what the kernel guarantees about the checksum of the last received frame, if anything.
+    fn sealed(_burst: &Self::Burst) -> Option<TrustedChecksum> {
+        None
+    }
+
+    /// Returns the number of frames that the port did not receive in time, since the device was opened.
+    fn missed(&self) -> u64 {
+        0
+    }
+
+    /// Prepares the queues of frames for a newly attached device.
+    fn begin(&self, _burst: &mut Self::Burst) {}
+
+    /// Drops the queued frames of a former device, and the reference to the device.
+    fn clear(_burst: &mut Self::Burst) {}
 }
 
-/// Returns the longest frame that the interface accepts, in bytes. If the MTU is unknown, only the device limits it.
-fn longest<D: UplinkDevice>(seen: &InterfaceState, device: Option<&D>) -> usize {
-    let device = device.map_or(usize::MAX, UplinkDevice::longest);
-    seen.mtu.map_or(usize::MAX, |mtu| mtu as usize + HEADERS).min(device)
+/// Result of an attempt to receive a frame from an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReceiveOutcome {
+    /// A frame of this length in bytes was received.
+    Frame(usize),
+    /// The received data is not a valid frame for this port.
+    Malformed,
+    /// No frame of the interface is pending.
+    Empty,
+}
+
+/// Returns the name under which the keeper holds the descriptor of an interface.
+pub(super) fn kept_as<D: UplinkDevice>(name: &(impl Display + ?Sized)) -> String {
+    format!("{}.{name}", D::KEPT)
 }

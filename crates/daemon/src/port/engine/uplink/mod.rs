@@ -7,31 +7,34 @@
 //! | `tap` | a macvtap: the interface below it | watches the interface |
 //! | `packet` | an existing network interface, by a packet socket | watches the interface |
 //! | `xdp` | an existing network interface, by AF_XDP | watches the interface |
-//! | `wire` | another port of this host, by a ring each way | none |
+//! | `port_wire` | another port of this host (`wire:NAME`), by a ring each way | none |
 //! | `stream` | another process, by a UNIX stream socket | connects, or listens |
 //! | `replay` | a recording | reads it |
 //!
 //! Stages are between the port and its uplink (`stages`). If the configuration wants it, they delay, drop and
 //! reorder frames (`impair`), and record the frames of the uplink (`recorder`). They always count.
 //!
+//! `backend` has the trait. `interface` implements it for `tap`, `packet` and `xdp`, which implement the trait of
+//! `device`.
+//!
 //! No call on the port's thread blocks. Every kind receives whole frames. Some kinds send packets before
 //! segmentation (`offload`).
 
+mod backend;
 mod device;
 mod error;
 mod impair;
 mod interface;
-mod kind;
 mod offload;
 mod packet;
-mod record;
+mod port_wire;
 mod recorder;
 mod replay;
 mod stages;
+mod state;
 mod stream;
 mod tap;
 mod watch;
-mod wire;
 mod xdp;
 
 use crate::capture::{CaptureWriter, PortCaptures};
@@ -40,24 +43,24 @@ use crate::config::file::PortLinkRule;
 use crate::config::uplink;
 use crate::control::uplink::{UplinkState, UplinkStatus};
 use crate::vault::PortDescriptorVault;
-use device::InterfaceUplink;
+use backend::UplinkBackend;
+pub(in crate::port) use backend::UplinkPollContext;
+pub(crate) use backend::UplinkResources;
+use device::{UplinkDevice, kept_as};
 pub use error::UplinkError;
 use host::packet::PacketSocket;
 use i82576::Time;
-use interface::{UplinkDevice, kept_as};
-use kind::UplinkBackend;
-pub(in crate::port) use kind::UplinkPollContext;
-pub(crate) use kind::UplinkResources;
+use interface::InterfaceUplink;
 use nic::{TrustedChecksum, UnsegmentedLayout, UplinkWire};
 use plane::watch::FrameObservation;
+use port_wire::WireUplink;
+pub(crate) use port_wire::cable::WireRegistry;
 use replay::ReplayUplink;
 pub(crate) use stages::UplinkStages;
 use std::fmt;
 use std::io;
 use stream::StreamUplink;
 use tap::{HostStackTap, Macvtap, TapDevice};
-use wire::WireUplink;
-pub(crate) use wire::cable::WireRegistry;
 use xdp::XdpDevice;
 pub(crate) use xdp::programs::XdpPrograms;
 
@@ -221,7 +224,7 @@ impl PortUplink {
 
     /// Sends the frames that wait for the uplink: delayed ones that are due, and those that the card has transmitted.
     pub(super) fn flush(&mut self) {
-        self.stages.arrive(&mut *self.kind, self.now);
+        self.stages.send_due(&mut *self.kind, self.now);
         self.kind.flush(self.now);
         self.stages.flush();
         if !self.captures.is_empty() {

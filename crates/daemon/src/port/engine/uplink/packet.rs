@@ -2,7 +2,7 @@
 //! interface itself.
 
 use super::UplinkError;
-use super::interface::{ReceiveOutcome, UplinkDevice};
+use super::device::{ReceiveOutcome, UplinkDevice};
 use crate::control::uplink::InterfaceMode;
 use host::packet::{PacketReceived, PacketSocket, PacketSocketError, ReceiveBurst, SendBurst, UnsentFrames};
 use host::tap::InterfaceName;

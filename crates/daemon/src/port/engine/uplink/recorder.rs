@@ -6,7 +6,7 @@
 //! no limit.
 
 use super::UplinkError;
-use super::kind::UplinkResources;
+use super::backend::UplinkResources;
 use crate::pcapng::{self, PacketDirection, PcapngPacket};
 use crate::ring;
 use host::confine::PreparedSandbox;

@@ -7,8 +7,8 @@
 mod recording;
 
 use super::UplinkError;
-use super::kind::{UplinkBackend, UplinkResources};
-use super::record::UplinkStateCounters;
+use super::backend::{UplinkBackend, UplinkResources};
+use super::state::UplinkStateCounters;
 use crate::control::uplink::{UplinkState, UplinkStatus};
 use crate::ring;
 use host::poll::ThreadWaker;

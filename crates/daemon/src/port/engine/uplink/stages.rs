@@ -3,8 +3,8 @@
 //! optional.
 
 use super::UplinkError;
+use super::backend::{UplinkBackend, UplinkResources};
 use super::impair::{Impairment, ImpairmentVerdict};
-use super::kind::{UplinkBackend, UplinkResources};
 use super::recorder::UplinkRecorder;
 use crate::config::PortConfig;
 use crate::control::uplink::{UplinkStatus, UplinkTraffic};
@@ -118,7 +118,7 @@ impl UplinkStages {
     }
 
     /// Sends those of the port's delayed frames that are due.
-    pub(super) fn arrive(&mut self, kind: &mut dyn UplinkBackend, now: Time) {
+    pub(super) fn send_due(&mut self, kind: &mut dyn UplinkBackend, now: Time) {
         // Taken out, because `note_sent` borrows all of `self`.
         let Some(mut impairment) = self.impairment.take() else { return };
         while let Some(frame) = impairment.out.pop(now) {

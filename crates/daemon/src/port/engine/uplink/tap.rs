@@ -2,7 +2,7 @@
 //! this machine's network stack, or an interface (macvtap). `watch` watches the interface behind it.
 
 use super::UplinkError;
-use super::interface::{ReceiveOutcome, UplinkDevice};
+use super::device::{ReceiveOutcome, UplinkDevice};
 use super::offload::{self, KernelPacket};
 use host::packet::UnsentFrames;
 use host::tap::{InterfaceName, Tap, TapError, TapReceived, TapSent};

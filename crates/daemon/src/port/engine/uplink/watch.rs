@@ -7,11 +7,11 @@
 //! is moved to another network namespace, since its descriptor stays attached. There only up and down can be
 //! detected, by polling.
 //!
-//! The port handles the changes (`device`).
+//! The port handles the changes (`interface`).
 
 use super::UplinkError;
-use super::interface::{UplinkDevice, kept_as};
-use super::kind::UplinkResources;
+use super::backend::UplinkResources;
+use super::device::{UplinkDevice, kept_as};
 use crate::vault::PortDescriptorVault;
 use host::links::{LinkMonitor, LinkNotifications};
 use host::poll::{PollInterest, Poller, ThreadWaker};

@@ -10,7 +10,7 @@
 pub(super) mod programs;
 
 use super::UplinkError;
-use super::interface::{ReceiveOutcome, UplinkDevice};
+use super::device::{ReceiveOutcome, UplinkDevice};
 use super::{offload, packet};
 use crate::config::uplink::XdpMode;
 use crate::control::uplink::InterfaceMode;

@@ -247,7 +247,7 @@ impl AvfPort {
         let mut bus = AvfBus { functions, chipset };
         plane.now = card_time(now);
         while card.arrive(plane, BUDGET, &mut bus, line) {}
-        while card.forward(plane, BUDGET, &mut bus, line) {}
+        while card.visit_ready(plane, BUDGET, &mut bus, line) {}
         let deadline = card.poll(card_time(now), &mut bus).deadline;
         let deadline = deadline.map(|at| VirtualInstant::from_nanos(at.as_nanos()));
         let listens = (1..=self.pairs as u8).any(|n| card.read(VF, r::dyn_ctl(n)) & dyn_ctl::INTENA != 0);

@@ -8,7 +8,7 @@ use crate::clock::now;
 use crate::config::uplink::StreamUplinkSocket as Place;
 use crate::limit::LogLimit;
 use crate::port::engine::uplink::UplinkError;
-use crate::port::engine::uplink::kind::UplinkResources;
+use crate::port::engine::uplink::backend::UplinkResources;
 use host::folder;
 use host::poll::{PollInterest, Poller, ThreadWaker};
 use host::socket::{ReceivedFds, SocketAccess, SocketListener, StreamSocket};

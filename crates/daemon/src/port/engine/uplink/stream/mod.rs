@@ -11,8 +11,8 @@ mod dial;
 mod framing;
 
 use super::UplinkError;
-use super::kind::{UplinkBackend, UplinkPollContext, UplinkResources};
-use super::record::UplinkStateCounters;
+use super::backend::{UplinkBackend, UplinkPollContext, UplinkResources};
+use super::state::UplinkStateCounters;
 use crate::config::uplink::StreamUplinkSocket as Place;
 use crate::control::uplink::{UplinkState, UplinkStatus};
 use dial::DialerHandle;

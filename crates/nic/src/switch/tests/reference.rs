@@ -5,7 +5,7 @@
 use super::VFS;
 use super::invariants::{arbitrary_file, arbitrary_frame};
 use crate::file::RegisterFile;
-use crate::policy::load;
+use crate::switch::load;
 use i82576::MacAddress;
 use i82576::PoolIndex;
 use i82576::bits::{dtxswc, mrqc, rah, rctl, vlvf, vmolr, vt_ctl};

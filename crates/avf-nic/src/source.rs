@@ -118,8 +118,8 @@ impl<B: Bus> PacketTransmitter for FramePath<'_, B> {
 }
 
 impl Nic {
-    /// Takes the next packet out of a transmit queue. The packet's bytes are in `into` behind
-    /// [`plane::frame::HEADROOM`] bytes.
+    /// Takes the next packet out of a transmit queue. Only tests and a fuzz target call it; the plane visits a queue by
+    /// [`FrameSource::hand_over`]. The packet's bytes are in `into` behind [`plane::frame::HEADROOM`] bytes.
     pub fn transmit<B: Bus>(
         &mut self,
         vf: u8,

@@ -25,7 +25,7 @@ struct PreparedChange {
 impl HostManager {
     /// Applies the configuration `next` to the running host, or changes nothing. `let_out` names a VF to release from
     /// quarantine, whether the administrator or the host has quarantined it.
-    pub(super) fn carry_out(&mut self, next: HostConfig, let_out: Option<&str>) -> RequestResult<()> {
+    pub(super) fn transition_to(&mut self, next: HostConfig, let_out: Option<&str>) -> RequestResult<()> {
         self.refuse_what_cannot_change(&next)?;
         self.refuse_addresses_in_use(&next)?;
         let changed = self.changed(&next, let_out);
@@ -171,7 +171,7 @@ impl HostManager {
     ) -> RequestResult<()> {
         for (done, (name, order)) in changed.iter().enumerate() {
             let (order, new) = (order.clone(), prepared.vfs.remove(name).unwrap_or_default());
-            let carried = self.ports.ask(name, |answer| PortThreadCommand::Carry(order, new, answer));
+            let carried = self.ports.ask(name, |answer| PortThreadCommand::ApplyPolicies(order, new, answer));
             if let Err(failure) = carried.and_then(|carried| carried.map_err(refused)) {
                 // The port may only be late and still apply the policies, so it must return as well.
                 self.go_back(next, &changed[..=done]);
@@ -216,8 +216,9 @@ impl HostManager {
                 continue;
             }
             let before = policy_update(Some(new), old, None);
-            let back =
-                self.ports.ask(&old.name, |answer| PortThreadCommand::Carry(before, Vec::new(), answer));
+            let back = self
+                .ports
+                .ask(&old.name, |answer| PortThreadCommand::ApplyPolicies(before, Vec::new(), answer));
             let back = back.and_then(|back| back.map_err(refused));
             let gone = self.ports.ask(&old.name, |answer| PortThreadCommand::Withdraw(old.vfs.len(), answer));
             if let Err(failure) = back.and(gone) {

@@ -1,6 +1,6 @@
 //! Trait of every kind of uplink, and the resources with which a port opens one.
 
-use super::wire::cable::WireRegistry;
+use super::port_wire::cable::WireRegistry;
 use super::xdp::programs::XdpPrograms;
 use crate::control::uplink::UplinkStatus;
 use crate::vault::PortDescriptorVault;

@@ -9,7 +9,7 @@ use super::command::{CommandInbox, PortThreadCommand};
 use super::engine::error::CardRefusal;
 use super::engine::family::RefusedPolicy;
 use super::error::RefusedChange;
-use super::order::{PortPolicyUpdate, PreparedVf};
+use super::policy_update::{PortPolicyUpdate, PreparedVf};
 use super::refit::{PortReconfiguration, ReconfigurationResult};
 use super::run::{OpenPort, PortPhase};
 use crate::clock::TimeSource;
@@ -55,8 +55,8 @@ impl OpenPort {
             PortThreadCommand::Check(order, answer) => {
                 let _ = answer.send(self.check(&order));
             }
-            PortThreadCommand::Carry(order, new, answer) => {
-                let _ = answer.send(self.carry(&order, new, now));
+            PortThreadCommand::ApplyPolicies(order, new, answer) => {
+                let _ = answer.send(self.apply_policies(&order, new, now));
             }
             PortThreadCommand::Refit(refit, answer) => {
                 let _ = answer.send(self.refit(*refit, now));
@@ -166,7 +166,7 @@ impl OpenPort {
     }
 
     /// Adds new VFs, and applies new policies of the port and its VFs, whole or not at all.
-    fn carry(
+    fn apply_policies(
         &mut self,
         order: &PortPolicyUpdate,
         new: Vec<PreparedVf>,
@@ -175,7 +175,7 @@ impl OpenPort {
         let before = self.clients.slots().len();
         let carried = self.offer(new, now).and_then(|()| {
             let policies = order.policies(self.clients.slots().len());
-            let set = self.engine.carry(&order.policy, &policies, now);
+            let set = self.engine.apply_policies(&order.policy, &policies, now);
             set.map_err(|refusal| refused_policy(&self.name, refusal))
         });
         if let Err(why) = carried {

@@ -12,8 +12,8 @@ mod span;
 #[cfg(test)]
 mod tests;
 
-use super::kind::{UplinkBackend, UplinkPollContext, UplinkResources};
-use super::record::UplinkStateCounters;
+use super::backend::{UplinkBackend, UplinkPollContext, UplinkResources};
+use super::state::UplinkStateCounters;
 use crate::control::uplink::{UplinkState, UplinkStatus};
 use crate::ring;
 use bell::{BellSleeper, WireBell, announce, may_sleep};

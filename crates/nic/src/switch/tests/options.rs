@@ -1,7 +1,7 @@
 //! Tests the options of delivery to a pool: stripping of VLAN tags, and RSS.
 
 use super::{PortBuilder, VFS, port, single};
-use crate::policy::{self, load};
+use crate::switch::{self, load};
 use i82576::PoolIndex;
 use i82576::bits::{ctrl, mrqc, rplolr, vmolr};
 use i82576::register as r;
@@ -9,7 +9,7 @@ use i82576::register as r;
 #[test]
 fn strvlan_strips_tags_of_single_frames_rplolr_of_copies() {
     let strips = |port: &PortBuilder, pool, replicated| {
-        load(&port.file, VFS).0.strips(policy::port(PoolIndex::of_field(pool)), replicated)
+        load(&port.file, VFS).0.strips(switch::port(PoolIndex::of_field(pool)), replicated)
     };
     let own = port().pool(1, vmolr::STRVLAN);
     assert_eq!([0, 1].map(|pool| strips(&own, pool, false)), [false, true]);
@@ -31,7 +31,7 @@ fn rss_in_a_pool_needs_the_pools_and_the_ports_enable_bit() {
 fn port_without_pools_strips_tags_by_vme_and_uses_rss_by_mrqc() {
     let options = |port: &PortBuilder| {
         let (tables, receive) = load(&port.file, VFS);
-        (tables.strips(policy::port(PoolIndex::FIRST), false), receive.scales & 1 != 0)
+        (tables.strips(switch::port(PoolIndex::FIRST), false), receive.scales & 1 != 0)
     };
     let port = single();
     assert_eq!(options(&port), (false, false));

@@ -4,9 +4,9 @@
 use crate::interrupt::CauseDirection;
 use crate::offload::segment::flag_masks;
 use crate::offload::transmit;
-use crate::policy;
 use crate::queue::QueueIo;
 use crate::queue::packet::DescriptorOffloads;
+use crate::switch;
 use crate::work::FramePath;
 use i82576::bits::lvmmc;
 use i82576::register as r;
@@ -22,7 +22,7 @@ use rings::{
 impl<B: Bus> FrameSource for FramePath<'_, B> {
     /// Returns true if the queue's pool may send, the queue is not blocked, and its function may read memory.
     fn may_send(&self, sender: TransmitQueueId) -> bool {
-        let (queue, owners) = (policy::queue(sender), &self.scratch.conditions.owners);
+        let (queue, owners) = (switch::queue(sender), &self.scratch.conditions.owners);
         self.file.get(r::VFTE) & u32::from(queue.pool().bit()) != 0
             && !self.is_blocked(queue)
             && owners.may_master(owners.of_queue(queue))
@@ -33,7 +33,7 @@ impl<B: Bus> FrameSource for FramePath<'_, B> {
     }
 
     fn has_more(&self, sender: TransmitQueueId) -> bool {
-        self.queues.tx[policy::queue(sender).index()].has_more(self.file)
+        self.queues.tx[switch::queue(sender).index()].has_more(self.file)
     }
 }
 
@@ -44,7 +44,7 @@ impl<B: Bus> PacketTransmitter for FramePath<'_, B> {
 
     #[inline]
     fn held(&mut self, sender: TransmitQueueId) -> Option<&mut HeldPacket<DescriptorOffloads>> {
-        Some(&mut self.queues.tx[policy::queue(sender).index()].held)
+        Some(&mut self.queues.tx[switch::queue(sender).index()].held)
     }
 
     fn take(
@@ -52,7 +52,7 @@ impl<B: Bus> PacketTransmitter for FramePath<'_, B> {
         sender: TransmitQueueId,
         buffers: &mut BufferChain,
     ) -> (NextPacket<DescriptorOffloads>, usize) {
-        let queue = policy::queue(sender);
+        let queue = switch::queue(sender);
         let function = self.scratch.conditions.owners.of_queue(queue);
         let tx = &mut self.queues.tx[queue.index()];
         let Some(ring) = tx.open(self.file) else { return (NextPacket::Nothing, 0) };
@@ -62,7 +62,7 @@ impl<B: Bus> PacketTransmitter for FramePath<'_, B> {
     }
 
     fn end_take(&mut self, sender: TransmitQueueId, read: bool) -> Option<bool> {
-        let queue = policy::queue(sender);
+        let queue = switch::queue(sender);
         let function = self.scratch.conditions.owners.of_queue(queue);
         let mut io = QueueIo { file: &mut *self.file, function, bus: &mut *self.bus };
         Some(self.queues.tx[queue.index()].end_take(&mut io, &self.scratch.descriptors) && read)
@@ -71,7 +71,7 @@ impl<B: Bus> PacketTransmitter for FramePath<'_, B> {
     /// Returns true if the queue may send another packet: only a malformed packet of the queue prevents that.
     #[inline]
     fn may_follow(&self, sender: TransmitQueueId) -> bool {
-        !self.is_blocked(policy::queue(sender))
+        !self.is_blocked(switch::queue(sender))
     }
 
     fn spoiled(&mut self, sender: TransmitQueueId, flaw: PacketDropReason) {
@@ -82,7 +82,7 @@ impl<B: Bus> PacketTransmitter for FramePath<'_, B> {
             // The plane counts faults. They are no misbehaviour of a driver.
             PacketDropReason::Fault => return,
         };
-        self.misbehaved(policy::queue(sender), cause);
+        self.misbehaved(switch::queue(sender), cause);
     }
 
     #[inline]
@@ -108,14 +108,14 @@ impl<B: Bus> PacketTransmitter for FramePath<'_, B> {
 
     #[inline]
     fn left(&mut self, sender: TransmitQueueId, orders: &DescriptorOffloads) {
-        let queue = policy::queue(sender);
+        let queue = switch::queue(sender);
         if orders.first.time_stamp() && self.scratch.conditions.owners.vf_of(queue.pool()).is_none() {
             self.stamp_sent(self.scratch.now);
         }
     }
 
     fn end_visit(&mut self, sender: TransmitQueueId, sent: &PendingTraffic) -> u64 {
-        let queue = policy::queue(sender);
+        let queue = switch::queue(sender);
         let function = self.scratch.conditions.owners.of_queue(queue);
         self.count_sent(queue.pool(), sent);
         let mut io = QueueIo { file: &mut *self.file, function, bus: &mut *self.bus };

@@ -2,7 +2,7 @@
 
 use super::VFS;
 use crate::file::RegisterFile;
-use crate::policy::{load, pool, port};
+use crate::switch::{load, pool, port};
 use i82576::bits::{dtxswc, mrqc, rctl, vlvf};
 use i82576::register as r;
 use i82576::table::{self, DecodedFormSet, RegisterAccess};

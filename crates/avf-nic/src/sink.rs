@@ -1,12 +1,12 @@
 //! Delivers frames into the receive queues of VFs and counts them. Descriptors are written back together, with one interrupt.
-//! `rx_ring` has the queues, `scaling` the choice of a queue, `ports` the switch's tables.
+//! `rx_ring` has the queues, `scaling` the choice of a queue, `tables` the switch's tables.
 
 use crate::card::Nic;
 use crate::contents::FrameContents;
 use crate::function::VfHardware;
-use crate::ports::{strips_tags, told_of_tag};
 use crate::rx_ring::{ReceiveError, ReceiveQueue};
 use crate::scratch::Scratch;
+use crate::tables::{strips_tags, told_of_tag};
 use crate::work::FramePath;
 use alloc::vec::Vec;
 use avf::descriptor::rx::{DestinationAddressKind, RxWriteBack};
@@ -164,7 +164,8 @@ impl VfHardware {
 }
 
 impl Nic {
-    /// Puts a frame into a receive queue of a VF, counts it, and raises the interrupt.
+    /// Puts a frame into a receive queue of a VF, counts it, and raises the interrupt. Only tests and a fuzz target
+    /// call it; frames of the plane pass [`FrameSink::deliver`].
     ///
     /// # Errors
     /// [`ReceiveError`]: the frame was dropped.

@@ -3,15 +3,15 @@
 
 use crate::buffer::wait::UndeliveredFrame;
 use crate::conditions::PollSettings;
+use crate::mac;
 use crate::offload::receive;
 use crate::offload::rss::FrameHash;
 use crate::offload::split::HeaderSplit;
-use crate::policy::pool;
 use crate::queue::QueueIo;
 use crate::queue::receive::{ReceiveError, RxDescriptorFields};
 use crate::scratch::CachedReceiveQueue;
 use crate::steering::FilterMatches;
-use crate::uplink;
+use crate::switch::pool;
 use crate::work::FramePath;
 use i82576::descriptor::rx::{rss_type, status};
 use i82576::{PoolIndex, QueueIndex, register as r};
@@ -88,12 +88,12 @@ impl<B: Bus> FrameReceiver for FramePath<'_, B> {
     }
 
     fn ends_in_mac(&mut self, frame: &[u8]) -> bool {
-        uplink::ends_here(self.file, frame)
+        mac::ends_here(self.file, frame)
     }
 
     fn wrong_length(&mut self, bytes: usize) {
         let counter = if bytes < HEADER { r::RUC } else { r::ROC };
-        uplink::count_length_errors(self.file, counter, 1);
+        mac::count_length_errors(self.file, counter, 1);
     }
 
     fn keeps_check_sequence(&self) -> bool {

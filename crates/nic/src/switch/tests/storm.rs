@@ -2,7 +2,7 @@
 
 use super::{A, BROADCAST, GROUP, PEER, VFS, mac, port};
 use crate::file::RegisterFile;
-use crate::policy::{PoolTables, load, storm};
+use crate::switch::{PoolTables, load, storm};
 use i82576::bits::{sccrl, scsts};
 use i82576::{Time, register as r};
 use plane::switch::StormState;

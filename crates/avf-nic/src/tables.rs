@@ -1,5 +1,5 @@
 //! The VFs as ports of the forwarding plane: port n is VF n. Addresses, VLANs, tags, checks and rates that the PF driver has
-//! ordered become switch tables and rate factors. `work` moves the frames.
+//! ordered become switch tables and rate factors. `rounds` visits the queues.
 //!
 //! A VF in unicast promiscuous mode gets the frames from the uplink that no other VF has a filter for, which is
 //! i40e's default.

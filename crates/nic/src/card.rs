@@ -1,4 +1,5 @@
-//! A port of the card: its state, and the poll that moves frames. Other modules have the stages that a frame passes.
+//! The card, one port with its functions: its state, and the poll that moves frames. Other modules have the stages that
+//! a frame passes.
 
 use crate::conditions::PollSettings;
 use crate::config::NicConfig;
@@ -6,13 +7,13 @@ use crate::counters::PoolCounterArray;
 use crate::decoded::DecodedRegisters;
 use crate::interrupt::master_bit;
 use crate::offload::rss::Rss;
-use crate::policy::PoolPlane;
 use crate::saved::{NicState, RestoreError};
 use crate::scratch::Scratch;
 use crate::state::DeviceState;
 use crate::steering::ReceiveFilters;
+use crate::switch::PoolPlane;
 use crate::work::FramePath;
-use crate::{policy, uplink};
+use crate::{mac, switch};
 use i82576::table::DecodedFormSet;
 use i82576::{Time, register as r};
 use offload::headers::TYPE_IPV4;
@@ -60,7 +61,7 @@ impl Nic {
     pub fn new(config: NicConfig) -> Self {
         let card = DeviceState::new(&config);
         let (pacing, counters) = (Pacing::new(config.loopback), PoolCounterArray::default());
-        let plane = policy::resume(&card.file, 0, pacing, Time::ZERO, counters);
+        let plane = switch::resume(&card.file, 0, pacing, Time::ZERO, counters);
         Self::of(card, plane)
     }
 
@@ -111,9 +112,9 @@ impl Nic {
         // Frames that wait came first, so they get the descriptors first.
         let from_buffer = !work.queues.buffer.is_empty() && work.give_waiting(budget.frames, plane);
         let from_wire = rings::arrive(&mut work, plane, budget.frames, wire);
-        let (from_queues, frame) = work.transmit(budget.frames, plane, wire);
+        let (from_queues, frame) = work.visit_ready(budget.frames, plane, wire);
         work.write_back_received(plane);
-        uplink::settle(&mut self.plane.tally, &mut self.state.file);
+        mac::settle(&mut self.plane.tally, &mut self.state.file);
         self.show_storm();
         debug_assert_eq!(self.scratch.conditions, PollSettings::of(&self.state));
         // Messages leave last: a driver that one of them wakes finds its descriptors written.
@@ -135,7 +136,7 @@ impl Nic {
     pub(crate) fn decode(&mut self) {
         let stale = core::mem::take(&mut self.derived.stale);
         if stale.has(DecodedFormSet::SWITCH) {
-            let (tables, receive) = policy::load(&self.state.file, self.state.owners.vfs);
+            let (tables, receive) = switch::load(&self.state.file, self.state.owners.vfs);
             self.plane.set_tables(tables);
             self.derived.receive = receive;
         }

@@ -4,7 +4,7 @@ use super::{
     A, A_BIT, B, B_BIT, BROADCAST, C, C_BIT, GROUP, PEER, VFS, copies, dropped, frame, out, port, ports,
     sender, to,
 };
-use crate::policy::{self, load};
+use crate::switch::{self, load};
 use i82576::PoolIndex;
 use i82576::bits::{dtxswc, vlvf, vmolr, vmvir};
 use i82576::register as r;
@@ -110,6 +110,6 @@ fn vmvir_inserts_a_vlan_tag_or_forbids_tagged_frames() {
         .set(r::vmvir(PoolIndex::EVERY[1]), vmvir::NEVER | 7);
     let tables = load(&port.file, VFS).0;
     let tags =
-        |pool| [None, Some(9)].map(|tag| tables.transmit_tag(policy::port(PoolIndex::of_field(pool)), tag));
+        |pool| [None, Some(9)].map(|tag| tables.transmit_tag(switch::port(PoolIndex::of_field(pool)), tag));
     assert_eq!([0, 1, 2].map(tags), [[Some(0x6005), Some(0x6005)], [None, None], [None, Some(9)]]);
 }
