@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn each_offence_threshold_has_its_own_action() {
+    fn offence_rate_selects_warning_throttle_or_quarantine() {
         for offence in Offence::ALL {
             assert_eq!(found(offence, 9), None);
             for (rate, action) in [

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn ip_header_below_its_minimum_is_refused() {
+    fn offload_of_an_ipv4_header_below_20_bytes_is_refused() {
         let mut frame = ipv4_udp(0);
         frame[14] = 0x41;
         assert_eq!(HeaderLengths::parse(&frame), None);

@@ -66,7 +66,7 @@ mod tests {
     const PORT: MacAddress = MacAddress([0x00, 0x1b, 0x21, 0x2b, 0x46, 0xe0]);
 
     #[test]
-    fn nvm_image_has_checksum_and_address() {
+    fn nvm_image_has_a_right_checksum_and_the_mac_address() {
         for iov in [false, true] {
             let words = image(PORT, iov);
             assert_eq!(sum(&words), SUM);

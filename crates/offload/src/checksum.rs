@@ -190,7 +190,7 @@ mod tests {
     use proptest::prelude::{any, proptest};
 
     #[test]
-    fn checksum_of_the_rfc_1071_example_is_the_published_one() {
+    fn checksum_of_the_rfc_1071_example_is_as_published() {
         assert_eq!(PartialChecksum::of(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]).value(), 0xddf2);
     }
 

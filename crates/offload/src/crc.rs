@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn crc32c_of_the_rfc_3720_examples_is_the_published_one() {
+    fn crc32c_of_the_rfc_3720_examples_is_as_published() {
         assert_eq!(crc32c(&[&[0; 32]]), 0x8a91_36aa);
         assert_eq!(crc32c(&[&[0xff; 32]]), 0x62a8_ab43);
     }

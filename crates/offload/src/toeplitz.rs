@@ -73,7 +73,7 @@ mod tests {
     ];
 
     #[test]
-    fn first_toeplitz_vector_has_its_published_hash() {
+    fn toeplitz_hash_of_microsofts_first_example_is_as_published() {
         let (addresses, ports) =
             ([66, 9, 149, 187, 161, 142, 100, 80], [2794_u16, 1766].map(u16::to_be_bytes));
         let hash = Toeplitz::new(&KEY);

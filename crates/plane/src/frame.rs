@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn delivered_frame_has_a_check_sequence_untagged_bytes_none() {
+    fn only_the_bytes_delivered_to_a_port_have_a_check_sequence() {
         let mut bytes = buffer(TAGGED);
         let mut frame = Frame::new(&mut bytes).unwrap();
         frame.set_trailer(4);

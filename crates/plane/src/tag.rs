@@ -65,7 +65,7 @@ mod tests {
     use super::{BEHIND_OUTER, OUTERMOST, TAG, TYPE, insert, read, strip};
 
     #[test]
-    fn inserted_vlan_tag_is_stripped_again() {
+    fn stripping_an_inserted_vlan_tag_restores_the_frame() {
         let untagged: [u8; 20] = core::array::from_fn(|i| i as u8);
         let mut buffer = [0; 24];
         buffer[TAG..].copy_from_slice(&untagged);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn vlan_tag_inserted_behind_an_outer_tag_is_stripped_again() {
+    fn stripping_a_tag_behind_an_outer_tag_restores_the_frame() {
         let outer: [u8; 20] = core::array::from_fn(|i| i as u8);
         let mut buffer = [0; 24];
         buffer[TAG..].copy_from_slice(&outer);

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn interfaces_of_largest_load_get_separate_workers() {
+    fn busiest_interfaces_get_separate_back_end_workers() {
         assert_eq!(least_loaded(&[10, 10, 10, 10], 4), [0, 1, 2, 3]);
         assert_eq!(least_loaded(&[1, 9, 1, 9], 2), [0, 0, 1, 1]);
         assert_eq!(least_loaded(&[0, 0, 0], 2), [0, 1, 0]);

@@ -61,7 +61,7 @@ fn waits(vfs: u8) -> Vec<(u64, Duration)> {
 }
 
 #[test]
-fn mailbox_request_is_answered_despite_other_vfs_floods() {
+fn mailbox_request_waits_a_bounded_number_of_pf_visits() {
     for vfs in [1, 8, 16, 64] {
         let mut waits = waits(vfs);
         let vfs = u64::from(vfs);

@@ -75,7 +75,7 @@ fn admin_ring_outside_memory_stops_until_set_up_again() {
 }
 
 #[test]
-fn pending_messages_to_a_vf_are_bounded() {
+fn messages_to_a_vf_beyond_its_posted_buffers_are_dropped() {
     let mut world = CardFixture::new(1);
     let vf = AvfDriver::probe(&mut world.vf(0), mac(1)).unwrap();
     for up in 0..100 {

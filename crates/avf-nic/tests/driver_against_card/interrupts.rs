@@ -43,7 +43,7 @@ fn vector_interrupts_once_and_then_latches_until_reenabled() {
 }
 
 #[test]
-fn itr_interval_delays_the_vectors_next_interrupt() {
+fn next_interrupt_of_a_vector_waits_for_its_itr_interval() {
     let (mut world, mut a, _) = running();
     let vector = 1;
     let interval = 50 << dyn_ctl::INTERVAL_SHIFT | dyn_ctl::INTENA;

@@ -135,7 +135,7 @@ fn vlan_tags_count_in_the_longest_segment_to_the_wire() {
 }
 
 #[test]
-fn vlan_tag_that_is_not_inserted_adds_no_length() {
+fn vlan_tag_not_inserted_adds_no_length_to_the_frame() {
     let tags = TAGS[2];
     let (mut world, mut a, _) = tags.world();
     world.card.order(0, CardOrder::Tags(VlanTagHandling::default()));

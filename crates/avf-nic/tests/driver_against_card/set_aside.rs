@@ -382,7 +382,7 @@ proptest! {
     #![proptest_config(Config { cases: 60, ..Config::default() })]
 
     #[test]
-    fn hand_over_does_not_change_the_cards_behaviour(acts in prop::collection::vec(act(), 1..40), when in any::<u64>()) {
+    fn card_behaves_the_same_with_and_without_a_hand_over(acts in prop::collection::vec(act(), 1..40), when in any::<u64>()) {
         assert_same_future(&acts, |i| when >> (i % 64) & 1 != 0);
     }
 }

@@ -168,7 +168,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_can_be_parsed_as_a_receive_write_back(raw in any::<[u8; SIZE]>(), length in 0..=SIZE) {
+    fn parsing_any_bytes_as_an_rx_write_back_does_not_panic(raw in any::<[u8; SIZE]>(), length in 0..=SIZE) {
         for form in FORMS {
             let _ = RxWriteBack::parse(&raw[..length], form);
         }

@@ -117,7 +117,7 @@ fn virtchnl_request_with_an_empty_list_is_malformed() {
 }
 
 #[test]
-fn virtchnl_message_of_fixed_size_has_an_exact_length() {
+fn fixed_size_virtchnl_message_of_another_length_is_refused() {
     for (number, length) in [
         (1, 8),
         (2, 0),

@@ -114,7 +114,7 @@ fn vf_driver_start_clears_settings_of_the_previous_driver() {
 }
 
 #[test]
-fn received_slots_are_posted_in_batches_of_sixteen() {
+fn receive_ring_with_batch_16_posts_buffers_after_16_frames() {
     let (mut desk, mut ring) = receiver();
     let mut buffer = [0; 100];
     for slot in 0..15 {
@@ -210,7 +210,7 @@ fn sending_32_frames_writes_one_doorbell_and_two_rs_bits() {
 }
 
 #[test]
-fn thirty_two_receive_buffers_are_posted_per_doorbell() {
+fn receive_ring_with_batch_32_writes_a_doorbell_per_32_buffers() {
     let mut desk = TestHal::default();
     let mut ring = VfRxRing::new(&mut desk, 64, MAX_BATCH).unwrap();
     ring.start(&mut desk);

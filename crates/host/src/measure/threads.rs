@@ -12,7 +12,7 @@ use super::calls::{read, write};
 use super::repeat::{per_operation, timed};
 use super::{ProbeError, ProbeResult};
 
-/// Measures the wake-up of a thread as half of a round trip: from a write until the other thread has read it.
+/// Measures the wake-up latency of a thread as half of a round trip: from a write until the other thread has read it.
 pub(super) fn wake() -> Result<ProbeResult, ProbeError> {
     let processors = two_processors()?;
     per_operation(|count| Ok(ping_pong(processors, count)?.round_trips / 2))

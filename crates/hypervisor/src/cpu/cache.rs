@@ -74,18 +74,18 @@ mod tests {
     }
 
     #[test]
-    fn ring_that_fits_the_processor_cache_is_cached() {
+    fn rings_that_fit_the_processor_cache_hit_for_every_line() {
         assert_eq!(hits(1, 1_024, 8_192 * KILOBYTE), 1_024);
         assert_eq!(hits(4, 1_024, 8_192 * KILOBYTE), 4 * 1_024);
     }
 
     #[test]
-    fn rings_beyond_the_processor_cache_evict_each_other() {
+    fn rings_larger_than_the_processor_cache_never_hit() {
         assert_eq!(hits(5, 1_024, 8_192 * KILOBYTE), 0);
     }
 
     #[test]
-    fn empty_processor_cache_never_hits() {
+    fn processor_cache_of_size_zero_never_hits() {
         assert_eq!(hits(1, 8, 0), 0);
     }
 }

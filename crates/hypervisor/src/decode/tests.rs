@@ -261,7 +261,7 @@ fn faulting_instruction_leaves_the_guest_unchanged() {
 }
 
 #[test]
-fn unsupported_guest_instruction_traps() {
+fn emulation_of_an_unsupported_instruction_raises_an_exception() {
     let codes: [&[u8]; 6] = [
         &[0x0f, 0x0b],       // ud2
         &[0x0f, 0x11, 0x07], // movups [rdi], xmm0

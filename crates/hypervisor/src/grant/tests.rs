@@ -64,7 +64,7 @@ fn read_only_grant_rejects_writes() {
 }
 
 #[test]
-fn missing_granted_page_is_detected_at_its_use() {
+fn copy_or_map_of_a_missing_granted_page_is_refused() {
     let mut grants = machine();
     let address = grant(&mut grants, u32::MAX, GrantAccess::Write);
     assert_eq!(grants.copy_to(BACK, address, b"x"), Err(GrantError::Page));

@@ -265,7 +265,7 @@ fn apic_logical_destinations_match_flat_or_by_cluster() {
 }
 
 #[test]
-fn x2apic_eoi_write_must_be_zero() {
+fn x2apic_eoi_write_of_a_value_other_than_zero_faults() {
     // 10.12.1.2, 10.12.1.3, table 10-6.
     let mut lapic = enabled();
     lapic.accept(0x40);

@@ -53,7 +53,7 @@ fn sriov_capability_equals_that_of_a_real_82576() {
 }
 
 #[test]
-fn pf_bars_are_registers_ports_and_msix() {
+fn pf_bars_are_128_kb_registers_32_io_ports_and_16_kb_msix() {
     let mut space = pf::space(MAC, true);
     space.write_bytes(0x10, &[0xff; 24]);
     check(&space, &[(0x10, 0xfffe_0000), (0x14, 0), (0x18, 0xffff_ffe1), (0x1c, 0xffff_c000), (0x20, 0)]);

@@ -10,13 +10,13 @@ use hypervisor::cost::CostTable;
 use std::num::NonZeroUsize;
 
 #[test]
-fn every_experiment_is_declared_consistently() {
+fn experiments_of_the_catalogue_have_no_inconsistency() {
     assert_eq!(catalogue().problems(), Vec::<String>::new());
 }
 
 /// Runs every point of every experiment briefly, twice: with different jobs and shards the bytes are equal.
 #[test]
-fn every_experiment_is_reproducible() {
+fn experiment_rows_and_traces_are_equal_for_any_job_count() {
     let set = ["measure_ms=2", "warm_up_ms=5"].map(|text| text.parse().unwrap());
     let run = |jobs, shard: Option<&str>| {
         let (jobs, shard) = (NonZeroUsize::new(jobs).unwrap(), shard.map(|text| text.parse().unwrap()));

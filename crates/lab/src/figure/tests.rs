@@ -96,7 +96,7 @@ fn experiment_points_without_a_row_leave_gaps_in_a_chart() {
 }
 
 #[test]
-fn chart_draws_negative_and_extreme_values() {
+fn chart_of_negative_and_extreme_values_has_finite_coordinates() {
     let mut chart = drawn("sizes").remove(1);
     chart.series[0].values = vec![Some(-5.0), Some(1e-300), Some(1e300), None];
     let svg = chart.to_svg();

@@ -55,7 +55,7 @@ fn report_page_has_every_figure_table_and_command() {
 }
 
 #[test]
-fn report_marks_a_sensitivity_of_another_version() {
+fn report_marks_sensitivity_of_another_version_as_outdated() {
     let records = records(1, &[]);
     let mut catalogue = catalogue();
     let page = |catalogue: &_| ExperimentReport::new(catalogue, records.clone(), None).unwrap().to_html();

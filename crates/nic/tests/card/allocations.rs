@@ -131,21 +131,21 @@ fn large(bench: &mut CardFixture, to: MacAddress) -> Vec<[u8; 16]> {
 }
 
 #[test]
-fn frame_from_the_wire_to_a_vf_allocates_nothing() {
+fn delivering_a_wire_frame_to_a_vf_allocates_no_memory() {
     for frame in [plain(mac(1), WIRE, 46), tcp(mac(1), WIRE, &[1; 1_400]), plain(mac(1), WIRE, 9_000)] {
         assert_eq!(allocates_nothing(&mut bench(), &[], &frame), (24, 0));
     }
 }
 
 #[test]
-fn broadcast_from_the_wire_allocates_nothing() {
+fn delivering_a_broadcast_allocates_no_memory() {
     let mut bench = bench();
     assert_eq!(allocates_nothing(&mut bench, &[], &tagged(5, &plain(BROADCAST, WIRE, 100))), (24, 0));
     assert!(bench.nic.counters()[0].rx_packets > 0);
 }
 
 #[test]
-fn frame_from_a_vf_allocates_nothing() {
+fn sending_a_frame_of_a_vf_allocates_no_memory() {
     for (to, expected) in [(mac(1), (24, 0)), (WIRE, (0, 24)), (BROADCAST, (24, 24))] {
         let mut bench = bench();
         let one = whole(&mut bench, &tcp(to, mac(0), &[1; 600]));
@@ -154,7 +154,7 @@ fn frame_from_a_vf_allocates_nothing() {
 }
 
 #[test]
-fn inserting_checksums_and_vlan_tags_allocates_nothing() {
+fn inserting_checksums_and_vlan_tags_allocates_no_memory() {
     let mut bench = bench();
     let frame = tcp(mac(1), mac(0), &[1; 600]);
     let address = bench.vf(0).place(&frame);
@@ -168,7 +168,7 @@ fn inserting_checksums_and_vlan_tags_allocates_nothing() {
 }
 
 #[test]
-fn segmentation_of_a_large_packet_allocates_nothing() {
+fn segmentation_of_a_large_packet_allocates_no_memory() {
     for (to, expected) in [(mac(1), (160, 0)), (WIRE, (0, 160))] {
         let mut bench = bench();
         let descriptors = large(&mut bench, to);
@@ -177,7 +177,7 @@ fn segmentation_of_a_large_packet_allocates_nothing() {
 }
 
 #[test]
-fn segments_delayed_by_a_rate_allocate_nothing() {
+fn rate_limited_segmentation_allocates_no_memory() {
     let mut bench = bench();
     bench
         .pf()
@@ -187,7 +187,7 @@ fn segments_delayed_by_a_rate_allocate_nothing() {
 }
 
 #[test]
-fn mirrored_copies_and_header_split_allocate_nothing() {
+fn mirroring_and_header_split_allocate_no_memory() {
     let mut bench = bench();
     bench.pf().write(r::vmrctl(0), vmrctl::DPME | vmrctl::UPME | 1 << vmrctl::POOL_SHIFT);
     bench.vf(1).write(vf::RX_BLOCK + rx::SRRCTL, 0x8a00_0402);
@@ -197,7 +197,7 @@ fn mirrored_copies_and_header_split_allocate_nothing() {
 }
 
 #[test]
-fn frame_that_waits_for_descriptors_allocates_nothing() {
+fn keeping_a_frame_for_descriptors_allocates_no_memory() {
     let mut bench = bench();
     bench.vf(1).clear(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);
     let mut wire = CountingWire { frame: plain(mac(1), WIRE, 300), left: 0, sent: 0 };
@@ -214,7 +214,7 @@ fn frame_that_waits_for_descriptors_allocates_nothing() {
 }
 
 #[test]
-fn card_reset_allocates_only_its_switch_tables() {
+fn card_reset_allocates_memory_only_for_switch_tables() {
     let mut bench = bench();
     let mut wire = CountingWire { frame: Vec::new(), left: 0, sent: 0 };
     poll(&mut bench, &mut wire);

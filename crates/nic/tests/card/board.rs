@@ -236,7 +236,7 @@ const PATTERNS: &[(u32, u32, u32, u32)] = &[
 ];
 
 #[test]
-fn card_passes_igbs_register_test() {
+fn card_passes_the_register_self_test_of_driver_igb() {
     let mut bench = CardFixture::bare();
     for &(first, stride, count, bits) in PATTERNS {
         for at in (0..count).map(|i| first + i * stride) {
@@ -274,7 +274,7 @@ fn status_shows_speed_and_duplex_forced_by_ctrl() {
 }
 
 #[test]
-fn mac_loopback_keeps_frames_from_phy_and_wire() {
+fn frames_in_mac_loopback_return_and_the_wire_is_cut_off() {
     let mut bench = CardFixture::bare();
     bench.pf().write(r::RCTL, rctl::EN | rctl::BAM | rctl::LBM_MAC);
     bench.pf().write(r::TCTL, tctl::EN | tctl::PSP);

@@ -122,7 +122,7 @@ fn clearing_an_unset_eicr_cause_masks_no_vector() {
 }
 
 #[test]
-fn auto_mask_register_eiam_reads_the_last_written_value() {
+fn vf_auto_mask_register_reads_the_last_written_value() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEIAM, 7);
     bench.vf(0).write(vf::VTEIAM, 1);

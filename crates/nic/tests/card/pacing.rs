@@ -276,7 +276,7 @@ fn resumed_packet_uses_poll_budget_only_for_segments_left() {
 }
 
 #[test]
-fn function_reset_drops_segments_delayed_by_a_rate() {
+fn function_reset_drops_segments_delayed_by_a_rate_limit() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(1));
     let packet = large(&mut bench, 0, WIRE, 60_000);

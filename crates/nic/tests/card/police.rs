@@ -306,7 +306,7 @@ fn queue_set_to_drop_frames_counts_its_drops_in_rqdpc() {
 }
 
 #[test]
-fn frame_without_packet_buffer_room_counts_as_missed() {
+fn frame_counts_as_missed_if_the_packet_buffer_has_size_zero() {
     let mut bench = bench();
     bench.pf().write(r::RXPBS, 0);
     bench.vf(1).clear(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);

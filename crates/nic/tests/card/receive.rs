@@ -107,7 +107,7 @@ fn receive_ring_wraps_without_loss() {
 }
 
 #[test]
-fn receive_ring_starts_at_its_head_register() {
+fn enabled_receive_ring_starts_at_its_head_register() {
     let mut bench = bench();
     for (register, value) in [(rx::RXDCTL, 0), (rx::RDH, 5), (rx::RXDCTL, dctl::ENABLE)] {
         bench.vf(0).write(at(register), value);

@@ -145,7 +145,7 @@ fn write_only_registers_read_zero() {
 }
 
 #[test]
-fn mask_registers_set_and_clear_bits_written_as_one() {
+fn ims_and_eims_set_and_imc_and_eimc_clear_bits_written_as_1() {
     for (set, clear) in [(r::IMS, r::IMC), (r::EIMS, r::EIMC)] {
         let mut bench = CardFixture::bare();
         bench.pf().write(set, 0x0d);

@@ -377,7 +377,7 @@ fn port_makes_no_memory_request_with_gio_master_disable() {
 }
 
 #[test]
-fn port_reset_restores_bus_mastering() {
+fn port_reset_clears_gio_master_disable() {
     let mut bench = CardFixture::bare();
     bench.pf().write(r::CTRL, ctrl::GIO_MASTER_DISABLE);
     bench.pf().write(r::CTRL, ctrl::RST | ctrl::GIO_MASTER_DISABLE);

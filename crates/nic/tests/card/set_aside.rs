@@ -305,7 +305,7 @@ proptest! {
     }
 
     #[test]
-    fn bursts_of_frames_behave_like_single_frames(
+    fn card_behaves_the_same_with_and_without_frame_bursts(
         acts in proptest::collection::vec(traffic(), 1..60),
         loopback in prop_oneof![Just(0), Just(100_000_000)],
     ) {

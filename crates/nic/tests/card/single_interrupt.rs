@@ -286,7 +286,7 @@ fn reset_lowers_the_interrupt_pin_and_drops_pending_msi() {
 
 /// Runs igb's interrupt test (`ethtool -t`) for each cause of ICR and each kind of single interrupt.
 #[test]
-fn card_passes_igbs_interrupt_test() {
+fn card_passes_the_interrupt_self_test_of_driver_igb() {
     for enable in [(|_: &mut CardFixture| {}) as InterruptSelector, use_msi, use_one_vector] {
         let mut bench = CardFixture::bare();
         enable(&mut bench);

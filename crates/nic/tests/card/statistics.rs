@@ -254,7 +254,7 @@ fn port_without_reception_or_link_counts_no_frame() {
 }
 
 #[test]
-fn short_and_long_frames_are_length_errors_and_not_good() {
+fn undersize_and_oversize_frames_count_as_errors_not_as_good() {
     let mut bench = bench();
     bench.wire_sends(&plain(mac(0), mac(9), 0)[..13]);
     bench.wire_sends(&plain(mac(0), mac(9), MAX_FRAME));

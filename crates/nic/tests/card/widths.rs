@@ -198,7 +198,7 @@ fn word_read_of_a_counter_clears_the_whole_counter() {
 
 /// Tests that an access to a VF's plain register reaches its own bytes, and changes no other byte.
 #[test]
-fn vf_access_of_any_width_reaches_its_bytes() {
+fn vf_register_write_of_any_width_changes_only_its_bytes() {
     let mut bench = CardFixture::new(3);
     let function = Function::Vf(1);
     for row in window::TABLE {

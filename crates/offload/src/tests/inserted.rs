@@ -69,7 +69,7 @@ proptest! {
 }
 
 #[test]
-fn fast_checksum_insertion_handles_plain_ipv4_tcp_and_udp() {
+fn fast_checksum_insertion_takes_only_optionless_ipv4_packets() {
     let plain = OffloadRequest {
         mac_length: 14,
         ip_length: 20,

@@ -108,7 +108,7 @@ fn ipv4_identification_of_segments_counts_up_and_wraps() {
 }
 
 #[test]
-fn segmented_udp_datagrams_get_their_own_length() {
+fn each_datagram_of_udp_segmentation_states_its_own_length() {
     let mut packet = udp4(&[7; 2500]);
     let seed = pseudo(&packet, false, 17, 0);
     packet[40..42].copy_from_slice(&seed.to_be_bytes());

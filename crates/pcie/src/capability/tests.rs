@@ -59,7 +59,7 @@ fn device_serial_number_is_the_mac_address_with_ffff_inside() {
 }
 
 #[test]
-fn power_control_register_accepts_state_and_pme_enable() {
+fn only_power_state_and_pme_bits_of_power_control_are_writable() {
     let power = power::PowerCapability { capabilities: 0xc823, data_scale: 1, data: 0x1a };
     let space = ConfigSpaceBuilder::new(identity(), 0).capability(0x40, power.capability()).build();
     assert_eq!((space.dword(0x40), space.dword(0x44)), (0xc823_0001, 0x1a00_2000));
@@ -67,7 +67,7 @@ fn power_control_register_accepts_state_and_pme_enable() {
 }
 
 #[test]
-fn msix_control_register_accepts_enable_and_mask() {
+fn only_enable_and_mask_bits_of_msix_control_are_writable() {
     let msix = msix::MsiXCapability { vectors: 10, bar: 3, table: 0, pba: 0x2000 };
     let space = ConfigSpaceBuilder::new(identity(), 0).capability(0x70, msix.capability()).build();
     assert_eq!((space.dword(0x74), space.dword(0x78)), (0x0000_0003, 0x0000_2003));

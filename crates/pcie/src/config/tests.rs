@@ -136,7 +136,7 @@ proptest! {
     }
 
     #[test]
-    fn bar_sizing_returns_bar_size(log2 in 4u32..32, kind in 0usize..3, prefetchable: bool, noise in any::<u32>()) {
+    fn bar_kind_and_size_are_read_back_by_bar_sizing(log2 in 4u32..32, kind in 0usize..3, prefetchable: bool, noise in any::<u32>()) {
         let kind = [BarKind::Memory32, BarKind::Memory64, BarKind::Io][kind];
         let prefetchable = prefetchable && kind != BarKind::Io;
         let bar = Bar { kind, prefetchable, size: 1 << log2 };

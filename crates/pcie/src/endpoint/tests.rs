@@ -140,7 +140,7 @@ proptest! {
     }
 
     #[test]
-    fn endpoint_restored_from_saved_state_is_unchanged(
+    fn endpoint_restored_from_a_saved_state_equals_the_saved_one(
         writes in prop::collection::vec((0u16..0x130, any::<u32>()), 0..40),
     ) {
         let mut function = endpoint();

@@ -100,7 +100,7 @@ fn reserved_msix_bits_and_bytes_after_the_table_read_zero() {
 }
 
 #[test]
-fn msix_table_restored_from_saved_state_is_unchanged() {
+fn msix_table_restored_from_a_saved_state_equals_the_old_table() {
     let mut table = programmed();
     table.set_control(MASKED);
     table.signal(2);

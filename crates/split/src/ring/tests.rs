@@ -7,7 +7,7 @@ fn slot(n: u8) -> [u8; SLOT] {
 }
 
 #[test]
-fn ring_requests_are_taken_in_order_and_answered_in_place() {
+fn ring_requests_and_responses_keep_their_order() {
     let (mut page, mut front, mut back) = (RingPage::default(), FrontRing::default(), BackRing::default());
     (1..=3).for_each(|n| assert!(front.put(&mut page, &slot(n)).is_some()));
     assert_eq!(back.take(&page), None, "the peer has not published yet");

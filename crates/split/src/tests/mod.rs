@@ -161,7 +161,7 @@ fn frame_sent_before_a_guest_requests_events_is_not_lost() {
 }
 
 #[test]
-fn interfaces_of_a_back_end_worker_send_in_turn() {
+fn interfaces_of_one_back_end_worker_send_frames_in_turn() {
     let mut bench = SplitNetworkFixture::new(3, 1);
     for vif in [A, B] {
         (0..3).for_each(|n| bench.send(vif, &frame(60, n), PendingOffloads::default()).unwrap());

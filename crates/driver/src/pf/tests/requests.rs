@@ -152,7 +152,7 @@ fn pf_notice_retry_delay_doubles_waiting_time_up_to_a_second() {
 }
 
 #[test]
-fn only_enabled_vfs_get_notices() {
+fn pf_sends_notices_only_to_enabled_vfs() {
     let (mut hal, mut pf) = pf();
     pf.notify(&mut hal, vf(2));
     assert_eq!((pf.counters(vf(2)).notices, hal.read(r::vmbmem(vf(2), 0))), (0, 0));

@@ -83,7 +83,7 @@ impl Hal for ScriptedPf {
 }
 
 #[test]
-fn vf_request_is_granted_or_refused_by_the_reply() {
+fn mailbox_ack_grants_a_vf_request_and_nack_refuses_it() {
     assert_eq!(ScriptedPf::new([GRANTED]).ask(), Ok(()));
     assert_eq!(ScriptedPf::new([ASKED | NACK | CTS]).ask(), Err(MailboxError::Refused(ASKED)));
 }

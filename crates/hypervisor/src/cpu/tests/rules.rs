@@ -108,7 +108,7 @@ fn threads_of_other_cores_do_not_contend() {
 }
 
 #[test]
-fn smt_sibling_between_two_steps_counts_as_busy() {
+fn smt_sibling_thread_between_two_vcpu_steps_counts_as_busy() {
     let mut world = MachineHarness::new(config(1, 2));
     for home in [0, 1] {
         let (_, vcpu) = world.guest(home, busy);

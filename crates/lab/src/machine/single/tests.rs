@@ -74,7 +74,7 @@ fn menon(drive: CardDriver, direction: PayloadDirection, channel: PacketChannel)
 }
 
 #[test]
-fn smart_nic_values_match_their_calibration() {
+fn smart_nic_throughput_matches_its_targets_within_2_percent() {
     let sends = menon(CardDriver::Native, PayloadDirection::Transmit, SMART);
     let receives = menon(CardDriver::Native, PayloadDirection::Receive, SMART);
     let guest = menon(CardDriver::Xen, PayloadDirection::Transmit, PacketChannel::XEN);

@@ -98,7 +98,7 @@ proptest! {
     }
 
     #[test]
-    fn switch_tables_change_only_with_the_registers_they_use(
+    fn register_outside_the_switch_leaves_its_tables_unchanged(
         row in 0..table::rows().count(),
         element: u32,
         value: u32,

@@ -21,7 +21,7 @@ fn frame_goes_to_every_pool_of_its_exact_address() {
 }
 
 #[test]
-fn invalid_receive_address_matches_no_frame() {
+fn receive_address_without_its_valid_bit_matches_no_frame() {
     assert_eq!(port().clear(r::rah(1), rah::AV).pool(7, vmolr::AUPE).wire(B), to(0x80));
 }
 

@@ -86,7 +86,7 @@ fn bdipw_drops_broadcasts_in_the_window_after_a_storm() {
 }
 
 #[test]
-fn storm_without_a_drop_bit_is_only_reported() {
+fn storm_with_all_drop_bits_clear_is_only_reported() {
     let mut control = control(0);
     assert_eq!(control.send(15, BROADCAST), 15);
     assert_eq!(control.status(), scsts::BSCA);

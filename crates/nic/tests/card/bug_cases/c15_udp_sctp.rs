@@ -25,7 +25,7 @@ fn extended() -> Vec<u8> {
 }
 
 #[test]
-fn udp_has_its_own_rss_types() {
+fn udp_is_hashed_by_ports_only_with_its_own_rss_type_bits() {
     let mut bench = CardFixture::new(1);
     bench.vf(0).start();
     bench.pf().write(r::RXCSUM, rxcsum::PCSD);

@@ -67,7 +67,7 @@ fn vlan_filters_compare_the_inner_tag_of_two() {
 }
 
 #[test]
-fn double_vlan_frame_without_outer_tag_has_no_offloads() {
+fn frame_without_outer_tag_in_double_vlan_mode_has_no_offloads() {
     let mut bench = bench();
     bench.pf().write(r::vmolr(PoolIndex::FIRST), POOL | vmolr::STRVLAN);
     for bare in [frame(), tagged(5, &frame())] {
@@ -109,7 +109,7 @@ fn frame_without_outer_vlan_tag_gets_no_inserted_tag() {
 }
 
 #[test]
-fn standard_frame_may_have_two_tags_beyond_1518_bytes() {
+fn frame_of_1526_bytes_with_two_vlan_tags_needs_no_lpe() {
     let mut bench = bench();
     bench.pf().clear(r::RCTL, rctl::LPE);
     let longest = outer(5, &tagged(6, &plain(mac(0), mac(9), 1500)));

@@ -48,7 +48,7 @@ fn pf_function_level_reset_clears_the_sriov_capability() {
 }
 
 #[test]
-fn vf_enable_toggles_a_thousand_times() {
+fn vfs_work_after_vf_enable_was_toggled_a_thousand_times() {
     let mut bench = CardFixture::bare();
     for round in 0..1000u32 {
         let vfs = (round % 8 + 1) as u8;

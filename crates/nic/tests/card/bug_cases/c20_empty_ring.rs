@@ -5,7 +5,7 @@ use crate::common::{CardFixture, mac, packet, plain};
 use i82576::register::{tx, vf};
 
 #[test]
-fn ring_of_any_length_and_tail_makes_bounded_requests() {
+fn ring_of_any_length_and_tail_causes_bounded_memory_requests() {
     for length in [0, 128, 1024] {
         for tail in [0, 7, 8, 63, 64, 0xffff] {
             let mut bench = CardFixture::new(1);

@@ -48,7 +48,7 @@ fn endless_packet_that_fills_its_ring_is_dropped() {
 }
 
 #[test]
-fn endless_empty_buffers_make_bounded_work() {
+fn poll_work_for_endless_empty_buffers_is_bounded() {
     let mut bench = CardFixture::new(3);
     bench.vf(0).start_sized(8, 4096);
     bench.vf(1).start();
@@ -65,7 +65,7 @@ fn endless_empty_buffers_make_bounded_work() {
 }
 
 #[test]
-fn endless_invalid_descriptors_make_bounded_work() {
+fn poll_work_for_endless_invalid_descriptors_is_bounded() {
     let mut bench = CardFixture::new(3);
     bench.vf(0).start_sized(8, 4096);
     bench.vf(1).start();
@@ -96,7 +96,7 @@ fn frames_shorter_than_an_ethernet_header_are_not_sent() {
 }
 
 #[test]
-fn packets_of_256_kilobytes_make_bounded_work() {
+fn packets_of_256_kb_are_dropped_with_bounded_poll_work() {
     let mut bench = bench();
     for (length, count) in [(65_535u16, 4), (65_535, 5), (65_535, 60), (9725, 1)] {
         let mut descriptors = vec![data(buffer(0), length).emit(); count];
@@ -210,7 +210,7 @@ fn invalid_segmentation_sends_nothing() {
 }
 
 #[test]
-fn segments_of_one_byte_make_bounded_work() {
+fn poll_work_for_segments_of_one_byte_is_bounded() {
     let mut bench = bench();
     let context = AdvancedContextDescriptor {
         mac_length: 14,

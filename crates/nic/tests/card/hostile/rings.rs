@@ -209,7 +209,7 @@ fn received_frame_onto_its_own_ring_disturbs_no_other_vf() {
 }
 
 #[test]
-fn million_doorbell_writes_make_bounded_work() {
+fn poll_work_after_a_million_doorbell_writes_is_bounded() {
     let mut bench = bench();
     for i in 0..1_000_000u32 {
         bench.vf(0).write(tx_at(tx::TDT), i);
@@ -225,7 +225,7 @@ fn million_doorbell_writes_make_bounded_work() {
 }
 
 #[test]
-fn resets_and_mailbox_storms_make_bounded_work() {
+fn poll_work_for_resets_and_mailbox_storms_is_bounded() {
     let mut bench = bench();
     for round in 0..2000 {
         bench.vf(0).write(vf::CTRL, ctrl::RST);

@@ -377,7 +377,7 @@ proptest! {
     #![proptest_config(Config { cases: 400, ..Config::default() })]
 
     #[test]
-    fn interrupts_match_the_model_after_every_step(
+    fn interrupts_equal_an_independent_models_after_every_action(
         vfs in proptest::sample::select(vec![0u8, 1, 3, 7, 8]),
         (msix, msi) in any::<(bool, bool)>(),
         acts in proptest::collection::vec(act(), 1..200),

@@ -115,7 +115,7 @@ fn replication_formats_leave_split_header_bit_sph_clear() {
 }
 
 #[test]
-fn headers_longer_than_the_descriptors_field_are_not_split() {
+fn headers_longer_than_hdrlen_can_state_are_not_split() {
     // TCP behind a hop-by-hop header of 131 * 8 bytes: 1122 bytes of headers, where HDRLEN ends at 1023.
     let mut bytes = frame(3000);
     bytes[12..22].copy_from_slice(&[0x86, 0xdd, 0x60, 0, 0, 0, 0x0b, 0x82, 0, 64]);

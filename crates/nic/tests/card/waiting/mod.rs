@@ -159,7 +159,7 @@ fn rxpbs_sets_the_packet_buffer_size_up_to_64_kb() {
 }
 
 #[test]
-fn packet_buffer_bounds_the_number_of_short_frames() {
+fn each_waiting_frame_takes_at_least_64_bytes_of_buffer() {
     let mut bench = bench(8);
     burst(&mut bench, 0, 0..2_007, 60);
     assert_eq!(waiting(&bench, 0), (512, 512 * 60), "a frame takes at least 64 bytes");
@@ -277,7 +277,7 @@ fn waiting_frame_keeps_the_settings_of_its_arrival() {
 }
 
 #[test]
-fn waiting_frame_interrupts_on_delivery() {
+fn waiting_frame_raises_its_interrupt_only_on_delivery() {
     let mut bench = bench(8);
     burst(&mut bench, 0, 0..9, 100);
     bench.expect_msix(Vf(0), 1);

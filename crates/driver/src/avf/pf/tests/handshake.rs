@@ -38,7 +38,7 @@ fn vf_gets_the_capabilities_both_requested_and_offered() {
 }
 
 #[test]
-fn port_vlan_leaves_room_for_its_tag_in_the_longest_frame() {
+fn longest_frame_of_a_vf_on_a_port_vlan_is_at_most_9724_bytes() {
     for (max_mtu, told) in [(9706, 9724), (9700, 9724), (9698, 9724), (1500, 1526)] {
         let mut world = FourVfPort::new();
         world.set(|of| (of.max_mtu, of.vlan) = (Some(max_mtu), Some(PortVlan { id: 7, qos: 0 })));
@@ -47,7 +47,7 @@ fn port_vlan_leaves_room_for_its_tag_in_the_longest_frame() {
 }
 
 #[test]
-fn vlan_offload_v1_and_v2_are_exclusive() {
+fn vf_that_requests_vlan_offload_v1_and_v2_gets_only_v2() {
     let (v1, v2) = (VfCapabilities::VLAN, VfCapabilities::VLAN_V2);
     for (asked, agreed) in [(v1, v1), (v2, v2), (v1.and(v2), v2)] {
         let resources = FourVfPort::new().introduce(0, asked);
@@ -76,7 +76,7 @@ fn vf_may_request_its_resources_twice() {
 }
 
 #[test]
-fn vf_without_mac_address_gets_a_zero_address() {
+fn resource_reply_has_a_zero_mac_if_policy_sets_none() {
     assert_eq!(FourVfPort::new().introduce(0, OFFERED).mac, [0; 6]);
 }
 
@@ -106,7 +106,7 @@ fn link_event_to_vf_without_adv_link_speed_has_a_speed_bit() {
 }
 
 #[test]
-fn link_change_is_sent_to_active_vfs() {
+fn link_change_event_is_sent_only_to_vfs_with_a_driver() {
     let mut world = FourVfPort::active();
     world.events();
     world.pf.set_link(&mut world.card, None);
