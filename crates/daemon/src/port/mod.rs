@@ -40,7 +40,7 @@ pub use engine::error::{CardRefusal, EngineError};
 pub use engine::uplink::UplinkError;
 pub(crate) use engine::uplink::{PortUplink, UplinkResources, UplinkStages, WireRegistry, XdpPrograms};
 pub use error::{PortError, RefusedChange};
-pub(crate) use open::SharedPortResources;
+pub(crate) use open::{PreparedPort, SharedPortResources};
 pub use policy_update::{PortPolicyUpdate, PreparedVf, VfPolicyUpdate};
 pub use refit::{PortReconfiguration, ReconfigurationResult};
 pub use run::{OpenPort, PortOutcome};
