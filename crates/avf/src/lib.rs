@@ -18,6 +18,7 @@
 //! traffic classes, IPsec, flow rules, large VFs beyond 16 queue pairs).
 #![no_std]
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 extern crate alloc;
 #[cfg(test)]
