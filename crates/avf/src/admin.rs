@@ -2,6 +2,7 @@
 //! The sender fills a descriptor and names the body's buffer; the receiver serves it and writes it back with DD
 //! set. The rings and their registers are in [`crate::register`] and [`crate::pf_register`].
 
+use pcie::low::low_dword;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of an admin queue's descriptor.
@@ -111,7 +112,7 @@ impl AdminQueueDescriptor {
         for (bytes, half) in raw.chunks_exact_mut(2).zip(halves) {
             bytes.copy_from_slice(&half.to_le_bytes());
         }
-        let (high, low) = ((self.address >> 32) as u32, self.address as u32);
+        let (high, low) = (low_dword(self.address >> 32), low_dword(self.address));
         let words = [self.cookie_high, self.cookie_low, self.param0, self.param1, high, low];
         for (bytes, word) in raw[8..].chunks_exact_mut(4).zip(words) {
             bytes.copy_from_slice(&word.to_le_bytes());

@@ -56,6 +56,11 @@ pub(crate) trait MessageWriter {
         self.put(value.to_le_bytes())
     }
 
+    /// Writes the number of a list's elements. A message has 4 KB at most, so the number fits.
+    fn count(&mut self, elements: usize) -> &mut Self {
+        self.u16(u16::try_from(elements).unwrap_or(u16::MAX))
+    }
+
     fn u32(&mut self, value: u32) -> &mut Self {
         self.put(value.to_le_bytes())
     }

@@ -11,6 +11,7 @@ use pcie::capability::ari;
 use pcie::capability::express::ExpressCapability;
 use pcie::capability::msix::MsiXCapability;
 use pcie::config::{Bar, BarKind, ConfigRegister, ConfigSpace, ConfigSpaceBuilder, FunctionIds, offset};
+use pcie::low::low_dword;
 
 /// Offset of the MSI-X capability.
 pub const MSIX: u8 = 0x70;
@@ -54,7 +55,7 @@ pub fn space() -> ConfigSpace {
         | offset::COMMAND_PARITY
         | offset::COMMAND_SERR
         | offset::COMMAND_INTX_DISABLE;
-    let vectors = ids::MAX_VECTORS as u16;
+    let vectors = u16::from(ids::VECTORS);
     let msix = MsiXCapability { vectors, bar: MSIX_BAR, table: MSIX_TABLE, pba: MSIX_PBA };
     let aer = AerCapability { severity: 0x0006_2011, correctable_mask: 0x2000, virtual_function: false };
     ConfigSpaceBuilder::new(IDENTITY, command)
@@ -71,7 +72,7 @@ pub fn space() -> ConfigSpace {
 
 /// Creates a 64-bit prefetchable memory BAR, as drivers and firmware of the family expect.
 const fn memory(bytes: usize) -> Bar {
-    Bar { kind: BarKind::Memory64, prefetchable: true, size: bytes as u32 }
+    Bar { kind: BarKind::Memory64, prefetchable: true, size: low_dword(bytes as u64) }
 }
 
 #[cfg(test)]

@@ -13,7 +13,9 @@ pub const CLASS: u32 = 0x02_0000;
 /// Maximum number of queue pairs of a VF.
 pub const MAX_PAIRS: usize = 16;
 /// Maximum number of interrupt vectors of a VF: one for the mailbox, one per pair.
-pub const MAX_VECTORS: usize = 17;
+pub const MAX_VECTORS: usize = VECTORS as usize;
+/// Maximum number of a VF's interrupt vectors, as a byte.
+pub(crate) const VECTORS: u8 = 17;
 /// Minimum number of vectors that Linux accepts.
 pub const MIN_VECTORS: usize = 2;
 /// Number of queue pairs of a VF that requests no number: the base mode that every AVF device has.

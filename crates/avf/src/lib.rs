@@ -14,6 +14,7 @@
 //! | [`packet_type`] | the card's classification of a frame's headers |
 #![no_std]
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 extern crate alloc;
 #[cfg(test)]

@@ -12,6 +12,7 @@ use RegisterKind::{
     LookupTable, Mailbox, Reset, RxTail, TxTail, Unused,
 };
 use VfRegisterAccess::{Rc, Ro, Rw};
+use pcie::low::low_byte;
 
 /// Effect of software's reads and writes on the stored value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -337,7 +338,7 @@ pub fn rows() -> impl Iterator<Item = &'static Register> {
 pub fn find(offset: u32) -> Option<(&'static Register, u8)> {
     let within = |row: &&'static Register| (row.offset..row.offset + 4 * row.count).contains(&offset);
     let row = rows().find(within).filter(|_| offset.is_multiple_of(4))?;
-    Some((row, ((offset - row.offset) / 4) as u8))
+    Some((row, low_byte((offset - row.offset) / 4)))
 }
 
 #[cfg(test)]

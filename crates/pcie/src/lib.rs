@@ -9,6 +9,7 @@
 //! - `endpoint`: a configuration space with side effects;
 //! - [`msix`], [`sriov`]: the state machines of these capabilities;
 //! - [`VfIndex`], [`VfSet`]: indices and sets of VFs, of any device;
+//! - [`low`]: low bits of a register's value;
 //! - [`pages`]: registers that a guest accesses as memory;
 //! - [`ladder`]: the reset of a device before its next owner;
 //! - `access`, [`walk`]: configuration space from the software's side.
@@ -27,7 +28,7 @@ pub mod capability;
 pub mod config;
 mod endpoint;
 pub mod ladder;
-mod low;
+pub mod low;
 pub mod msix;
 pub mod pages;
 pub mod sriov;

@@ -1,18 +1,24 @@
 //! Low bits of registers' values, for fields that are narrower than the register.
 
 /// Returns bits 7:0 of a dword.
-pub(crate) const fn low_byte(value: u32) -> u8 {
+#[must_use]
+#[inline]
+pub const fn low_byte(value: u32) -> u8 {
     value.to_le_bytes()[0]
 }
 
 /// Returns bits 15:0 of a dword.
-pub(crate) const fn low_word(value: u32) -> u16 {
+#[must_use]
+#[inline]
+pub const fn low_word(value: u32) -> u16 {
     let [a, b, ..] = value.to_le_bytes();
     u16::from_le_bytes([a, b])
 }
 
 /// Returns bits 31:0 of a quadword.
-pub(crate) const fn low_dword(value: u64) -> u32 {
+#[must_use]
+#[inline]
+pub const fn low_dword(value: u64) -> u32 {
     let [a, b, c, d, ..] = value.to_le_bytes();
     u32::from_le_bytes([a, b, c, d])
 }

@@ -6,6 +6,8 @@ pub mod rx;
 mod tests;
 pub mod tx;
 
+use pcie::low::{low_dword, low_word};
+
 /// Descriptor done: the status bit by which the card returns a receive descriptor.
 pub const DD: u64 = 1;
 
@@ -28,4 +30,16 @@ fn word(raw: &[u8], index: usize) -> u64 {
 #[inline]
 const fn field(word: u64, shift: u32, bits: u32) -> u64 {
     word >> shift & ((1 << bits) - 1)
+}
+
+/// Returns a field of at most 16 bits.
+#[inline]
+const fn field16(word: u64, shift: u32, bits: u32) -> u16 {
+    low_word(field32(word, shift, bits))
+}
+
+/// Returns a field of at most 32 bits.
+#[inline]
+const fn field32(word: u64, shift: u32, bits: u32) -> u32 {
+    low_dword(field(word, shift, bits))
 }

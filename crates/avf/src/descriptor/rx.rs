@@ -4,7 +4,8 @@
 //!
 //! Header split, time stamps and flow director's marks are not supported.
 
-use super::{DD, field, word, words};
+use super::{DD, field, field16, field32, word, words};
+use pcie::low::{low_byte, low_dword};
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a receive descriptor in the longest format.
@@ -276,8 +277,8 @@ impl RxWriteBack {
         }
         Some(match form {
             RxDescriptorFormat::Short | RxDescriptorFormat::Legacy => Self::parse_legacy(raw),
-            RxDescriptorFormat::Flex(_) => Self::parse_flex(raw, (word(raw, 1) >> 32) as u32),
-            RxDescriptorFormat::FlexLate => Self::parse_flex(raw, word(raw, 3) as u32),
+            RxDescriptorFormat::Flex(_) => Self::parse_flex(raw, low_dword(word(raw, 1) >> 32)),
+            RxDescriptorFormat::FlexLate => Self::parse_flex(raw, low_dword(word(raw, 3))),
         })
     }
 
@@ -311,13 +312,13 @@ impl RxWriteBack {
         let (first, info) = (word(raw, 0), word(raw, 1));
         let on = |bit: u32| field(info, bit, 1) != 0;
         Self {
-            length: field(info, legacy::LENGTH, 14) as u16,
+            length: field16(info, legacy::LENGTH, 14),
             end_of_packet: on(legacy::EOF),
-            packet_type: field(info, legacy::PTYPE, 8) as u8,
+            packet_type: low_byte(field32(info, legacy::PTYPE, 8)),
             checksums: on(legacy::L3L4P)
                 .then(|| RxChecksumResult { ip_wrong: on(legacy::IPE), l4_wrong: on(legacy::L4E) }),
-            tag: on(legacy::L2TAG1P).then_some((first >> 16) as u16),
-            hash: (field(info, legacy::FLTSTAT, 2) == legacy::HASH_VALID).then_some((first >> 32) as u32),
+            tag: on(legacy::L2TAG1P).then_some(field16(first, 16, 16)),
+            hash: (field(info, legacy::FLTSTAT, 2) == legacy::HASH_VALID).then_some(low_dword(first >> 32)),
             cast: match field(info, legacy::UMBCAST, 2) {
                 1 => DestinationAddressKind::Multicast,
                 2 => DestinationAddressKind::Broadcast,
@@ -356,12 +357,12 @@ impl RxWriteBack {
         let (first, info) = (word(raw, 0), word(raw, 1));
         let on = |bit: u32| field(info, bit, 1) != 0;
         Self {
-            length: field(first, flex::LENGTH, 14) as u16,
+            length: field16(first, flex::LENGTH, 14),
             end_of_packet: on(flex::EOF),
-            packet_type: field(first, flex::PTYPE, 10) as u8,
+            packet_type: low_byte(field32(first, flex::PTYPE, 10)),
             checksums: on(flex::L3L4P)
                 .then(|| RxChecksumResult { ip_wrong: on(flex::IPE), l4_wrong: on(flex::L4E) }),
-            tag: on(flex::L2TAG1P).then_some((info >> 16) as u16),
+            tag: on(flex::L2TAG1P).then_some(field16(info, 16, 16)),
             hash: on(flex::RSS_VALID).then_some(hash),
             cast: DestinationAddressKind::Unicast,
             loopback: on(flex::LPBK),

@@ -4,7 +4,8 @@
 //!
 //! Flow director programming, IPsec and the other offloads of tunnels are not supported.
 
-use super::{field, word, words};
+use super::{field, field16, field32, word, words};
+use pcie::low::{low_byte, low_dword};
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a transmit descriptor.
@@ -127,7 +128,7 @@ pub fn parse(raw: &[u8; SIZE]) -> ParsedTxDescriptor {
     match field(word(raw, 1), 0, 4) {
         DATA => ParsedTxDescriptor::Data(TxDataDescriptor::parse(raw)),
         CONTEXT => ParsedTxDescriptor::Context(TxContextDescriptor::parse(raw)),
-        other => ParsedTxDescriptor::Other(other as u8),
+        other => ParsedTxDescriptor::Other(low_byte(low_dword(other))),
     }
 }
 
@@ -143,7 +144,7 @@ const HEADERS: u64 = (3 << 5 | 3 << 8) << COMMAND_SHIFT;
 #[must_use]
 #[inline(always)]
 pub fn plain_length(second: u64) -> Option<u32> {
-    (second & (ALONE_MASK | HEADERS) == ALONE).then(|| field(second, 34, 14) as u32)
+    (second & (ALONE_MASK | HEADERS) == ALONE).then(|| field32(second, 34, 14))
 }
 
 /// Returns the length in bytes of a packet that is one descriptor, with or without header kinds and checksum
@@ -185,10 +186,10 @@ impl TxDataDescriptor {
         let command = field(info, COMMAND_SHIFT, 10);
         Self {
             address,
-            length: field(info, 34, 14) as u16,
+            length: field16(info, 34, 14),
             end_of_packet: command & command::EOP != 0,
             report_status: command & command::RS != 0,
-            tag: (command & command::IL2TAG1 != 0).then_some((info >> 48) as u16),
+            tag: (command & command::IL2TAG1 != 0).then_some(field16(info, 48, 16)),
             dummy: command & command::DUMMY != 0,
             ip: match field(command, 5, 2) {
                 1 => TxIpHeader::V6,
@@ -202,9 +203,9 @@ impl TxDataDescriptor {
                 3 => TxL4Checksum::Udp,
                 _ => TxL4Checksum::None,
             },
-            mac_length: field(info, 16, 7) as u16 * 2,
-            ip_length: field(info, 23, 7) as u16 * 4,
-            l4_length: field(info, 30, 4) as u16 * 4,
+            mac_length: field16(info, 16, 7) * 2,
+            ip_length: field16(info, 23, 7) * 4,
+            l4_length: field16(info, 30, 4) * 4,
         }
     }
 
@@ -257,10 +258,10 @@ impl TxContextDescriptor {
         Self {
             segment: command & TSO != 0,
             time_stamp: command & TSYN != 0,
-            tag2: (command & IL2TAG2 != 0).then_some((first >> 32) as u16),
-            payload: field(info, 30, 18) as u32,
-            mss: field(info, 50, 14) as u16,
-            tunnel: first as u32,
+            tag2: (command & IL2TAG2 != 0).then_some(field16(first, 32, 16)),
+            payload: field32(info, 30, 18),
+            mss: field16(info, 50, 14),
+            tunnel: low_dword(first),
         }
     }
 

@@ -288,22 +288,22 @@ impl<'a> VirtchnlRequest<'a> {
             Self::Version(version) => version.write(&mut body),
             Self::Resources(Some(capabilities)) => _ = body.u32(capabilities.0),
             Self::ConfigureQueues(vsi, pairs) => {
-                write_padded_list(body.u16(vsi).u16(pairs.len() as u16).u32(0), pairs);
+                write_padded_list(body.u16(vsi).count(pairs.len()).u32(0), pairs);
             }
-            Self::MapVectors(maps) => write_padded_list(body.u16(maps.len() as u16), maps),
+            Self::MapVectors(maps) => write_padded_list(body.count(maps.len()), maps),
             Self::SwitchQueues(_, queues) | Self::Statistics(queues) => queues.write(&mut body),
             Self::SwitchRanges(_, vsi, chunks) => {
-                write_padded_list(body.u16(vsi).u16(0).u16(chunks.len() as u16).u16(0), chunks);
+                write_padded_list(body.u16(vsi).u16(0).count(chunks.len()).u16(0), chunks);
             }
-            Self::Addresses(_, vsi, list) => write_padded_list(body.u16(vsi).u16(list.len() as u16), list),
-            Self::Vlans(_, vsi, list) => write_padded_list(body.u16(vsi).u16(list.len() as u16), list),
+            Self::Addresses(_, vsi, list) => write_padded_list(body.u16(vsi).count(list.len()), list),
+            Self::Vlans(_, vsi, list) => write_padded_list(body.u16(vsi).count(list.len()), list),
             Self::VlanFilters(_, vsi, list) => {
-                body.u16(vsi).u16(list.len() as u16).u32(0).extend_from_slice(list.bytes());
+                body.u16(vsi).count(list.len()).u32(0).extend_from_slice(list.bytes());
             }
             Self::Promiscuity(vsi, flags) => _ = body.u16(vsi).u16(flags),
             Self::HashFunction(vsi, function) => _ = body.u16(vsi).u16(function).u32(0),
             Self::HashKey(vsi, bytes) | Self::LookupTable(vsi, bytes) => {
-                body.u16(vsi).u16(bytes.len() as u16).extend_from_slice(bytes);
+                body.u16(vsi).count(bytes.len()).extend_from_slice(bytes);
                 body.u8(0);
             }
             Self::SetHashTypes(types) => _ = body.u64(types),

@@ -4,6 +4,7 @@ use super::list::ListElement;
 use crate::bytes::{MessageReader, MessageWriter};
 use crate::ids::{HASH_KEY, LOOKUP_TABLE};
 use alloc::vec::Vec;
+use pcie::low::low_dword;
 use serde::{Deserialize, Serialize};
 
 /// Version of the messages between VF and PF.
@@ -139,7 +140,7 @@ impl ListElement for VfResources {
 
     fn write(&self, to: &mut Vec<u8>) {
         to.u16(1).u16(self.pairs).u16(self.vectors).u16(self.max_frame).u32(self.capabilities.0);
-        to.u32(HASH_KEY as u32).u32(LOOKUP_TABLE as u32);
+        to.u32(low_dword(HASH_KEY as u64)).u32(low_dword(LOOKUP_TABLE as u64));
         to.u16(self.vsi).u16(self.pairs).u32(VSI_SRIOV).u16(0).put(self.mac);
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
-use crate::support::tap::{ip, reaches_the_host, wait_port};
+use crate::support::tap::{ip, link_follows, reaches_the_host, wait_port, wait_reattached};
 use daemon::RunningHost;
 use daemon::config::HostConfig;
 use daemon::control::uplink::UplinkState;
@@ -62,12 +62,7 @@ fn link_is_down_while_the_uplink_interface_is_deleted() {
         let live = LiveHost::with(CONFIG);
         let mut guest = VfGuest::under_qemu(&live, 0);
         reaches_the_host(&mut guest, "host0");
-        ip("link set wire0 down");
-        wait_port(&live, "the interface is down", |port| {
-            !port.link && port.uplink == "interface:wire0 (down)"
-        });
-        ip("link set wire0 up");
-        wait_port(&live, "the link is up again", |port| port.link);
+        link_follows(&live, "interface", "wire0");
         guest.wait_for_link();
         reaches_the_host(&mut guest, "host0");
         ip("link set host0 down");
@@ -81,9 +76,7 @@ fn link_is_down_while_the_uplink_interface_is_deleted() {
                 !port.link && port.uplink == "interface:wire0 (gone)"
             });
             make_pair();
-            wait_port(&live, "the interface is back", |port| {
-                port.link && port.uplink_status.as_ref().is_some_and(|status| status.reattached == round)
-            });
+            wait_reattached(&live, round);
             guest.wait_for_link();
             reaches_the_host(&mut guest, "host0");
         }

@@ -4,7 +4,7 @@
 use crate::interface::{make_pair, with_a_pair};
 use crate::support::guest::VfGuest;
 use crate::support::live::LiveHost;
-use crate::support::tap::{ip, reaches_the_host, wait_port};
+use crate::support::tap::{ip, link_follows, reaches_the_host, wait_port, wait_reattached};
 use daemon::RunningHost;
 use daemon::config::HostConfig;
 use daemon::control::uplink::UplinkState;
@@ -48,10 +48,7 @@ fn link_is_down_while_the_macvtap_is_deleted() {
         assert_eq!((status.carrier, status.mtu), (Some(true), Some(1500)));
         let mut guest = VfGuest::under_qemu(&live, 0);
         reaches_the_host(&mut guest, "host0");
-        ip("link set vtap0 down");
-        wait_port(&live, "the macvtap is down", |port| !port.link && port.uplink == "macvtap:vtap0 (down)");
-        ip("link set vtap0 up");
-        wait_port(&live, "the link is up again", |port| port.link);
+        link_follows(&live, "macvtap", "vtap0");
         for (round, gone) in [(1, "link del vtap0"), (2, "link del wire0")] {
             ip(gone);
             wait_port(&live, "the macvtap is gone", |port| {
@@ -61,9 +58,7 @@ fn link_is_down_while_the_macvtap_is_deleted() {
                 make_pair();
             }
             make_macvtap().unwrap();
-            wait_port(&live, "the macvtap is back", |port| {
-                port.link && port.uplink_status.as_ref().is_some_and(|status| status.reattached == round)
-            });
+            wait_reattached(&live, round);
             guest.wait_for_link();
             reaches_the_host(&mut guest, "host0");
         }

@@ -5,7 +5,7 @@ use crate::interface::{make_pair, with_a_pair};
 use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
-use crate::support::tap::{ip, reaches_the_host, wait_port};
+use crate::support::tap::{ip, link_follows, reaches_the_host, wait_port, wait_reattached};
 use daemon::RunningHost;
 use daemon::config::HostConfig;
 use daemon::control::uplink::{InterfaceMode, UplinkState, UplinkStatus};
@@ -88,11 +88,7 @@ fn recreated_interface_gets_its_xdp_program_again() {
         let live = LiveHost::with(&(CONFINED.to_owned() + &config("best-effort")));
         let mut guest = VfGuest::under_qemu(&live, 0);
         reaches_the_host(&mut guest, "host0");
-        ip("link set wire0 down");
-        wait_port(&live, "the interface is down", |port| {
-            !port.link && port.uplink == "interface:wire0 (down)"
-        });
-        ip("link set wire0 up");
+        link_follows(&live, "interface", "wire0");
         guest.wait_for_link();
         reaches_the_host(&mut guest, "host0");
         for round in 1..=2 {
@@ -101,9 +97,7 @@ fn recreated_interface_gets_its_xdp_program_again() {
                 !port.link && port.uplink == "interface:wire0 (gone)"
             });
             make_pair();
-            wait_port(&live, "the interface is back", |port| {
-                port.link && port.uplink_status.as_ref().is_some_and(|status| status.reattached == round)
-            });
+            wait_reattached(&live, round);
             guest.wait_for_link();
             reaches_the_host(&mut guest, "host0");
             // On a kernel that requires a privilege for attaching, this confined host falls back to a packet socket.

@@ -95,3 +95,21 @@ pub(crate) fn wait_port(live: &LiveHost, what: &str, holds: impl Fn(&PortStatus)
         std::thread::sleep(Duration::from_millis(2));
     }
 }
+
+/// Takes the interface of the first port's uplink down and up again, and waits until the port's link has followed.
+#[track_caller]
+pub(crate) fn link_follows(live: &LiveHost, kind: &str, name: &str) {
+    ip(&format!("link set {name} down"));
+    let down = format!("{kind}:{name} (down)");
+    wait_port(live, "down", |port| !port.link && port.uplink == down);
+    ip(&format!("link set {name} up"));
+    wait_port(live, "up again", |port| port.link);
+}
+
+/// Waits until the interface of the first port's uplink is back for the `round`th time, with a link.
+#[track_caller]
+pub(crate) fn wait_reattached(live: &LiveHost, round: u64) {
+    wait_port(live, "back", |port| {
+        port.link && port.uplink_status.as_ref().is_some_and(|status| status.reattached == round)
+    });
+}
