@@ -199,13 +199,42 @@ impl ChainBurst {
         (self.count, self.stored) = (0, 0);
     }
 
-    /// Returns true if a chain of `buffers` buffers fits.
+    /// Returns true if a chain of [`MAX_CHAIN`] buffers fits.
     #[inline]
-    pub(crate) fn has_room(&self, buffers: usize) -> bool {
-        self.count < BURST && STORAGE - self.stored >= buffers
+    pub(crate) fn has_room(&self) -> bool {
+        self.count < BURST && STORAGE - self.stored >= MAX_CHAIN
     }
 
-    /// Starts a chain without buffers. The caller has made sure of room for [`MAX_CHAIN`] of them, or for the one that it adds.
+    /// Adds a chain of one buffer in one entry of the ring: the usual chain of most drivers. Returns false if it is malformed,
+    /// `None` if the burst has no room.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, id: u16, address: u64, length: u32, writable: bool) -> Option<bool> {
+        let first = self.stored;
+        let chain = self.chains.get_mut(self.count)?;
+        let slot = self.buffers.get_mut(first)?;
+        *slot = ChainBuffer { address, length };
+        let (one, written) = (u16::from(!writable), if writable { length } else { 0 });
+        *chain = Chain {
+            id,
+            slots: 1,
+            first: first as u16,
+            readable: one,
+            writable: 1 - one,
+            readable_bytes: length - written,
+            writable_bytes: written,
+            fault: None,
+        };
+        let fault = check_buffer(address, length);
+        if fault.is_err() {
+            core::hint::cold_path();
+            self.close(id, 1, fault.err());
+            return Some(false);
+        }
+        (self.count, self.stored) = (self.count + 1, first + 1);
+        Some(true)
+    }
+
+    /// Starts a chain without buffers. The caller has made sure that the burst [has room](Self::has_room).
     #[inline]
     pub(crate) fn open(&mut self) {
         self.chains[self.count] = Chain { first: self.stored as u16, ..Chain::default() };
@@ -217,12 +246,7 @@ impl ChainBurst {
     pub(crate) fn add(&mut self, address: u64, length: u32, writable: bool) -> Result<(), ChainError> {
         let chain = &mut self.chains[self.count];
         let at = usize::from(chain.first + chain.readable + chain.writable);
-        if length == 0 {
-            return Err(ChainError::EmptyBuffer);
-        }
-        if address.checked_add(u64::from(length)).is_none() {
-            return Err(ChainError::Address);
-        }
+        check_buffer(address, length)?;
         let bytes = chain.readable_bytes.checked_add(chain.writable_bytes);
         if bytes.and_then(|bytes| bytes.checked_add(length)).is_none() {
             return Err(ChainError::Bytes);
@@ -257,6 +281,18 @@ impl ChainBurst {
         (chain.id, chain.slots) = (id, slots);
         self.stored += usize::from(chain.readable) + usize::from(chain.writable);
         self.count += 1;
+    }
+}
+
+/// Checks a buffer alone: it has a byte, and ends within the address space.
+#[inline(always)]
+fn check_buffer(address: u64, length: u32) -> Result<(), ChainError> {
+    if length == 0 {
+        return Err(ChainError::EmptyBuffer);
+    }
+    match address.checked_add(u64::from(length)) {
+        Some(_) => Ok(()),
+        None => Err(ChainError::Address),
     }
 }
 

@@ -38,13 +38,14 @@ impl PackedQueue {
         let mut taken = 0;
         while taken < ready && burst.chains().len() < most {
             match self.take(memory, burst, (taken, ready)) {
-                Ok(Some(slots)) => taken += slots,
+                Ok(Some((slots, true))) => taken += slots,
+                Ok(Some((slots, false))) => {
+                    taken += slots;
+                    break;
+                }
                 Ok(None) => break,
                 Err(error) if taken == 0 => return Err(error),
                 Err(_) => break,
-            }
-            if burst.chains().last().is_some_and(|chain| chain.fault().is_some()) {
-                break;
             }
         }
         self.fetched += taken as u16;
@@ -86,32 +87,31 @@ impl PackedQueue {
     }
 
     /// Takes the chain that begins `at` slots after the queue's position, of which `ready` have been read. Returns its number
-    /// of slots; `None` if the burst has no room for it.
-    #[inline]
+    /// of slots, and false if it is malformed; `None` if the burst has no room for it.
+    #[inline(always)]
     fn take<M: RingMemory>(
         &self,
         memory: &mut M,
         burst: &mut ChainBurst,
         (at, ready): (usize, usize),
-    ) -> Result<Option<usize>, RingError> {
+    ) -> Result<Option<(usize, bool)>, RingError> {
         let first = PackedDescriptor::parse(&burst.raw[at]);
-        let single = first.flags & (flag::NEXT | flag::INDIRECT) == 0;
-        if !burst.has_room(if single { 1 } else { MAX_CHAIN }) {
+        if first.flags & (flag::NEXT | flag::INDIRECT) == 0 {
+            let pushed = burst.push(first.id, first.address, first.length, first.flags & flag::WRITE != 0);
+            return Ok(pushed.map(|good| (1, good)));
+        }
+        if !burst.has_room() {
             return Ok(None);
         }
         burst.open();
-        let list = if single {
-            let fault = burst.add(first.address, first.length, first.flags & flag::WRITE != 0).err();
-            DescriptorList { id: first.id, slots: 1, fault }
-        } else {
-            self.walk(memory, burst, (at, ready))?
-        };
+        let list = self.walk(memory, burst, (at, ready))?;
         burst.close(list.id, list.slots, list.fault);
-        Ok(Some(list.slots.into()))
+        Ok(Some((list.slots.into(), list.fault.is_none())))
     }
 
     /// Adds the buffers of a list that begins `at` slots after the queue's position. A malformed list is followed to its end
     /// too: only its last descriptor has the buffer id, and tells where the next list begins.
+    #[inline(never)]
     fn walk<M: RingMemory>(
         &self,
         memory: &mut M,

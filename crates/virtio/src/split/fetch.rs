@@ -1,7 +1,7 @@
 //! Fetches chains of a split ring (section 2.7.13): indices, descriptors and indirect tables.
 
 use super::{INDEX, SplitLayout, SplitQueue};
-use crate::chain::{BURST, ChainBurst, ChainError, MAX_CHAIN, table_entries};
+use crate::chain::{BURST, ChainBurst, ChainError, table_entries};
 use crate::descriptor::{SIZE, SplitDescriptor, flag};
 use crate::error::RingError;
 use crate::memory::{RingMemory, acquire, read_u16};
@@ -106,9 +106,9 @@ impl SplitQueue {
         Ok(count)
     }
 
-    /// Takes the chain whose head was read into the burst at `at`. Returns false if the burst has no room for the chain or for
-    /// one after it.
-    #[inline]
+    /// Takes the chain whose head was read into the burst at `at`. Returns false if the burst has no room for the chain, or
+    /// ends with it because it is malformed.
+    #[inline(always)]
     fn take<M: RingMemory>(
         &self,
         memory: &mut M,
@@ -117,21 +117,21 @@ impl SplitQueue {
     ) -> Result<bool, RingError> {
         let head = u16::from_le_bytes(burst.heads[at]);
         let first = SplitDescriptor::parse(&burst.raw[at]);
-        let single = first.flags & (flag::NEXT | flag::INDIRECT) == 0;
-        if !burst.has_room(if single { 1 } else { MAX_CHAIN }) {
+        if first.flags & (flag::NEXT | flag::INDIRECT) == 0 {
+            let pushed = burst.push(head, first.address, first.length, first.flags & flag::WRITE != 0);
+            return Ok(pushed == Some(true));
+        }
+        if !burst.has_room() {
             return Ok(false);
         }
         burst.open();
-        let walked = if single {
-            burst.add(first.address, first.length, first.flags & flag::WRITE != 0)
-        } else {
-            self.walk(memory, burst, first)?
-        };
+        let walked = self.walk(memory, burst, first)?;
         burst.close(head, 1, walked.err());
         Ok(walked.is_ok())
     }
 
     /// Adds the buffers of a list of descriptors. The list may end in a table (section 2.7.5.3.2).
+    #[inline(never)]
     fn walk<M: RingMemory>(
         &self,
         memory: &mut M,

@@ -10,3 +10,4 @@ mod notifications;
 mod packed_rules;
 mod ring;
 mod split_rules;
+mod torn;
