@@ -1,8 +1,9 @@
 //! Model driver and device exchange every chain exactly once and in order, across wraps of small rings.
 
 use crate::driver::Buffer;
+use crate::driver::Driver;
 use crate::memory::GuestMemory;
-use crate::ring::{Driver, Queue};
+use crate::queue::Queue;
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use virtio::chain::{Chain, ChainBurst};

@@ -1,7 +1,7 @@
 //! Drivers that break the standard get an error at a bounded cost, and cause no panic.
 
 use crate::memory::{DESCRIPTORS, DRIVER, GuestMemory, TABLES};
-use crate::ring::{Queue, packed, split};
+use crate::queue::{Queue, packed, split};
 use proptest::prelude::*;
 use virtio::chain::{ChainBurst, MAX_CHAIN};
 use virtio::descriptor::{PackedDescriptor, SplitDescriptor, flag};

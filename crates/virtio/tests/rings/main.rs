@@ -8,6 +8,6 @@ mod interleaving;
 mod memory;
 mod notifications;
 mod packed_rules;
-mod ring;
+mod queue;
 mod split_rules;
 mod torn;

@@ -1,9 +1,10 @@
 //! No order of events loses a notification: device and driver sleep only if the other one is going to wake them
 //! (sections 2.7.10, 2.7.7 and 2.8.10).
 
+use crate::driver::Driver;
 use crate::interleaving::{DriverStep, explore};
 use crate::memory::{DESCRIPTORS, DEVICE, DRIVER};
-use crate::ring::{Driver, Queue};
+use crate::queue::Queue;
 use virtio::chain::ChainBurst;
 use virtio::layout::RingFeatures;
 

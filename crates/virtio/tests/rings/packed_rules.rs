@@ -2,7 +2,7 @@
 
 use crate::driver::PackedDriver;
 use crate::memory::{DESCRIPTORS, DEVICE, DRIVER, GuestMemory};
-use crate::ring::{ADDRESSES, packed};
+use crate::queue::{ADDRESSES, packed};
 use virtio::chain::ChainBurst;
 use virtio::descriptor::{PackedDescriptor, flag};
 use virtio::layout::{LayoutError, RingAddresses, RingFeatures};

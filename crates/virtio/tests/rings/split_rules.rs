@@ -2,7 +2,7 @@
 
 use crate::driver::SplitDriver;
 use crate::memory::{DESCRIPTORS, DEVICE, DRIVER, GuestMemory};
-use crate::ring::{ADDRESSES, split};
+use crate::queue::{ADDRESSES, split};
 use virtio::chain::{ChainBuffer, ChainBurst};
 use virtio::layout::{LayoutError, RingAddresses, RingFeatures, RingPart};
 use virtio::split::SplitLayout;

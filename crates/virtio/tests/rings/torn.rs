@@ -1,8 +1,9 @@
 //! A driver publishes a chain in the middle of any of the device's reads, at any byte: the device sees the chain as a whole or
 //! not at all. So may a copy of many bytes be interrupted by another processor's stores.
 
+use crate::driver::Driver;
 use crate::memory::GuestMemory;
-use crate::ring::{Driver, Queue};
+use crate::queue::Queue;
 use virtio::chain::{ChainBuffer, ChainBurst};
 use virtio::layout::RingFeatures;
 use virtio::memory::{MemoryFault, RingMemory};

@@ -1,5 +1,7 @@
 //! Model drivers, which follow the standard: they make chains available, and collect used ones.
 
+use crate::memory::GuestMemory;
+
 mod packed;
 mod split;
 
@@ -23,5 +25,48 @@ impl SentChain {
     /// Returns the number of bytes that the device may write.
     pub(crate) fn writable(&self) -> u32 {
         self.buffers.iter().filter(|buffer| buffer.2).map(|buffer| buffer.1).sum()
+    }
+}
+
+/// Model driver of either format.
+pub(crate) enum Driver {
+    Split(SplitDriver),
+    Packed(PackedDriver),
+}
+
+impl Driver {
+    pub(crate) fn new(is_packed: bool, size: u16, in_order: bool) -> Self {
+        if is_packed {
+            Self::Packed(PackedDriver::new(size, in_order))
+        } else {
+            Self::Split(SplitDriver::new(size, in_order))
+        }
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        memory: &mut GuestMemory,
+        token: u32,
+        buffers: &[Buffer],
+        indirect: bool,
+    ) -> bool {
+        match self {
+            Self::Split(driver) => driver.add(memory, token, buffers, indirect),
+            Self::Packed(driver) => driver.add(memory, token, buffers, indirect),
+        }
+    }
+
+    pub(crate) fn publish(&mut self, memory: &mut GuestMemory) {
+        match self {
+            Self::Split(driver) => driver.publish(memory),
+            Self::Packed(driver) => driver.publish(memory),
+        }
+    }
+
+    pub(crate) fn collect(&mut self, memory: &mut GuestMemory) -> Vec<(SentChain, u32)> {
+        match self {
+            Self::Split(driver) => driver.collect(memory),
+            Self::Packed(driver) => driver.collect(memory),
+        }
     }
 }

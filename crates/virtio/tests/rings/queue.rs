@@ -1,7 +1,6 @@
-//! A ring of either format with its model driver, so that a test runs on both.
+//! The device's side of a ring of either format, so that a test runs on both.
 
-use crate::driver::{Buffer, PackedDriver, SentChain, SplitDriver};
-use crate::memory::{DESCRIPTORS, DEVICE, DRIVER, GuestMemory};
+use crate::memory::{DESCRIPTORS, DEVICE, DRIVER};
 use virtio::chain::{Chain, ChainBurst, UsedChain};
 use virtio::layout::{RingAddresses, RingFeatures};
 use virtio::packed::{PackedLayout, PackedPosition, PackedQueue};
@@ -93,49 +92,6 @@ impl Queue {
                 let base = PackedPosition::from_vhost_base(queue.base().vhost_base());
                 *queue = PackedQueue::new(*queue.layout(), features, base).unwrap();
             }
-        }
-    }
-}
-
-/// Model driver of either format.
-pub(crate) enum Driver {
-    Split(SplitDriver),
-    Packed(PackedDriver),
-}
-
-impl Driver {
-    pub(crate) fn new(is_packed: bool, size: u16, in_order: bool) -> Self {
-        if is_packed {
-            Self::Packed(PackedDriver::new(size, in_order))
-        } else {
-            Self::Split(SplitDriver::new(size, in_order))
-        }
-    }
-
-    pub(crate) fn add(
-        &mut self,
-        memory: &mut GuestMemory,
-        token: u32,
-        buffers: &[Buffer],
-        indirect: bool,
-    ) -> bool {
-        match self {
-            Self::Split(driver) => driver.add(memory, token, buffers, indirect),
-            Self::Packed(driver) => driver.add(memory, token, buffers, indirect),
-        }
-    }
-
-    pub(crate) fn publish(&mut self, memory: &mut GuestMemory) {
-        match self {
-            Self::Split(driver) => driver.publish(memory),
-            Self::Packed(driver) => driver.publish(memory),
-        }
-    }
-
-    pub(crate) fn collect(&mut self, memory: &mut GuestMemory) -> Vec<(SentChain, u32)> {
-        match self {
-            Self::Split(driver) => driver.collect(memory),
-            Self::Packed(driver) => driver.collect(memory),
         }
     }
 }
