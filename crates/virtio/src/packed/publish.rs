@@ -49,8 +49,8 @@ impl PackedQueue {
         Some((UsedChain { slots: these.iter().map(|chain| chain.slots).sum(), ..*last }, rest))
     }
 
-    /// Writes used descriptors from a position on, until one does not follow the one before it directly. Returns the position
-    /// after them, and the chains that are left.
+    /// Writes the used descriptors of chains that follow each other directly, from a position on; in order, that of a batch.
+    /// Returns the position after them, and the chains that are left.
     #[inline]
     fn write_run<'a, M: RingMemory>(
         &self,
@@ -58,21 +58,22 @@ impl PackedQueue {
         start: PackedPosition,
         returned: &'a [UsedChain],
     ) -> Result<(PackedPosition, &'a [UsedChain]), RingError> {
-        let mut run = [[0; SIZE]; BURST];
-        let (mut position, mut rest, mut count) = (start, returned, 0);
-        let longest = self.layout.contiguous(start, BURST);
-        while let Some((used, behind)) = self.next_used(rest).filter(|_| count < longest) {
-            run[count] = used_descriptor(&used, position);
-            (position, rest, count) = (position.after(used.slots, self.layout.size), behind, count + 1);
-            if used.slots != 1 {
-                break;
-            }
+        let single = |chain: &&UsedChain| chain.slots == 1;
+        let count = returned.iter().take(self.layout.contiguous(start, BURST)).take_while(single).count();
+        if self.features.in_order || count < 2 {
+            let Some((used, rest)) = self.next_used(returned) else { return Ok((start, returned)) };
+            let word = &used_descriptor(&used, start)[SECOND_HALF..];
+            memory.write(self.layout.slot(start) + SECOND_HALF as u64, word)?;
+            return Ok((start.after(used.slots, self.layout.size), rest));
         }
-        // The address of a used descriptor is unused, so a run is one piece; a single descriptor is one word.
-        let skipped = if count == 1 { SECOND_HALF } else { 0 };
-        let bytes = &run[..count].as_flattened()[skipped..];
-        memory.write(self.layout.slot(start) + skipped as u64, bytes)?;
-        Ok((position, rest))
+        // The address of a used descriptor is unused, so the descriptors are one piece. They are in the same round.
+        let (these, rest) = returned.split_at(count);
+        let mut run = [[0; SIZE]; BURST];
+        for (raw, used) in run.iter_mut().zip(these) {
+            *raw = used_descriptor(used, start);
+        }
+        memory.write(self.layout.slot(start), run[..count].as_flattened())?;
+        Ok((start.after(count as u16, self.layout.size), rest))
     }
 }
 

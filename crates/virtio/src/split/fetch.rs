@@ -25,7 +25,7 @@ impl SplitQueue {
         }
         self.read_heads(memory, burst, pending.into())?;
         let count = self.read_descriptors(memory, burst, pending.into())?;
-        for at in 0..count {
+        for at in 0..count.min(BURST) {
             match self.take(memory, burst, at) {
                 Ok(true) => {}
                 Ok(false) => break,
@@ -88,9 +88,9 @@ impl SplitQueue {
         while at < count {
             let head = u16::from_le_bytes(burst.heads[at]);
             let longest = (count - at).min(size.saturating_sub(head).into());
-            let following = (1..longest)
-                .take_while(|ahead| burst.heads[at + ahead] == (head + *ahead as u16).to_le_bytes());
-            let run = at..at + 1 + following.count();
+            let heads = burst.heads[at..at + longest].iter().zip(head..);
+            let following = heads.take_while(|(raw, expected)| u16::from_le_bytes(**raw) == *expected);
+            let run = at..at + following.count().max(1);
             let read = if head < size {
                 let raw = burst.raw[run.clone()].as_flattened_mut();
                 memory.read(self.layout.descriptor(head), raw).map_err(RingError::from)
