@@ -3,6 +3,7 @@
 
 use crate::descriptor::SIZE;
 use crate::memory::{MemoryFault, RingMemory};
+use core::ops::Range;
 
 /// Maximum number of chains in a burst.
 pub const BURST: usize = 32;
@@ -139,6 +140,15 @@ pub(crate) fn batch(returned: &[UsedChain]) -> usize {
     returned.len().min(complete + 1)
 }
 
+/// Chain of one buffer in one entry of the ring.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlainChain {
+    pub(crate) id: u16,
+    pub(crate) address: u64,
+    pub(crate) length: u32,
+    pub(crate) writable: bool,
+}
+
 /// Private copies of fetched chains and their buffers. The caller keeps it for many fetches: it is large, and a fetch
 /// overwrites it.
 #[derive(Debug, Clone)]
@@ -205,33 +215,40 @@ impl ChainBurst {
         self.count < BURST && STORAGE - self.stored >= MAX_CHAIN
     }
 
-    /// Adds a chain of one buffer in one entry of the ring: the usual chain of most drivers. Returns false if it is malformed,
-    /// `None` if the burst has no room.
+    /// Adds the chains of the ring's descriptors in `range`, as long as each is one valid buffer: the usual chain of most
+    /// drivers. `describe` returns the buffer of a descriptor, given its bytes and its entry in the available ring; `None` if
+    /// the chain has more. Returns the number of added chains.
     #[inline(always)]
-    pub(crate) fn push(&mut self, id: u16, address: u64, length: u32, writable: bool) -> Option<bool> {
+    pub(crate) fn push_plain(
+        &mut self,
+        range: Range<usize>,
+        describe: impl Fn(&[u8; SIZE], &[u8; 2]) -> Option<PlainChain>,
+    ) -> usize {
         let first = self.stored;
-        let chain = self.chains.get_mut(self.count)?;
-        let slot = self.buffers.get_mut(first)?;
-        *slot = ChainBuffer { address, length };
-        let (one, written) = (u16::from(!writable), if writable { length } else { 0 });
-        *chain = Chain {
-            id,
-            slots: 1,
-            first: first as u16,
-            readable: one,
-            writable: 1 - one,
-            readable_bytes: length - written,
-            writable_bytes: written,
-            fault: None,
-        };
-        let fault = check_buffer(address, length);
-        if fault.is_err() {
-            core::hint::cold_path();
-            self.close(id, 1, fault.err());
-            return Some(false);
+        let descriptors = self.raw[range.clone()].iter().zip(&self.heads[range]);
+        let places = self.chains[self.count..].iter_mut().zip(&mut self.buffers[first..]);
+        let mut added = 0;
+        for ((raw, head), (chain, slot)) in descriptors.zip(places) {
+            let Some(PlainChain { id, address, length, writable }) = describe(raw, head) else { break };
+            if check_buffer(address, length).is_err() {
+                break;
+            }
+            *slot = ChainBuffer { address, length };
+            let (readable, written) = (u16::from(!writable), if writable { length } else { 0 });
+            *chain = Chain {
+                id,
+                slots: 1,
+                first: (first + added) as u16,
+                readable,
+                writable: 1 - readable,
+                readable_bytes: length - written,
+                writable_bytes: written,
+                fault: None,
+            };
+            added += 1;
         }
-        (self.count, self.stored) = (self.count + 1, first + 1);
-        Some(true)
+        (self.count, self.stored) = (self.count + added, first + added);
+        added
     }
 
     /// Starts a chain without buffers. The caller has made sure that the burst [has room](Self::has_room).

@@ -1,7 +1,7 @@
 //! Fetches chains of a packed ring (sections 2.8.1 and 2.8.6): lists of descriptors in following slots, and indirect tables.
 
 use super::PackedQueue;
-use crate::chain::{BURST, ChainBurst, ChainError, MAX_CHAIN, table_entries};
+use crate::chain::{BURST, ChainBurst, ChainError, MAX_CHAIN, PlainChain, table_entries};
 use crate::descriptor::{PackedDescriptor, SIZE, flag};
 use crate::error::RingError;
 use crate::memory::{MemoryFault, RingMemory, acquire, read_u16};
@@ -35,18 +35,20 @@ impl PackedQueue {
             return Ok(0);
         }
         let ready = self.read_ready(memory, burst, usize::from(free).min(most))?;
-        let mut taken = 0;
-        while taken < ready && burst.chains().len() < most {
+        let mut taken = burst.push_plain(0..ready, plain);
+        while taken < ready {
             match self.take(memory, burst, (taken, ready)) {
-                Ok(Some((slots, true))) => taken += slots,
-                Ok(Some((slots, false))) => {
+                Ok(Some((slots, good))) => {
                     taken += slots;
-                    break;
+                    if !good {
+                        break;
+                    }
                 }
                 Ok(None) => break,
                 Err(error) if taken == 0 => return Err(error),
                 Err(_) => break,
             }
+            taken += burst.push_plain(taken.min(ready)..ready, plain);
         }
         self.fetched += taken as u16;
         self.available = self.available.after(taken as u16, self.layout.size);
@@ -88,18 +90,13 @@ impl PackedQueue {
 
     /// Takes the chain that begins `at` slots after the queue's position, of which `ready` have been read. Returns its number
     /// of slots, and false if it is malformed; `None` if the burst has no room for it.
-    #[inline(always)]
+    #[inline(never)]
     fn take<M: RingMemory>(
         &self,
         memory: &mut M,
         burst: &mut ChainBurst,
         (at, ready): (usize, usize),
     ) -> Result<Option<(usize, bool)>, RingError> {
-        let first = PackedDescriptor::parse(&burst.raw[at]);
-        if first.flags & (flag::NEXT | flag::INDIRECT) == 0 {
-            let pushed = burst.push(first.id, first.address, first.length, first.flags & flag::WRITE != 0);
-            return Ok(pushed.map(|good| (1, good)));
-        }
         if !burst.has_room() {
             return Ok(None);
         }
@@ -111,7 +108,6 @@ impl PackedQueue {
 
     /// Adds the buffers of a list that begins `at` slots after the queue's position. A malformed list is followed to its end
     /// too: only its last descriptor has the buffer id, and tells where the next list begins.
-    #[inline(never)]
     fn walk<M: RingMemory>(
         &self,
         memory: &mut M,
@@ -172,4 +168,12 @@ impl PackedQueue {
         }
         Ok(())
     }
+}
+
+/// Returns the chain of a descriptor that has no list.
+#[inline(always)]
+fn plain(raw: &[u8; SIZE], _: &[u8; 2]) -> Option<PlainChain> {
+    let PackedDescriptor { address, length, id, flags } = PackedDescriptor::parse(raw);
+    let chain = PlainChain { id, address, length, writable: flags & flag::WRITE != 0 };
+    (flags & (flag::NEXT | flag::INDIRECT) == 0).then_some(chain)
 }

@@ -1,7 +1,7 @@
 //! Fetches chains of a split ring (section 2.7.13): indices, descriptors and indirect tables.
 
 use super::{INDEX, SplitLayout, SplitQueue};
-use crate::chain::{BURST, ChainBurst, ChainError, table_entries};
+use crate::chain::{BURST, ChainBurst, ChainError, PlainChain, table_entries};
 use crate::descriptor::{SIZE, SplitDescriptor, flag};
 use crate::error::RingError;
 use crate::memory::{RingMemory, acquire, read_u16};
@@ -25,9 +25,10 @@ impl SplitQueue {
         }
         self.read_heads(memory, burst, pending.into())?;
         let count = self.read_descriptors(memory, burst, pending.into())?;
-        for at in 0..count.min(BURST) {
+        let mut at = burst.push_plain(0..count, plain);
+        while at < count {
             match self.take(memory, burst, at) {
-                Ok(true) => {}
+                Ok(true) => at += 1 + burst.push_plain(at + 1..count, plain),
                 Ok(false) => break,
                 Err(error) if at == 0 => return Err(error),
                 Err(_) => break,
@@ -108,22 +109,18 @@ impl SplitQueue {
 
     /// Takes the chain whose head was read into the burst at `at`. Returns false if the burst has no room for the chain, or
     /// ends with it because it is malformed.
-    #[inline(always)]
+    #[inline(never)]
     fn take<M: RingMemory>(
         &self,
         memory: &mut M,
         burst: &mut ChainBurst,
         at: usize,
     ) -> Result<bool, RingError> {
-        let head = u16::from_le_bytes(burst.heads[at]);
-        let first = SplitDescriptor::parse(&burst.raw[at]);
-        if first.flags & (flag::NEXT | flag::INDIRECT) == 0 {
-            let pushed = burst.push(head, first.address, first.length, first.flags & flag::WRITE != 0);
-            return Ok(pushed == Some(true));
-        }
         if !burst.has_room() {
             return Ok(false);
         }
+        let head = u16::from_le_bytes(burst.heads[at]);
+        let first = SplitDescriptor::parse(&burst.raw[at]);
         burst.open();
         let walked = self.walk(memory, burst, first)?;
         burst.close(head, 1, walked.err());
@@ -131,7 +128,6 @@ impl SplitQueue {
     }
 
     /// Adds the buffers of a list of descriptors. The list may end in a table (section 2.7.5.3.2).
-    #[inline(never)]
     fn walk<M: RingMemory>(
         &self,
         memory: &mut M,
@@ -195,6 +191,15 @@ impl SplitQueue {
             }
         }
     }
+}
+
+/// Returns the chain of a descriptor that has no list; its id is its entry in the available ring.
+#[inline(always)]
+fn plain(raw: &[u8; SIZE], head: &[u8; 2]) -> Option<PlainChain> {
+    let SplitDescriptor { address, length, flags, .. } = SplitDescriptor::parse(raw);
+    let id = u16::from_le_bytes(*head);
+    let chain = PlainChain { id, address, length, writable: flags & flag::WRITE != 0 };
+    (flags & (flag::NEXT | flag::INDIRECT) == 0).then_some(chain)
 }
 
 /// Reads a descriptor of the ring's table, together with those behind it: drivers link neighbours as long as the table is
