@@ -13,6 +13,8 @@ impl PackedQueue {
     /// Returns chains to the driver, in the order in which they were fetched. The first used descriptor is written last, and
     /// publishes all of them, since the driver looks at no descriptor behind one that is not used (section 2.8.9).
     ///
+    /// All buffers of a merged receive frame go into one call, so that the driver sees all or none.
+    ///
     /// # Errors
     /// [`RingError`] if the ring is not accessible, or if more chains are returned than were fetched. The driver sees nothing
     /// of the chains then.

@@ -8,6 +8,8 @@ use crate::memory::{RingMemory, release};
 impl SplitQueue {
     /// Returns chains to the driver, in the order in which they were fetched, and publishes them by one write of the index.
     ///
+    /// All buffers of a merged receive frame go into one call, so that the driver sees all or none.
+    ///
     /// # Errors
     /// [`RingError`] if the ring is not accessible, or if more chains are returned than were fetched. The driver sees nothing
     /// of the chains then.

@@ -1,6 +1,6 @@
 //! Drivers that break the standard get an error at a bounded cost, and cause no panic.
 
-use crate::memory::{DESCRIPTORS, DRIVER, GuestMemory, TABLES};
+use crate::memory::{DESCRIPTORS, DEVICE, DRIVER, GuestMemory, TABLES};
 use crate::queue::{Queue, packed, split};
 use proptest::prelude::*;
 use virtio::chain::{ChainBurst, MAX_CHAIN};
@@ -168,6 +168,34 @@ fn packed_list_without_an_end_stops_the_ring() {
     store_packed(&mut memory, DESCRIPTORS, &[buffer(60, 0, 0); 3]);
     assert_eq!(queue.fetch(&mut memory, &mut burst, 32), Ok(3));
     assert_eq!(queue.fetch(&mut memory, &mut burst, 32), Err(RingError::EndlessList { free: SIZE - 3 }));
+}
+
+#[test]
+fn malformed_chain_is_never_skipped_by_an_in_order_batch() {
+    // A skipped chain counts as used completely (2.7.9), and nothing was written into this one.
+    let features = RingFeatures { in_order: true, ..INDIRECT };
+    for is_packed in [false, true] {
+        let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
+        let mut queue = Queue::new(is_packed, SIZE, features);
+        let chains = [buffer(0, flag::WRITE, 0), buffer(60, 0, 1)];
+        if is_packed {
+            store_packed(&mut memory, DESCRIPTORS, &chains);
+        } else {
+            store_split(&mut memory, DESCRIPTORS, &chains);
+            memory.store(DRIVER + 2, &[2, 0, 0, 0, 1, 0]);
+        }
+        let mut used = Vec::new();
+        while queue.fetch(&mut memory, &mut burst, 32).unwrap() > 0 {
+            used.extend(burst.chains().iter().map(|chain| chain.used(60)));
+        }
+        queue.complete(&mut memory, &used).unwrap();
+        let elements = if is_packed {
+            [(DESCRIPTORS + 24, 8), (DESCRIPTORS + 8, 8)]
+        } else {
+            [(DEVICE + 4, 8), (DEVICE + 12, 8)]
+        };
+        assert_eq!(memory.writes[..2], elements, "packed {is_packed}");
+    }
 }
 
 #[test]

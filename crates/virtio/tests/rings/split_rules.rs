@@ -76,6 +76,26 @@ fn used_element_has_head_and_written_bytes() {
 }
 
 #[test]
+fn buffers_of_a_merged_frame_are_published_together() {
+    // The driver reads num_buffers in the first buffer and expects the others at once (5.1.6.4).
+    let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
+    let (mut driver, mut queue) = (SplitDriver::new(4, false), split(4, RingFeatures::default()));
+    for round in 0..5_u16 {
+        send(&mut driver, &mut memory, 3, true);
+        queue.fetch(&mut memory, &mut burst, 32).unwrap();
+        let used: Vec<_> =
+            burst.chains().iter().zip([1000, 1000, 500]).map(|(chain, bytes)| chain.used(bytes)).collect();
+        memory.forget();
+        queue.complete(&mut memory, &used).unwrap();
+        // Across the end of the ring there are two pieces, and still one publication.
+        let indices = memory.writes.iter().filter(|write| write.0 == DEVICE + 2).count();
+        assert_eq!((indices, memory.writes.last()), (1, Some(&(DEVICE + 2, 2))), "round {round}");
+        let collected: Vec<_> = driver.collect(&mut memory).into_iter().map(|(_, bytes)| bytes).collect();
+        assert_eq!(collected, [1000, 1000, 500]);
+    }
+}
+
+#[test]
 fn in_order_batch_is_one_element_at_its_first_place() {
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
     let (mut driver, mut queue) = (SplitDriver::new(8, true), split(8, IN_ORDER));
