@@ -70,6 +70,9 @@ mod tests {
         assert!(entries.pass(500, 1, 1 << 16));
         entries.add(1);
         assert!(!entries.pass(500, 2, 1 << 16));
+        // The event was passed, although the position has moved by nothing modulo 2^16.
+        entries.add(1 << 16);
+        assert!(entries.pass(500, 2, 1 << 16));
         entries.add(u32::MAX);
         entries.add(1);
         assert!(entries.pass(500, 3, 1 << 16));

@@ -100,6 +100,44 @@ fn split_list_may_end_in_a_table_and_use_the_whole_ring() {
     assert_eq!(split_fault(INDIRECT, &whole, &[]), None);
 }
 
+#[test]
+fn loop_in_a_small_split_ring_ends_after_its_size() {
+    let (mut memory, mut burst, mut queue) =
+        (GuestMemory::new(), ChainBurst::default(), split(SIZE, INDIRECT));
+    store_split(&mut memory, DESCRIPTORS, &[buffer(60, flag::NEXT, 4)]);
+    store_split(&mut memory, DESCRIPTORS + 16 * 4, &[buffer(60, flag::NEXT, 0)]);
+    memory.store(DRIVER + 2, &[1, 0]);
+    queue.fetch(&mut memory, &mut burst, 32).unwrap();
+    assert_eq!(burst.chains()[0].fault(), Some(ChainError::TooLong));
+    assert!(memory.reads <= 3 + usize::from(SIZE), "{} reads", memory.reads);
+}
+
+#[test]
+fn split_chain_has_at_most_128_buffers() {
+    let most = MAX_CHAIN as u16;
+    let table: Vec<Raw> =
+        (1..=most + 1).map(|next| buffer(60, if next > most { 0 } else { flag::NEXT }, next)).collect();
+    let length = 16 * table.len() as u32;
+    let descriptors = [(TABLES, length, flag::INDIRECT, 0)];
+    assert_eq!(split_fault(INDIRECT, &descriptors, &table), Some(ChainError::TooLong));
+    let shorter = [&table[..MAX_CHAIN - 1], &[buffer(60, 0, 0)]].concat();
+    assert_eq!(split_fault(INDIRECT, &descriptors, &shorter), None);
+}
+
+#[test]
+fn indirect_table_may_lie_at_any_address() {
+    // This one overlaps descriptors that were read for the list before it.
+    let (mut memory, mut burst, mut queue) =
+        (GuestMemory::new(), ChainBurst::default(), split(SIZE, INDIRECT));
+    let table = DESCRIPTORS + 16 * 2 + 8;
+    store_split(&mut memory, DESCRIPTORS, &[buffer(60, flag::NEXT, 1), (table, 16, flag::INDIRECT, 0)]);
+    store_split(&mut memory, table, &[buffer(77, 0, 0)]);
+    memory.store(DRIVER + 2, &[1, 0]);
+    queue.fetch(&mut memory, &mut burst, 32).unwrap();
+    let chain = burst.chains()[0];
+    assert_eq!((chain.fault(), chain.readable_bytes()), (None, 60 + 77));
+}
+
 /// Returns the fault of a list at the start of a packed ring, and the number of its slots; a good chain behind must pass.
 fn packed_fault(features: RingFeatures, list: &[Raw], table: &[Raw]) -> (Option<ChainError>, u16) {
     let (mut memory, mut burst, mut queue) =
@@ -168,6 +206,18 @@ fn packed_list_without_an_end_stops_the_ring() {
     store_packed(&mut memory, DESCRIPTORS, &[buffer(60, 0, 0); 3]);
     assert_eq!(queue.fetch(&mut memory, &mut burst, 32), Ok(3));
     assert_eq!(queue.fetch(&mut memory, &mut burst, 32), Err(RingError::EndlessList { free: SIZE - 3 }));
+}
+
+#[test]
+fn packed_ring_that_is_fetched_whole_has_nothing_available() {
+    // A device that believed these flags would stay awake and fetch nothing.
+    let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
+    let mut queue = packed(SIZE, INDIRECT);
+    store_packed(&mut memory, DESCRIPTORS, &[buffer(60, 0, 0); SIZE as usize]);
+    assert_eq!(queue.fetch(&mut memory, &mut burst, 32), Ok(SIZE.into()));
+    memory.store(DESCRIPTORS + 14, &flag::USED.to_le_bytes());
+    assert_eq!(queue.enable_notifications(&mut memory), Ok(false));
+    assert_eq!(queue.fetch(&mut memory, &mut burst, 32), Ok(0));
 }
 
 #[test]
