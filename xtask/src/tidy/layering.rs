@@ -17,6 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rings", &["units", "pcie", "plane", "offload"]),
     ("i82576", &["pcie", "units"]),
     ("avf", &["pcie"]),
+    ("virtio", &["pcie"]),
     ("nic", &["pcie", "plane", "offload", "rings", "i82576"]),
     ("avf-nic", &["units", "pcie", "plane", "offload", "rings", "avf"]),
     ("policy", &["units", "pcie"]),

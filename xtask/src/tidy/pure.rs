@@ -10,7 +10,7 @@ use super::source::{RustSource, attribute, group, ident, inside, is_punct};
 use crate::metadata::{self, CargoPackage};
 
 /// Names of the pure crates: state machines without a clock and without I/O.
-pub(crate) const PURE: [&str; 18] = [
+pub(crate) const PURE: [&str; 19] = [
     "units",
     "pcie",
     "plane",
@@ -19,6 +19,7 @@ pub(crate) const PURE: [&str; 18] = [
     "rings",
     "i82576",
     "avf",
+    "virtio",
     "nic",
     "avf-nic",
     "policy",

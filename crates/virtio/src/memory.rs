@@ -1,0 +1,132 @@
+//! The guest's memory as a queue of a device accesses it: a small trait, and its implementation over a [`Bus`].
+
+use core::sync::atomic::{Ordering, fence};
+use pcie::{Bus, Function, HintedMemory, MemoryHint};
+
+/// Bytes of a descriptor, for which a bus has requests of its own.
+const DESCRIPTOR: usize = 16;
+
+/// Error: the device may not access a range of the guest's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the device cannot access guest memory at {address:#x}")]
+pub struct MemoryFault {
+    /// First address of the refused access, or an address within the range.
+    pub address: u64,
+}
+
+/// Memory of a guest, which the guest may write at the same time.
+///
+/// An aligned access of two, four or eight bytes happens at once: the guest sees, and writes, all of the bytes or none.
+/// Accesses happen in program order as long as a fence of the program orders them: the queues fence by
+/// [`core::sync::atomic::fence`] where an acquire or a release is needed, and by [`RingMemory::fence`] where a read must
+/// not pass an earlier write.
+pub trait RingMemory {
+    /// Reads `into.len()` bytes at a guest address.
+    ///
+    /// # Errors
+    /// [`MemoryFault`] if the range is not accessible; `into` then holds unspecified bytes.
+    fn read(&mut self, address: u64, into: &mut [u8]) -> Result<(), MemoryFault>;
+
+    /// Writes `from` at a guest address.
+    ///
+    /// # Errors
+    /// [`MemoryFault`] if the range is not writable; a part of it may have been written.
+    fn write(&mut self, address: u64, from: &[u8]) -> Result<(), MemoryFault>;
+
+    /// Completes all earlier writes before any later read. By default the processor's full fence does so.
+    #[inline]
+    fn fence(&mut self) {
+        fence(Ordering::SeqCst);
+    }
+}
+
+/// Reads a little-endian number of 16 bits.
+#[inline]
+pub(crate) fn read_u16<M: RingMemory>(memory: &mut M, address: u64) -> Result<u16, MemoryFault> {
+    let mut bytes = [0; 2];
+    memory.read(address, &mut bytes)?;
+    Ok(u16::from_le_bytes(bytes))
+}
+
+/// Completes earlier reads before later accesses: descriptors are read after the index that published them.
+#[inline]
+pub(crate) fn acquire() {
+    fence(Ordering::Acquire);
+}
+
+/// Completes earlier accesses before later writes: an index is published after the elements before it.
+#[inline]
+pub(crate) fn release() {
+    fence(Ordering::Release);
+}
+
+/// Memory of a ring behind a [`Bus`], for one of the device's functions.
+#[derive(Debug)]
+pub struct BusMemory<'a, B> {
+    /// Bus to the memory.
+    pub bus: &'a mut B,
+    /// Function that owns the ring.
+    pub function: Function,
+    /// Hint at the part of the memory that holds the ring.
+    pub hint: &'a mut MemoryHint,
+}
+
+impl<B: Bus> RingMemory for BusMemory<'_, B> {
+    #[inline]
+    fn read(&mut self, address: u64, into: &mut [u8]) -> Result<(), MemoryFault> {
+        let ring = HintedMemory { function: self.function, hint: self.hint };
+        self.bus.read_descriptors(ring, address, into).map_err(|fault| MemoryFault { address: fault.iova })
+    }
+
+    #[inline]
+    fn write(&mut self, address: u64, from: &[u8]) -> Result<(), MemoryFault> {
+        let written = if from.len().is_multiple_of(DESCRIPTOR) {
+            let ring = HintedMemory { function: self.function, hint: self.hint };
+            self.bus.write_descriptors(ring, address, from, DESCRIPTOR)
+        } else {
+            self.bus.dma_write(self.function, address, from)
+        };
+        written.map_err(|fault| MemoryFault { address: fault.iova })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BusMemory, MemoryFault, RingMemory, read_u16};
+    use pcie::{Bus, DmaFault, Function, Iova, MemoryHint};
+
+    struct SmallBus([u8; 64]);
+
+    impl SmallBus {
+        fn range(&mut self, function: Function, iova: Iova, length: usize) -> Result<&mut [u8], DmaFault> {
+            let start = iova as usize;
+            self.0.get_mut(start..start.saturating_add(length)).ok_or(DmaFault { function, iova })
+        }
+    }
+
+    impl Bus for SmallBus {
+        fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
+            into.copy_from_slice(self.range(function, iova, into.len())?);
+            Ok(())
+        }
+
+        fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
+            self.range(function, iova, from.len())?.copy_from_slice(from);
+            Ok(())
+        }
+
+        fn msix(&mut self, _: Function, _: u16) {}
+    }
+
+    #[test]
+    fn ring_behind_a_bus_is_read_and_written() {
+        let (mut bus, mut hint) = (SmallBus([0; 64]), MemoryHint::default());
+        let mut memory = BusMemory { bus: &mut bus, function: Function::Vf(0), hint: &mut hint };
+        memory.write(2, &[0x34, 0x12]).unwrap();
+        memory.write(16, &[7; 32]).unwrap();
+        assert_eq!(read_u16(&mut memory, 2), Ok(0x1234));
+        assert_eq!(read_u16(&mut memory, 46), Ok(0x0707));
+        assert_eq!(memory.write(60, &[0; 8]), Err(MemoryFault { address: 60 }));
+        assert_eq!(read_u16(&mut memory, 63), Err(MemoryFault { address: 63 }));
+    }
+}

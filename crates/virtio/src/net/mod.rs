@@ -1,0 +1,21 @@
+//! Network device (VIRTIO 1.2 section 5.1): the header in front of each packet, and its checked requests.
+
+mod header;
+mod request;
+#[cfg(test)]
+mod tests;
+
+pub use header::{NetHeader, NetHeaderFormat, flag, gso};
+pub use request::{NetHeaderError, NetRequest, PartialChecksum, PartialTransport, SegmentKind, Segmentation};
+
+/// Returns the index of a pair's receive queue (section 5.1.2).
+#[must_use]
+pub const fn receive_queue(pair: u16) -> u32 {
+    2 * pair as u32
+}
+
+/// Returns the index of a pair's transmit queue (section 5.1.2).
+#[must_use]
+pub const fn transmit_queue(pair: u16) -> u32 {
+    2 * pair as u32 + 1
+}

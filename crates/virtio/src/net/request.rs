@@ -1,0 +1,229 @@
+//! Requests of a packet's header, checked against the packet's length and the accepted features (section 5.1.6.2). A
+//! number of the sender counts only if it stays inside of the packet, and its header length never counts.
+
+use super::header::{NetHeader, flag, gso};
+use crate::feature::VirtioFeatures;
+use core::num::NonZeroU16;
+
+/// Offset of the checksum in a TCP header (RFC 9293).
+const TCP_CHECKSUM: u16 = 16;
+/// Offset of the checksum in a UDP header (RFC 768).
+const UDP_CHECKSUM: u16 = 6;
+
+/// Transport protocol of a packet with a partial checksum, by the offset of its checksum field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartialTransport {
+    /// TCP: the field is at offset 16.
+    Tcp,
+    /// UDP: the field is at offset 6. A sum of zero is stored as all ones.
+    Udp,
+    /// Another protocol with a checksum of the same kind.
+    Other,
+}
+
+/// Checksum that is still to be completed: its field is inside of the packet, and holds the pseudo header's sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartialChecksum {
+    start: u16,
+    offset: u16,
+}
+
+impl PartialChecksum {
+    /// Returns the offset in the packet of the first byte that the sum includes: the transport header.
+    #[must_use]
+    #[inline]
+    pub fn start(&self) -> usize {
+        self.start.into()
+    }
+
+    /// Returns the offset in the packet of the checksum field of two bytes.
+    #[must_use]
+    #[inline]
+    pub fn field(&self) -> usize {
+        usize::from(self.start) + usize::from(self.offset)
+    }
+
+    /// Returns the transport protocol that has its checksum at this offset.
+    #[must_use]
+    #[inline]
+    pub fn transport(&self) -> PartialTransport {
+        match self.offset {
+            TCP_CHECKSUM => PartialTransport::Tcp,
+            UDP_CHECKSUM => PartialTransport::Udp,
+            _ => PartialTransport::Other,
+        }
+    }
+}
+
+/// Protocols of a packet that is to be cut, and the way to cut it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SegmentKind {
+    /// TCP segments over IPv4.
+    TcpV4,
+    /// TCP segments over IPv6.
+    TcpV6,
+    /// IP fragments of a UDP datagram.
+    UdpFragments,
+    /// UDP datagrams over IPv4 or IPv6.
+    UdpDatagrams,
+}
+
+/// Request to cut a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segmentation {
+    /// Protocols, and the way to cut.
+    pub kind: SegmentKind,
+    /// Maximum number of payload bytes in a segment.
+    pub size: NonZeroU16,
+    /// True if the TCP packet has a congestion mark (ECN).
+    pub ecn: bool,
+}
+
+/// Checked requests of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NetRequest {
+    /// Checksum that is to be completed.
+    pub checksum: Option<PartialChecksum>,
+    /// Request to cut the packet. Such a packet has a partial checksum too.
+    pub segmentation: Option<Segmentation>,
+}
+
+/// Reason why the header of a packet is invalid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NetHeaderError {
+    /// The packet has a partial checksum without the feature.
+    #[error("the packet has a partial checksum, which was not negotiated (VIRTIO_NET_F_CSUM)")]
+    ChecksumNotNegotiated,
+    /// The checksum field is not inside of the packet.
+    #[error("the checksum field at {field} is outside of the packet of {length} bytes")]
+    ChecksumOutside {
+        /// Offset of the checksum field.
+        field: usize,
+        /// Length of the packet in bytes.
+        length: usize,
+    },
+    /// The type of segmentation is unknown.
+    #[error("unknown segmentation type {gso_type:#x}")]
+    UnknownSegmentation {
+        /// Type in the header.
+        gso_type: u8,
+    },
+    /// The type of segmentation was not negotiated, or its congestion mark.
+    #[error("segmentation type {gso_type:#x} was not negotiated")]
+    SegmentationNotNegotiated {
+        /// Type in the header.
+        gso_type: u8,
+    },
+    /// A packet that is to be cut has no payload size for the segments.
+    #[error("the segment size is zero")]
+    SegmentSize,
+    /// A packet that is to be cut has no partial checksum of its protocol.
+    #[error("the packet is to be cut and has no partial checksum of its protocol")]
+    SegmentChecksum,
+}
+
+impl NetHeader {
+    /// Checks the header of a packet of `length` bytes that a driver sends.
+    ///
+    /// # Errors
+    /// [`NetHeaderError`] if a request was not negotiated, contradicts itself, or points outside of the packet.
+    #[inline]
+    pub fn check(&self, length: usize, accepted: VirtioFeatures) -> Result<NetRequest, NetHeaderError> {
+        if self.is_plain() {
+            return Ok(NetRequest::default());
+        }
+        let checksum = self.check_checksum(length, accepted)?;
+        let segmentation = self.check_segmentation(accepted)?;
+        // Linux drops a received packet whose checksum is not that of the protocol to be cut.
+        let fits = segmentation.is_none_or(|cut| {
+            let wanted = match cut.kind {
+                SegmentKind::TcpV4 | SegmentKind::TcpV6 => PartialTransport::Tcp,
+                SegmentKind::UdpFragments | SegmentKind::UdpDatagrams => PartialTransport::Udp,
+            };
+            checksum.is_some_and(|checksum| checksum.transport() == wanted)
+        });
+        if fits { Ok(NetRequest { checksum, segmentation }) } else { Err(NetHeaderError::SegmentChecksum) }
+    }
+
+    fn check_checksum(
+        &self,
+        length: usize,
+        accepted: VirtioFeatures,
+    ) -> Result<Option<PartialChecksum>, NetHeaderError> {
+        if self.flags & flag::NEEDS_CSUM == 0 {
+            return Ok(None);
+        }
+        if !accepted.contains(VirtioFeatures::CSUM) {
+            return Err(NetHeaderError::ChecksumNotNegotiated);
+        }
+        let checksum = PartialChecksum { start: self.checksum_start, offset: self.checksum_offset };
+        if checksum.field() + 2 > length {
+            return Err(NetHeaderError::ChecksumOutside { field: checksum.field(), length });
+        }
+        Ok(Some(checksum))
+    }
+
+    fn check_segmentation(&self, accepted: VirtioFeatures) -> Result<Option<Segmentation>, NetHeaderError> {
+        let gso_type = self.gso_type;
+        let (kind, feature) = match gso_type & !gso::ECN {
+            gso::NONE if gso_type == gso::NONE => return Ok(None),
+            gso::TCPV4 => (SegmentKind::TcpV4, VirtioFeatures::HOST_TSO4),
+            gso::TCPV6 => (SegmentKind::TcpV6, VirtioFeatures::HOST_TSO6),
+            gso::UDP => (SegmentKind::UdpFragments, VirtioFeatures::HOST_UFO),
+            gso::UDP_L4 => (SegmentKind::UdpDatagrams, VirtioFeatures::HOST_USO),
+            _ => return Err(NetHeaderError::UnknownSegmentation { gso_type }),
+        };
+        let ecn = gso_type & gso::ECN != 0;
+        let tcp = matches!(kind, SegmentKind::TcpV4 | SegmentKind::TcpV6);
+        let ecn_allowed = tcp && accepted.contains(VirtioFeatures::HOST_ECN);
+        if !accepted.contains(feature) || (ecn && !ecn_allowed) {
+            return Err(NetHeaderError::SegmentationNotNegotiated { gso_type });
+        }
+        let size = NonZeroU16::new(self.gso_size).ok_or(NetHeaderError::SegmentSize)?;
+        Ok(Some(Segmentation { kind, size, ecn }))
+    }
+}
+
+impl NetRequest {
+    /// Returns true if a driver with these features receives the packet as it is, with its checksum and uncut. Otherwise the
+    /// device completes the checksum, or cuts the packet, before it delivers it.
+    #[must_use]
+    #[inline]
+    pub fn fits_receiver(&self, accepted: VirtioFeatures) -> bool {
+        use VirtioFeatures as F;
+        let checksum = self.checksum.is_none() || accepted.contains(F::GUEST_CSUM);
+        checksum
+            && self.segmentation.is_none_or(|cut| {
+                let needed = match cut.kind {
+                    SegmentKind::TcpV4 => F::GUEST_TSO4,
+                    SegmentKind::TcpV6 => F::GUEST_TSO6,
+                    SegmentKind::UdpFragments => F::GUEST_UFO,
+                    // The header does not say which version of IP the packet has.
+                    SegmentKind::UdpDatagrams => F::GUEST_USO4.with(F::GUEST_USO6),
+                };
+                accepted.contains(if cut.ecn { needed.with(F::GUEST_ECN) } else { needed })
+            })
+    }
+
+    /// Returns the header with which a driver receives the packet as it is, in `buffers` receive buffers. `header_length` is
+    /// the length of the packet's headers in bytes, as the device found it.
+    #[must_use]
+    pub fn received(&self, header_length: u16, buffers: u16) -> NetHeader {
+        let mut header = NetHeader { buffers, ..NetHeader::default() };
+        if let Some(checksum) = self.checksum {
+            header.flags = flag::NEEDS_CSUM;
+            (header.checksum_start, header.checksum_offset) = (checksum.start, checksum.offset);
+        }
+        if let Some(cut) = self.segmentation {
+            let kind = match cut.kind {
+                SegmentKind::TcpV4 => gso::TCPV4,
+                SegmentKind::TcpV6 => gso::TCPV6,
+                SegmentKind::UdpFragments => gso::UDP,
+                SegmentKind::UdpDatagrams => gso::UDP_L4,
+            };
+            header.gso_type = kind | if cut.ecn { gso::ECN } else { 0 };
+            (header.gso_size, header.header_length) = (cut.size.get(), header_length);
+        }
+        header
+    }
+}

@@ -1,0 +1,120 @@
+//! The device's side of a packed ring (VIRTIO 1.2 section 2.8): driver and device write the same descriptors, and each
+//! tells by a wrap counter which of them it has passed.
+
+mod fetch;
+mod notify;
+mod position;
+mod publish;
+
+use crate::chain::Chain;
+use crate::descriptor::SIZE;
+use crate::layout::{LayoutError, MAX_SIZE, RingAddresses, RingFeatures, RingPart, check_part};
+use crate::signal::UnsignalledEntries;
+pub use position::PackedPosition;
+
+/// Bytes of an event suppression structure (section 2.8.14).
+const EVENT: u64 = 4;
+
+/// Size and addresses of a packed ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PackedLayout {
+    size: u16,
+    addresses: RingAddresses,
+}
+
+impl PackedLayout {
+    /// Checks the size and the addresses of a packed ring (section 2.8.10.1). Whether the memory exists, the first access finds.
+    ///
+    /// # Errors
+    /// [`LayoutError`] if the size is not 1 to 32768, or if a part is misaligned or beyond the address space.
+    pub fn new(size: u32, addresses: RingAddresses) -> Result<Self, LayoutError> {
+        if !(1..=MAX_SIZE).contains(&size) {
+            return Err(LayoutError::Size { size });
+        }
+        check_part(RingPart::Descriptors, addresses.descriptors, (SIZE as u64 * u64::from(size), 16))?;
+        check_part(RingPart::Driver, addresses.driver, (EVENT, 4))?;
+        check_part(RingPart::Device, addresses.device, (EVENT, 4))?;
+        Ok(Self { size: size as u16, addresses })
+    }
+
+    /// Returns the number of descriptors.
+    #[must_use]
+    #[inline]
+    pub fn size(&self) -> u16 {
+        self.size
+    }
+
+    /// Returns the address of the descriptor at a position.
+    #[inline]
+    fn slot(&self, position: PackedPosition) -> u64 {
+        self.addresses.descriptors + SIZE as u64 * u64::from(position.index())
+    }
+
+    /// Returns the number of `wanted` descriptors that lie in one piece from a position on, before the ring wraps.
+    #[inline]
+    fn contiguous(&self, position: PackedPosition, wanted: usize) -> usize {
+        wanted.min((self.size - position.index()).into())
+    }
+}
+
+/// Device's side of a packed ring.
+///
+/// Chains are returned in the order in which they were fetched.
+#[derive(Debug, Clone)]
+pub struct PackedQueue {
+    layout: PackedLayout,
+    features: RingFeatures,
+    /// Position of the next chain to fetch.
+    available: PackedPosition,
+    /// Position of the next used descriptor.
+    used: PackedPosition,
+    /// Number of slots between both positions.
+    fetched: u16,
+    unsignalled: UnsignalledEntries,
+}
+
+impl PackedQueue {
+    /// Creates the device's side of a ring that starts, or resumes, at a position: [`PackedPosition::START`] for a new ring.
+    ///
+    /// # Errors
+    /// [`LayoutError::Position`] if the position is not within the ring.
+    pub fn new(
+        layout: PackedLayout,
+        features: RingFeatures,
+        base: PackedPosition,
+    ) -> Result<Self, LayoutError> {
+        if base.index() >= layout.size {
+            return Err(LayoutError::Position { index: base.index(), size: layout.size });
+        }
+        let unsignalled = UnsignalledEntries::default();
+        Ok(Self { layout, features, available: base, used: base, fetched: 0, unsignalled })
+    }
+
+    /// Returns the position at which another device resumes. Chains that were fetched and not returned are fetched again there.
+    #[must_use]
+    pub fn base(&self) -> PackedPosition {
+        self.used
+    }
+
+    /// Returns the size and the addresses of the ring.
+    #[must_use]
+    pub fn layout(&self) -> &PackedLayout {
+        &self.layout
+    }
+
+    /// Returns the number of slots of the chains that were fetched and not returned.
+    #[must_use]
+    #[inline]
+    pub fn fetched(&self) -> u16 {
+        self.fetched
+    }
+
+    /// Puts the chains that were fetched last back into the ring: the next fetch finds them again. Ignores more chains than
+    /// are fetched.
+    pub fn unfetch(&mut self, chains: &[Chain]) {
+        let slots = chains.iter().map(|chain| u32::from(chain.slots())).sum::<u32>();
+        let slots = slots.min(self.fetched.into()) as u16;
+        self.fetched -= slots;
+        self.available = self.used.after(self.fetched, self.layout.size);
+    }
+}

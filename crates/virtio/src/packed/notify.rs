@@ -1,0 +1,78 @@
+//! Notifications of a packed ring in both directions, and their suppression by event structures (section 2.8.10).
+
+use super::PackedQueue;
+use crate::error::RingError;
+use crate::memory::RingMemory;
+
+/// Event flags: a notification for each burst.
+const ENABLE: u16 = 0;
+/// Event flags: no notifications.
+const DISABLE: u16 = 1;
+/// Event flags: a notification when the descriptor at the structure's position is passed.
+const DESCRIPTOR: u16 = 2;
+/// Mask of the event flags; the other bits are reserved.
+const MASK: u16 = 3;
+
+impl PackedQueue {
+    /// Returns true if the driver has to be interrupted for the chains that were returned since the last call.
+    ///
+    /// # Errors
+    /// [`RingError`] if the driver's event structure is not accessible.
+    pub fn needs_interrupt<M: RingMemory>(&mut self, memory: &mut M) -> Result<bool, RingError> {
+        if !self.unsignalled.any() {
+            return Ok(false);
+        }
+        // The driver sets its event and then looks for used descriptors; the device has to do the opposite in this order.
+        memory.fence();
+        let mut event = [0; 4];
+        // Position and flags belong together: they are read at once.
+        memory.read(self.layout.addresses.driver, &mut event)?;
+        let [low, high, flags_low, flags_high] = event;
+        let flags = u16::from_le_bytes([flags_low, flags_high]) & MASK;
+        if flags == DESCRIPTOR && self.features.event_index {
+            return Ok(self.passes(u16::from_le_bytes([low, high])));
+        }
+        self.unsignalled.forget();
+        // A reserved value may cost an interrupt too many, which is harmless.
+        Ok(flags != DISABLE)
+    }
+
+    /// Returns true if the slots returned since the last call include the driver's event. Indices of the round before this one
+    /// are a ring lower, as Linux and DPDK count them.
+    fn passes(&mut self, event: u16) -> bool {
+        let size = self.layout.size;
+        let index = event & 0x7fff;
+        let same_round = (event >> 15 != 0) == self.used.wrap();
+        let event = if same_round { index } else { index.wrapping_sub(size) };
+        self.unsignalled.pass(event, self.used.index(), size.into())
+    }
+
+    /// Asks the driver for a notification of the next available chain. Returns true if a chain is available already: then
+    /// there may be no notification, and the caller fetches before it sleeps.
+    ///
+    /// # Errors
+    /// [`RingError`] if the ring is not accessible.
+    pub fn enable_notifications<M: RingMemory>(&mut self, memory: &mut M) -> Result<bool, RingError> {
+        let event = if self.features.event_index { (self.available.bits(), DESCRIPTOR) } else { (0, ENABLE) };
+        self.write_event(memory, event)?;
+        memory.fence();
+        Ok(self.fetched < self.layout.size && self.is_next_available(memory)?)
+    }
+
+    /// Asks the driver for no notifications, as a device that polls does.
+    ///
+    /// # Errors
+    /// [`RingError`] if the device's event structure is not accessible.
+    pub fn disable_notifications<M: RingMemory>(&mut self, memory: &mut M) -> Result<(), RingError> {
+        self.write_event(memory, (0, DISABLE))
+    }
+
+    fn write_event<M: RingMemory>(
+        &self,
+        memory: &mut M,
+        (position, flags): (u16, u16),
+    ) -> Result<(), RingError> {
+        let event = u32::from(position) | u32::from(flags) << 16;
+        Ok(memory.write(self.layout.addresses.device, &event.to_le_bytes())?)
+    }
+}

@@ -1,0 +1,80 @@
+//! Decides whether returned entries pass the position at which the other side wants a notification.
+
+/// Entries that were returned since the device last decided about an interrupt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UnsignalledEntries {
+    /// True until the first decision: what the driver was notified of before is unknown, so the first one is to notify.
+    fresh: bool,
+    count: u32,
+}
+
+impl Default for UnsignalledEntries {
+    fn default() -> Self {
+        Self { fresh: true, count: 0 }
+    }
+}
+
+impl UnsignalledEntries {
+    /// Counts returned entries.
+    #[inline]
+    pub(crate) fn add(&mut self, entries: u32) {
+        self.count = self.count.saturating_add(entries);
+    }
+
+    /// Returns true if there are any.
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.count > 0
+    }
+
+    /// Returns true if the entries pass `event`, and starts anew. `position` is the entry after the last one, and an event
+    /// recurs after `period` entries.
+    #[inline]
+    pub(crate) fn pass(&mut self, event: u16, position: u16, period: u32) -> bool {
+        let Self { fresh, count } = core::mem::replace(self, Self { fresh: false, count: 0 });
+        fresh || count >= period || passes(event, position, count as u16)
+    }
+
+    /// Starts anew without a look at an event.
+    #[inline]
+    pub(crate) fn forget(&mut self) {
+        *self = Self { fresh: false, count: 0 };
+    }
+}
+
+/// Returns true if the entry `event` is among the `moved` entries before `position`, counted modulo 2^16 (section 2.7.7).
+#[inline]
+fn passes(event: u16, position: u16, moved: u16) -> bool {
+    position.wrapping_sub(event).wrapping_sub(1) < moved
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{UnsignalledEntries, passes};
+
+    #[test]
+    fn event_is_passed_by_the_entry_with_its_index() {
+        for base in [0_u16, 100, u16::MAX - 2] {
+            let at = |offset: u16| base.wrapping_add(offset);
+            // Entries base, base + 1 and base + 2 were returned.
+            let passed = (0..6).map(|event| passes(at(event), at(3), 3)).collect::<std::vec::Vec<_>>();
+            assert_eq!(passed, [true, true, true, false, false, false]);
+            assert!(!passes(base.wrapping_sub(1), at(3), 3));
+        }
+    }
+
+    #[test]
+    fn first_decision_and_a_whole_period_always_signal() {
+        let mut entries = UnsignalledEntries::default();
+        entries.add(1);
+        assert!(entries.pass(500, 1, 1 << 16));
+        entries.add(1);
+        assert!(!entries.pass(500, 2, 1 << 16));
+        // The event was passed, although the position has moved by nothing modulo 2^16.
+        entries.add(1 << 16);
+        assert!(entries.pass(500, 2, 1 << 16));
+        entries.add(u32::MAX);
+        entries.add(1);
+        assert!(entries.pass(500, 3, 1 << 16));
+    }
+}

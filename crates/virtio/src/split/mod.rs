@@ -1,0 +1,136 @@
+//! The device's side of a split ring (VIRTIO 1.2 section 2.7): the driver writes the descriptor table and the available
+//! ring, the device writes the used ring.
+
+mod fetch;
+mod notify;
+mod publish;
+
+use crate::chain::Chain;
+use crate::descriptor::SIZE;
+use crate::layout::{LayoutError, MAX_SIZE, RingAddresses, RingFeatures, RingPart, check_part};
+use crate::signal::UnsignalledEntries;
+
+/// Bytes of an entry of the available ring.
+const AVAILABLE_ENTRY: u64 = 2;
+/// Bytes of an entry of the used ring.
+const USED_ENTRY: u64 = 8;
+/// Offset of the index in both rings, behind the flags.
+const INDEX: u64 = 2;
+/// Offset of the entries in both rings.
+const ENTRIES: u64 = 4;
+
+/// Size and addresses of a split ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SplitLayout {
+    size: u16,
+    addresses: RingAddresses,
+}
+
+impl SplitLayout {
+    /// Checks the size and the addresses of a split ring (section 2.7). Whether the memory exists, the first access finds.
+    ///
+    /// # Errors
+    /// [`LayoutError`] if the size is no power of two up to 32768, or if a part is misaligned or beyond the address space.
+    pub fn new(size: u32, addresses: RingAddresses) -> Result<Self, LayoutError> {
+        if !size.is_power_of_two() || size > MAX_SIZE {
+            return Err(LayoutError::Size { size });
+        }
+        let entries = u64::from(size);
+        check_part(RingPart::Descriptors, addresses.descriptors, (SIZE as u64 * entries, 16))?;
+        check_part(RingPart::Driver, addresses.driver, (6 + AVAILABLE_ENTRY * entries, 2))?;
+        check_part(RingPart::Device, addresses.device, (6 + USED_ENTRY * entries, 4))?;
+        Ok(Self { size: size as u16, addresses })
+    }
+
+    /// Returns the number of entries.
+    #[must_use]
+    #[inline]
+    pub fn size(&self) -> u16 {
+        self.size
+    }
+
+    /// Returns the place in a ring of the entry with a running index.
+    #[inline]
+    fn place(&self, index: u16) -> u16 {
+        index & (self.size - 1)
+    }
+
+    #[inline]
+    fn descriptor(&self, index: u16) -> u64 {
+        self.addresses.descriptors + SIZE as u64 * u64::from(index)
+    }
+
+    #[inline]
+    fn available_entry(&self, place: u16) -> u64 {
+        self.addresses.driver + ENTRIES + AVAILABLE_ENTRY * u64::from(place)
+    }
+
+    #[inline]
+    fn used_entry(&self, place: u16) -> u64 {
+        self.addresses.device + ENTRIES + USED_ENTRY * u64::from(place)
+    }
+
+    /// Returns the address at which the driver says where it wants an interrupt: behind the available ring.
+    #[inline]
+    fn used_event(&self) -> u64 {
+        self.available_entry(self.size)
+    }
+
+    /// Returns the address at which the device says where it wants a notification: behind the used ring.
+    #[inline]
+    fn available_event(&self) -> u64 {
+        self.used_entry(self.size)
+    }
+}
+
+/// Device's side of a split ring.
+///
+/// Chains are returned in the order in which they were fetched.
+#[derive(Debug, Clone)]
+pub struct SplitQueue {
+    layout: SplitLayout,
+    features: RingFeatures,
+    /// Running index of the next chain to fetch.
+    available: u16,
+    /// Available index as it was read last.
+    known: u16,
+    /// Running index of the next entry of the used ring.
+    used: u16,
+    unsignalled: UnsignalledEntries,
+}
+
+impl SplitQueue {
+    /// Creates the device's side of a ring that starts, or resumes, at a running index: 0 for a new ring.
+    #[must_use]
+    pub fn new(layout: SplitLayout, features: RingFeatures, base: u16) -> Self {
+        let unsignalled = UnsignalledEntries::default();
+        Self { layout, features, available: base, known: base, used: base, unsignalled }
+    }
+
+    /// Returns the running index at which another device resumes. Chains that were fetched and not returned are fetched
+    /// again there.
+    #[must_use]
+    pub fn base(&self) -> u16 {
+        self.used
+    }
+
+    /// Returns the size and the addresses of the ring.
+    #[must_use]
+    pub fn layout(&self) -> &SplitLayout {
+        &self.layout
+    }
+
+    /// Returns the number of chains that were fetched and not returned.
+    #[must_use]
+    #[inline]
+    pub fn fetched(&self) -> u16 {
+        self.available.wrapping_sub(self.used)
+    }
+
+    /// Puts the chains that were fetched last back into the ring: the next fetch finds them again. Ignores more chains than
+    /// are fetched.
+    pub fn unfetch(&mut self, chains: &[Chain]) {
+        let count = chains.len().min(self.fetched().into()) as u16;
+        self.available = self.available.wrapping_sub(count);
+    }
+}

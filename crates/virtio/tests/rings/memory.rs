@@ -1,0 +1,88 @@
+//! Memory of a modelled guest, which records the device's accesses.
+
+use virtio::memory::{MemoryFault, RingMemory};
+
+/// Bytes of the memory. Rings and tables are in it; buffers need not be.
+pub(crate) const SIZE: usize = 0x2_0000;
+/// Addresses of a ring's three parts.
+pub(crate) const DESCRIPTORS: u64 = 0x1000;
+pub(crate) const DRIVER: u64 = 0x4000;
+pub(crate) const DEVICE: u64 = 0x5000;
+/// Address of the first indirect table, and the distance of tables.
+pub(crate) const TABLES: u64 = 0x8000;
+pub(crate) const TABLE: u64 = 16 * 32;
+
+/// Memory with the device's accesses since the last look.
+pub(crate) struct GuestMemory {
+    pub(crate) bytes: Vec<u8>,
+    /// Number of read requests, and of bytes in them.
+    pub(crate) reads: usize,
+    pub(crate) read_bytes: usize,
+    /// Address and length of each write request.
+    pub(crate) writes: Vec<(u64, usize)>,
+    /// Source of changes that the guest makes after each read; 0 for none.
+    pub(crate) turmoil: u64,
+}
+
+impl GuestMemory {
+    pub(crate) fn new() -> Self {
+        Self { bytes: vec![0; SIZE], reads: 0, read_bytes: 0, writes: Vec::new(), turmoil: 0 }
+    }
+
+    fn range(&mut self, address: u64, length: usize) -> Result<&mut [u8], MemoryFault> {
+        let start = usize::try_from(address).unwrap_or(usize::MAX);
+        self.bytes.get_mut(start..start.saturating_add(length)).ok_or(MemoryFault { address })
+    }
+
+    /// Stores bytes as the guest.
+    pub(crate) fn store(&mut self, address: u64, bytes: &[u8]) {
+        self.range(address, bytes.len()).unwrap().copy_from_slice(bytes);
+    }
+
+    /// Loads bytes as the guest.
+    pub(crate) fn load<const N: usize>(&mut self, address: u64) -> [u8; N] {
+        self.range(address, N).unwrap().try_into().unwrap()
+    }
+
+    pub(crate) fn load_u16(&mut self, address: u64) -> u16 {
+        u16::from_le_bytes(self.load(address))
+    }
+
+    /// Forgets the recorded accesses.
+    pub(crate) fn forget(&mut self) {
+        (self.reads, self.read_bytes) = (0, 0);
+        self.writes.clear();
+    }
+
+    /// Changes a byte of a ring or table as a guest that respects no rule.
+    fn disturb(&mut self) {
+        if self.turmoil == 0 {
+            return;
+        }
+        // Xorshift; the same numbers in each run.
+        let mut next = || {
+            self.turmoil ^= self.turmoil << 13;
+            self.turmoil ^= self.turmoil >> 7;
+            self.turmoil ^= self.turmoil << 17;
+            self.turmoil
+        };
+        let (place, value) = (next() as usize % SIZE, next() as u8);
+        self.bytes[place] = value;
+    }
+}
+
+impl RingMemory for GuestMemory {
+    fn read(&mut self, address: u64, into: &mut [u8]) -> Result<(), MemoryFault> {
+        self.reads += 1;
+        self.read_bytes += into.len();
+        into.copy_from_slice(self.range(address, into.len())?);
+        self.disturb();
+        Ok(())
+    }
+
+    fn write(&mut self, address: u64, from: &[u8]) -> Result<(), MemoryFault> {
+        self.range(address, from.len())?.copy_from_slice(from);
+        self.writes.push((address, from.len()));
+        Ok(())
+    }
+}

@@ -1,0 +1,185 @@
+//! Rules of section 2.8 for the device's side of a packed ring, on the bytes in memory.
+
+use crate::driver::PackedDriver;
+use crate::memory::{DESCRIPTORS, DEVICE, DRIVER, GuestMemory};
+use crate::queue::{ADDRESSES, packed};
+use virtio::chain::ChainBurst;
+use virtio::descriptor::{PackedDescriptor, flag};
+use virtio::layout::{LayoutError, RingAddresses, RingFeatures};
+use virtio::packed::{PackedLayout, PackedPosition, PackedQueue};
+use virtio::{RingError, UsedChain};
+
+const IN_ORDER: RingFeatures = RingFeatures { indirect: false, event_index: false, in_order: true };
+const EVENTS: RingFeatures = RingFeatures { indirect: false, event_index: true, in_order: false };
+
+/// Makes chains of some buffers each available.
+fn send(driver: &mut PackedDriver, memory: &mut GuestMemory, lengths: &[usize], writable: bool) {
+    for (token, length) in lengths.iter().enumerate() {
+        let buffers = vec![(0x10_0000 + token as u64 * 0x1000, 1000, writable); *length];
+        assert!(driver.add(memory, token as u32, &buffers, false));
+    }
+    driver.publish(memory);
+}
+
+fn used_at(memory: &mut GuestMemory, slot: u64) -> PackedDescriptor {
+    PackedDescriptor::parse(&memory.load(DESCRIPTORS + 16 * slot))
+}
+
+#[test]
+fn packed_ring_size_is_any_up_to_32768() {
+    for size in [1, 3, 1000, 32_768] {
+        assert!(PackedLayout::new(size, ADDRESSES).is_ok());
+    }
+    for size in [0, 32_769] {
+        assert_eq!(PackedLayout::new(size, ADDRESSES), Err(LayoutError::Size { size }));
+    }
+    for wrong in [
+        RingAddresses { descriptors: 8, ..ADDRESSES },
+        RingAddresses { driver: 2, ..ADDRESSES },
+        RingAddresses { device: 2, ..ADDRESSES },
+    ] {
+        assert!(matches!(PackedLayout::new(8, wrong), Err(LayoutError::Address { .. })));
+    }
+}
+
+#[test]
+fn position_outside_of_a_packed_ring_is_refused() {
+    let layout = PackedLayout::new(5, ADDRESSES).unwrap();
+    let made = PackedQueue::new(layout, EVENTS, PackedPosition::from_bits(0x8005)).map(|_| ());
+    assert_eq!(made, Err(LayoutError::Position { index: 5, size: 5 }));
+}
+
+#[test]
+fn burst_of_32_chains_takes_three_reads_and_two_writes() {
+    let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
+    let (mut driver, mut queue) = (PackedDriver::new(64, false), packed(64, RingFeatures::default()));
+    send(&mut driver, &mut memory, &[1; 32], false);
+    assert_eq!(queue.fetch(&mut memory, &mut burst, 32), Ok(32));
+    // The next descriptor's flags, all flags, and then the descriptors that they publish.
+    assert_eq!((memory.reads, memory.read_bytes), (3, 2 + 2 * 16 * 32));
+    let used: Vec<UsedChain> = burst.chains().iter().map(|chain| chain.used(0)).collect();
+    queue.complete(&mut memory, &used).unwrap();
+    // The first used descriptor is written last and publishes all (2.8.9).
+    assert_eq!(memory.writes, [(DESCRIPTORS + 16, 16 * 31), (DESCRIPTORS + 8, 8)]);
+}
+
+#[test]
+fn idle_packed_ring_is_polled_by_one_read_of_two_bytes() {
+    let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
+    let mut queue = packed(64, RingFeatures::default());
+    assert_eq!(queue.fetch(&mut memory, &mut burst, 32), Ok(0));
+    assert_eq!((memory.reads, memory.read_bytes), (1, 2));
+}
+
+#[test]
+fn used_descriptor_has_the_lists_id_and_skips_its_slots() {
+    let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
+    let (mut driver, mut queue) = (PackedDriver::new(8, false), packed(8, RingFeatures::default()));
+    send(&mut driver, &mut memory, &[3, 1, 2], true);
+    assert_eq!(queue.fetch(&mut memory, &mut burst, 32), Ok(3));
+    let used: Vec<_> =
+        burst.chains().iter().zip([1500, 0, 2000]).map(|(chain, bytes)| chain.used(bytes)).collect();
+    queue.complete(&mut memory, &used).unwrap();
+    let both = flag::AVAIL | flag::USED;
+    for (slot, id, written, flags) in
+        [(0, 0x100, 1500, both | flag::WRITE), (3, 0x101, 0, both), (4, 0x102, 2000, both | flag::WRITE)]
+    {
+        let used = used_at(&mut memory, slot);
+        // The write flag says that the length counts (2.8.3).
+        assert_eq!((used.id, used.length, used.flags), (id, written, flags), "slot {slot}");
+    }
+    assert_eq!(queue.base(), PackedPosition::START.after(6, 8));
+}
+
+#[test]
+fn in_order_batch_is_one_descriptor_at_its_first_slot() {
+    let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
+    let (mut driver, mut queue) = (PackedDriver::new(16, true), packed(16, IN_ORDER));
+    send(&mut driver, &mut memory, &[1, 2, 1, 1], true);
+    queue.fetch(&mut memory, &mut burst, 32).unwrap();
+    // Skipped buffers count as used completely (2.8.8), so a partly written one ends a batch.
+    let written = [1000, 2000, 10, 1000];
+    let used: Vec<_> = burst.chains().iter().zip(written).map(|(chain, bytes)| chain.used(bytes)).collect();
+    queue.complete(&mut memory, &used).unwrap();
+    assert_eq!(memory.writes, [(DESCRIPTORS + 16 * 4 + 8, 8), (DESCRIPTORS + 8, 8)]);
+    assert_eq!(used_at(&mut memory, 0).id, 0x102);
+    let collected: Vec<_> = driver.collect(&mut memory).into_iter().map(|(_, bytes)| bytes).collect();
+    assert_eq!(collected, written);
+}
+
+#[test]
+fn tails_of_lists_need_no_available_flags() {
+    // Drivers set the flags of all descriptors (2.8.6); the head alone publishes the list.
+    let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
+    let (mut driver, mut queue) = (PackedDriver::new(8, false), packed(8, RingFeatures::default()));
+    send(&mut driver, &mut memory, &[3], false);
+    for slot in [1, 2] {
+        let plain =
+            PackedDescriptor { flags: if slot == 1 { flag::NEXT } else { 0 }, ..used_at(&mut memory, slot) };
+        memory.store(DESCRIPTORS + 16 * slot, &plain.emit());
+    }
+    assert_eq!(queue.fetch(&mut memory, &mut burst, 32), Ok(1));
+    let chain = burst.chains()[0];
+    assert_eq!((chain.id(), chain.slots(), burst.readable(&chain).len()), (0x100, 3, 3));
+}
+
+#[test]
+fn driver_event_at_a_position_counts_rounds_of_the_ring() {
+    let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
+    let (mut driver, mut queue) = (PackedDriver::new(4, false), packed(4, EVENTS));
+    let mut pass = |memory: &mut GuestMemory, count: usize| {
+        send(&mut driver, memory, &vec![1; count], false);
+        let mut left = count;
+        while left > 0 {
+            left -= queue.fetch(memory, &mut burst, 32).unwrap();
+            let used: Vec<UsedChain> = burst.chains().iter().map(|chain| chain.used(0)).collect();
+            queue.complete(memory, &used).unwrap();
+        }
+        driver.collect(memory);
+        queue.needs_interrupt(memory).unwrap()
+    };
+    let event = |memory: &mut GuestMemory, position: u16| {
+        memory.store(DRIVER, &(u32::from(position) | 2 << 16).to_le_bytes());
+    };
+    event(&mut memory, 0x8003);
+    assert!(pass(&mut memory, 1), "the first decision");
+    assert!(!pass(&mut memory, 2), "slots 1 and 2");
+    assert!(pass(&mut memory, 1), "slot 3");
+    // Slot 1 of the second round; its wrap counter is 0.
+    event(&mut memory, 0x0001);
+    assert!(!pass(&mut memory, 1));
+    assert!(pass(&mut memory, 2), "slots 1 and 2 of the second round");
+    // Across the end of the ring.
+    event(&mut memory, 0x0003);
+    assert!(pass(&mut memory, 2), "slot 3, and slot 0 of the third round");
+    event(&mut memory, 0x0003);
+    assert!(!pass(&mut memory, 2), "the event is of a round that has passed");
+    memory.store(DRIVER, &[0, 0, 1, 0]);
+    assert!(!pass(&mut memory, 4), "disabled");
+    memory.store(DRIVER, &[0, 0, 0, 0]);
+    assert!(pass(&mut memory, 1), "enabled");
+}
+
+#[test]
+fn device_event_is_written_as_one_word() {
+    let (mut memory, mut queue) = (GuestMemory::new(), packed(4, EVENTS));
+    assert_eq!(queue.enable_notifications(&mut memory), Ok(false));
+    assert_eq!(memory.load::<4>(DEVICE), [0, 0x80, 2, 0]);
+    queue.disable_notifications(&mut memory).unwrap();
+    assert_eq!(memory.load::<4>(DEVICE), [0, 0, 1, 0]);
+    assert_eq!(memory.writes, [(DEVICE, 4), (DEVICE, 4)]);
+    let mut queue = packed(4, RingFeatures::default());
+    queue.enable_notifications(&mut memory).unwrap();
+    assert_eq!(memory.load::<4>(DEVICE), [0; 4]);
+}
+
+#[test]
+fn returning_more_slots_than_fetched_is_refused() {
+    let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
+    let (mut driver, mut queue) = (PackedDriver::new(8, false), packed(8, RingFeatures::default()));
+    send(&mut driver, &mut memory, &[2], false);
+    queue.fetch(&mut memory, &mut burst, 4).unwrap();
+    let used = [burst.chains()[0].used(0); 2];
+    assert_eq!(queue.complete(&mut memory, &used), Err(RingError::NotFetched { returned: 4, fetched: 2 }));
+    assert!(memory.writes.is_empty());
+}
