@@ -10,7 +10,7 @@ use super::source::{RustSource, attribute, group, ident, inside, is_punct};
 use crate::metadata::{self, CargoPackage};
 
 /// Names of the pure crates, which are state machines without a clock and without I/O.
-pub(crate) const PURE: [&str; 18] = [
+pub(crate) const PURE: [&str; 19] = [
     "units",
     "pcie",
     "plane",
@@ -25,6 +25,7 @@ pub(crate) const PURE: [&str; 18] = [
     "driver",
     "iovm",
     "vfio-user",
+    "vhost-user",
     "split",
     "sim",
     "hypervisor",
