@@ -2,7 +2,7 @@
 
 /// Numbers of the protocol feature bits ("Protocol features" in the specification).
 pub mod protocol {
-    /// Bit of several queue pairs (`GET_QUEUE_NUM`).
+    /// Bit of several queue pairs, and of `GET_QUEUE_NUM`.
     pub const MQ: u32 = 0;
     /// Bit of a migration log in shared memory.
     pub const LOG_SHMFD: u32 = 1;

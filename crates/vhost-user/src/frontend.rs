@@ -33,7 +33,7 @@ pub enum BackendReply<F> {
     Accepted,
     /// The back end has refused a request, with this nonzero number.
     Refused(u64),
-    /// Feature bits, a number of queue pairs or memory regions, or the device status.
+    /// Feature bits, a number of queues or memory regions, or the device status.
     Number(u64),
     /// A ring is stopped.
     Base {

@@ -27,7 +27,7 @@ pub enum BackendEvent<F> {
     ProtocolFeaturesSet(u64),
     /// The device status has changed to this value.
     StatusSet(u8),
-    /// The host may use this ring from now on.
+    /// The host may use this ring from now on. With a base the ring begins anew, whatever happened to it before.
     RingLive(RingSetup),
     /// The host must not access this ring until the ring is live again. Its position is kept by the host.
     RingPaused {

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::event::{BackendEvent, BackendTask, SharedRegion, TaskOutcome};
 use super::state::SessionState;
-use crate::features::device;
+use crate::features::{device, protocol};
 use crate::message::{
     ConfigAccess, FrontendRequest, InflightArea, LogArea, MemoryRegion, RequestCode, RequestError,
     RingAddresses, RingBase,
@@ -77,7 +77,7 @@ impl<F> SessionState<F> {
         match request {
             Request::GetFeatures => return Ok(reply(self.offer.features)),
             Request::GetProtocolFeatures => return Ok(reply(self.offer.protocol_features)),
-            Request::GetQueueNum => return Ok(reply(u64::from(self.offer.queue_pairs))),
+            Request::GetQueueNum => return Ok(reply(u64::from(self.queue_number()))),
             Request::GetMaxMemSlots => return Ok(reply(self.offer.memory_regions as u64)),
             Request::GetStatus => return Ok(reply(u64::from(self.status))),
             Request::SetFeatures(features) => self.set_features(features)?,
@@ -264,12 +264,11 @@ impl<F> SessionState<F> {
         Ok(())
     }
 
+    /// Sets the position of a ring. A running ring is paused, and begins anew at this position.
     fn set_base(&mut self, ring: u32, base: u32) -> Result<(), RequestError> {
-        let state = self.ring(ring)?;
-        if state.started {
-            return Err(RequestError::RingIsRunning(ring));
-        }
-        state.base = Some(base);
+        self.ring(ring)?.base = Some(base);
+        self.pause(ring);
+        self.ring(ring)?.started = false;
         self.start(ring);
         Ok(())
     }
@@ -311,6 +310,14 @@ impl<F> SessionState<F> {
         let base = state.stored_base(packed);
         state.stop(base);
         Ok(RequestResult::Reply(base_reply(ring, base)))
+    }
+
+    /// Returns the number for `GET_QUEUE_NUM`: queue pairs for QEMU and virtio-user, which use the device status, and
+    /// rings for others. Cloud Hypervisor and the `vhost` crate compare it with their number of rings, and would refuse
+    /// a device of one pair; they have no status.
+    fn queue_number(&self) -> u32 {
+        let pairs = self.offer.queue_pairs;
+        if self.has_protocol_feature(protocol::STATUS) { pairs } else { 2 * pairs }
     }
 
     fn check_inflight(&self, area: InflightArea) -> Result<(), RequestError> {

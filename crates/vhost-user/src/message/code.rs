@@ -41,7 +41,7 @@ pub enum RequestCode {
     GetProtocolFeatures = 15,
     /// Sets the protocol features that the front end uses.
     SetProtocolFeatures = 16,
-    /// Returns the number of queue pairs.
+    /// Returns the number of queues.
     GetQueueNum = 17,
     /// Enables or disables a ring.
     SetVringEnable = 18,

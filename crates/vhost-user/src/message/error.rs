@@ -63,7 +63,7 @@ pub enum RequestError {
         /// Maximum descriptors of a ring.
         limit: u32,
     },
-    /// The size or the position of a ring cannot change before `GET_VRING_BASE` stops the ring.
+    /// The size of a ring cannot change before `GET_VRING_BASE` stops the ring.
     #[error("ring {0} is running: stop it with GET_VRING_BASE first")]
     RingIsRunning(u32),
     /// A ring is neither enabled nor disabled by the value of the request.

@@ -84,7 +84,7 @@ pub enum FrontendRequest {
     GetProtocolFeatures,
     /// Sets the protocol features that the front end uses.
     SetProtocolFeatures(u64),
-    /// Asks for the number of queue pairs.
+    /// Asks for the number of queues: pairs or rings, depending on the front end.
     GetQueueNum,
     /// Enables or disables a ring.
     SetVringEnable {

@@ -2,5 +2,10 @@
 //! `front_ends` has whole sessions of QEMU, virtio-user and Cloud Hypervisor.
 
 mod front_ends;
+mod frontend;
 mod hostile;
+mod negotiation;
+mod peer;
+mod properties;
+mod rings;
 mod script;

@@ -22,8 +22,10 @@ const REPLY: u32 = 1 | 4;
 pub(crate) const GET_FEATURES: u32 = 1;
 pub(crate) const SET_FEATURES: u32 = 2;
 pub(crate) const SET_OWNER: u32 = 3;
+pub(crate) const RESET_OWNER: u32 = 4;
 pub(crate) const SET_MEM_TABLE: u32 = 5;
 pub(crate) const SET_LOG_BASE: u32 = 6;
+pub(crate) const SET_LOG_FD: u32 = 7;
 pub(crate) const SET_VRING_NUM: u32 = 8;
 pub(crate) const SET_VRING_ADDR: u32 = 9;
 pub(crate) const SET_VRING_BASE: u32 = 10;
@@ -35,8 +37,14 @@ pub(crate) const GET_PROTOCOL_FEATURES: u32 = 15;
 pub(crate) const SET_PROTOCOL_FEATURES: u32 = 16;
 pub(crate) const GET_QUEUE_NUM: u32 = 17;
 pub(crate) const SET_VRING_ENABLE: u32 = 18;
+pub(crate) const SEND_RARP: u32 = 19;
+pub(crate) const NET_SET_MTU: u32 = 20;
+pub(crate) const SET_BACKEND_REQ_FD: u32 = 21;
+pub(crate) const GET_CONFIG: u32 = 24;
+pub(crate) const SET_CONFIG: u32 = 25;
 pub(crate) const GET_INFLIGHT_FD: u32 = 31;
 pub(crate) const SET_INFLIGHT_FD: u32 = 32;
+pub(crate) const RESET_DEVICE: u32 = 34;
 pub(crate) const GET_MAX_MEM_SLOTS: u32 = 36;
 pub(crate) const ADD_MEM_REG: u32 = 37;
 pub(crate) const REM_MEM_REG: u32 = 38;
@@ -168,11 +176,18 @@ impl ScriptedSession {
         }
     }
 
-    /// Creates a session that has negotiated features of the device and all protocol features.
-    pub(crate) fn negotiated(features: u64) -> Self {
+    /// Creates a session that has negotiated all protocol features.
+    pub(crate) fn negotiated_protocol() -> Self {
         let mut script = Self::fresh();
         script.tell(SET_PROTOCOL_FEATURES, &long(EVERYTHING));
         script.tell(SET_OWNER, &[]);
+        script.said();
+        script
+    }
+
+    /// Creates a session that has negotiated features of the device and all protocol features.
+    pub(crate) fn negotiated(features: u64) -> Self {
+        let mut script = Self::negotiated_protocol();
         script.tell(SET_FEATURES, &long(features | PROTOCOL));
         script.said();
         script
