@@ -17,8 +17,8 @@ use vhost_user::message::{
 use vhost_user::outbox::OutgoingMessages;
 
 use crate::script::{
-    CountedFd, DEVICE, EVERYTHING, MEMORY, NEED_REPLY, PLAIN, PROTOCOL, ReceivedReply, SET_FEATURES,
-    SET_PROTOCOL_FEATURES, SPLIT, USER, long, message, take_replies,
+    CountedFd, DEVICE, EVERYTHING, MEMORY, NEED_REPLY, PLAIN, PROTOCOL, ReceivedReply, SPLIT, USER, message,
+    take_replies,
 };
 
 /// Message with the number of its descriptors.
@@ -40,7 +40,9 @@ fn ring() -> impl Strategy<Value = u32> {
 }
 
 fn ring_addresses() -> impl Strategy<Value = RingAddresses> {
-    let part = prop_oneof![4 => (0u64..64).prop_map(|page| USER + page * 0x1000), 1 => any::<u64>()];
+    // Inside the first region, about its end, or anywhere.
+    let block = prop_oneof![3 => 0u64..128, 2 => 0x1fc_u64..0x202];
+    let part = prop_oneof![8 => block.prop_map(|block| USER + block * 0x800), 1 => any::<u64>()];
     (ring(), any::<bool>(), part.clone(), part.clone(), part, any::<u64>()).prop_map(
         |(ring, logged, descriptors, used, available, log)| RingAddresses {
             ring,
@@ -104,22 +106,42 @@ fn request() -> impl Strategy<Value = FrontendRequest> {
     ]
 }
 
-/// Generates a front end's messages after a negotiation: requests with the right number of descriptors, seldom with a
-/// wrong one, and seldom any bytes with a valid header.
+/// Returns the messages that negotiate everything, share memory, and set rings 0 and 1 up.
+fn start() -> impl Iterator<Item = Sent> {
+    use FrontendRequest as Request;
+    let memory =
+        MemoryRegion { guest_address: MEMORY.0, size: 0x10_0000, user_address: USER, file_offset: 0 };
+    let rings = [0, 1].map(|ring| {
+        let start = USER + 0x1_0000 * u64::from(ring);
+        let (descriptors, used, available) = (start, start + 0x2000, start + 0x1000);
+        let addresses = RingAddresses { ring, descriptors, used, available, ..RingAddresses::default() };
+        [
+            Request::SetVringNum { ring, size: 256 },
+            Request::SetVringAddr(addresses),
+            Request::SetVringKick(RingDescriptor { ring, attached: true }),
+        ]
+    });
+    let features = [Request::SetProtocolFeatures(EVERYTHING), Request::SetFeatures(SPLIT | PROTOCOL)];
+    let requests =
+        features.into_iter().chain([Request::AddMemReg(memory)]).chain(rings.into_iter().flatten());
+    requests.map(|request| sent(&request, PLAIN, 0))
+}
+
+/// Returns the message of a request, with its descriptors and some more.
+fn sent(request: &FrontendRequest, flags: u32, more: usize) -> Sent {
+    (message(request.code().number(), flags, &request.encode()), request.descriptors() + more)
+}
+
+/// Generates a front end's messages once rings run: requests with the right number of descriptors, seldom with a wrong
+/// one, and seldom any bytes with a valid header.
 fn conversation() -> impl Strategy<Value = Vec<Sent>> {
-    let flags = prop_oneof![9 => Just(NEED_REPLY), 1 => Just(PLAIN)];
-    let sound = (request(), flags.clone(), prop_oneof![30 => Just(0usize), 1 => 1usize..4]).prop_map(
-        |(request, flags, more)| {
-            (message(request.code().number(), flags, &request.encode()), request.descriptors() + more)
-        },
-    );
+    let flags = prop_oneof![19 => Just(NEED_REPLY), 1 => Just(PLAIN)];
+    let more = prop_oneof![30 => Just(0usize), 1 => 1usize..4];
+    let sound =
+        (request(), flags.clone(), more).prop_map(|(request, flags, more)| sent(&request, flags, more));
     let strange = (0u32..50, flags, vec(any::<u8>(), 0..80), 0usize..3)
         .prop_map(|(number, flags, body, fds)| (message(number, flags, &body), fds));
-    vec(prop_oneof![15 => sound, 1 => strange], 0..40).prop_map(|messages| {
-        let start = [(SET_PROTOCOL_FEATURES, EVERYTHING), (SET_FEATURES, SPLIT | PROTOCOL)];
-        let start = start.map(|(number, bits)| (message(number, PLAIN, &long(bits)), 0));
-        start.into_iter().chain(messages).collect()
-    })
+    vec(prop_oneof![15 => sound, 1 => strange], 0..40).prop_map(|messages| start().chain(messages).collect())
 }
 
 /// Host that asserts everything that a session promises.
