@@ -170,36 +170,65 @@ fn virtio_user_starts_and_stops_a_device() {
     assert_eq!(script.said(), ["enable 0 false", "stop 0", "enable 1 false", "stop 1"]);
 }
 
-#[test]
-fn cloud_hypervisor_starts_a_device_with_inflight_records() {
-    let mut script = ScriptedSession::fresh();
+/// Sends Cloud Hypervisor's requests at the connection. From then on it asks for an acknowledgement of everything, also
+/// of requests with a reply.
+fn cloud_hypervisor_connects(script: &mut ScriptedSession) {
     script.tell(SET_OWNER, &[]);
     script.number(GET_FEATURES);
     script.number(GET_PROTOCOL_FEATURES);
     script.tell(SET_PROTOCOL_FEATURES, &long(EVERYTHING & !(1 << 16)));
-    // From here on it asks for an acknowledgement of everything, also of requests with a reply.
     let reply = script.ask_with(GET_QUEUE_NUM, NEED_REPLY, &[], Vec::new());
     assert_eq!(reply.body, long(4), "it counts rings");
-    assert_eq!(script.acknowledged(SET_FEATURES, &long(SPLIT | PROTOCOL), Vec::new()), 0);
+}
+
+/// Sends Cloud Hypervisor's requests when the driver activates the device with rings of `size` descriptors.
+fn cloud_hypervisor_activates(script: &mut ScriptedSession, size: u32) {
+    let mut accepted = |request, body: &[u8], numbers: &[i32]| {
+        assert_eq!(script.acknowledged(request, body, fds(numbers)), 0);
+    };
+    accepted(SET_FEATURES, &long(SPLIT | PROTOCOL), &[]);
     let table =
         memory_table(&[[0, 0xa_0000, USER, 0], [0x10_0000, 0x1000_0000, USER + 0x10_0000, 0x10_0000]]);
-    assert_eq!(script.acknowledged(SET_MEM_TABLE, &table, fds(&[5, 6])), 0);
+    accepted(SET_MEM_TABLE, &table, &[5, 6]);
     for ring in 0..2 {
-        assert_eq!(script.acknowledged(SET_VRING_NUM, &state(ring, 256), Vec::new()), 0);
+        accepted(SET_VRING_NUM, &state(ring, size), &[]);
     }
+    accepted(SET_INFLIGHT_FD, &inflight(0x1000, 0, 2, size), &[99]);
+    for ring in 0..2 {
+        accepted(SET_VRING_ADDR, &ring_addresses(ring), &[]);
+        accepted(SET_VRING_BASE, &state(ring, 0), &[]);
+        accepted(SET_VRING_CALL, &long(u64::from(ring)), &[20]);
+        accepted(SET_VRING_KICK, &long(u64::from(ring)), &[10]);
+    }
+    for ring in 0..2 {
+        accepted(SET_VRING_ENABLE, &state(ring, 1), &[]);
+    }
+}
+
+#[test]
+fn cloud_hypervisor_starts_a_device_with_inflight_records() {
+    let mut script = ScriptedSession::fresh();
+    cloud_hypervisor_connects(&mut script);
     let reply = script.ask_with(GET_INFLIGHT_FD, NEED_REPLY, &inflight(0, 0, 2, 256), Vec::new());
     assert_eq!((reply.body, reply.fds), (inflight(0x1000, 0, 2, 256), vec![99]));
-    assert_eq!(script.acknowledged(SET_INFLIGHT_FD, &inflight(0x1000, 0, 2, 256), fds(&[99])), 0);
+    cloud_hypervisor_activates(&mut script, 256);
+    assert!(script.session.is_live(0) && script.session.is_live(1));
+    assert!(script.said().ends_with(&["enable 0 true".into(), "enable 1 true".into()]));
+}
+
+#[test]
+fn cloud_hypervisor_restarts_rings_with_another_size() {
+    let mut script = ScriptedSession::fresh();
+    cloud_hypervisor_connects(&mut script);
+    cloud_hypervisor_activates(&mut script, 16);
+    script.host.position = Some(RingBase::Split { available: 40 });
     for ring in 0..2 {
-        assert_eq!(script.acknowledged(SET_VRING_ADDR, &ring_addresses(ring), Vec::new()), 0);
-        assert_eq!(script.acknowledged(SET_VRING_BASE, &state(ring, 0), Vec::new()), 0);
-        assert_eq!(script.acknowledged(SET_VRING_CALL, &long(u64::from(ring)), fds(&[20])), 0);
-        assert_eq!(script.acknowledged(SET_VRING_KICK, &long(u64::from(ring)), fds(&[10])), 0);
+        assert_eq!(script.acknowledged(SET_VRING_ENABLE, &state(ring, 0), Vec::new()), 0);
+        let reply = script.ask_with(GET_VRING_BASE, NEED_REPLY, &state(ring, 0), Vec::new());
+        assert_eq!(reply.body, state(ring, 40));
     }
     script.said();
-    for ring in 0..2 {
-        assert!(script.session.is_live(ring));
-        assert_eq!(script.acknowledged(SET_VRING_ENABLE, &state(ring, 1), Vec::new()), 0);
-    }
-    assert_eq!(script.said(), ["enable 0 true", "enable 1 true"]);
+    cloud_hypervisor_activates(&mut script, 512);
+    let said = script.said();
+    assert!(said.contains(&"live 1: 512 at 0x10000, base 0x0, enabled false".into()), "{said:?}");
 }

@@ -8,7 +8,7 @@ use crate::script::{
     ADD_MEM_REG, DEVICE, EVERYTHING, GET_CONFIG, GET_FEATURES, GET_INFLIGHT_FD, GET_MAX_MEM_SLOTS,
     GET_PROTOCOL_FEATURES, GET_QUEUE_NUM, GET_STATUS, NET_SET_MTU, PROTOCOL, REM_MEM_REG, RESET_DEVICE,
     SEND_RARP, SET_BACKEND_REQ_FD, SET_CONFIG, SET_FEATURES, SET_INFLIGHT_FD, SET_LOG_BASE, SET_LOG_FD,
-    SET_OWNER, SET_PROTOCOL_FEATURES, SET_STATUS, SPLIT, ScriptedSession, fds, long, words,
+    SET_OWNER, SET_PROTOCOL_FEATURES, SET_STATUS, SET_VRING_ENABLE, SPLIT, ScriptedSession, fds, long, words,
 };
 
 #[test]
@@ -21,6 +21,20 @@ fn protocol_features_are_offered_only_if_supported() {
     let never = [protocol::INBAND_NOTIFICATIONS, protocol::XEN_MMAP, protocol::BACKEND_REQ];
     assert!(never.iter().all(|bit| offered >> bit & 1 == 0));
     assert_eq!(script.number(GET_FEATURES), DEVICE | PROTOCOL, "bit 30 always");
+}
+
+#[test]
+fn offer_is_limited_to_16_pairs_and_512_regions() {
+    for (pairs, offered) in [(0, 1), (1, 1), (16, 16), (17, 16), (u32::MAX, 16)] {
+        let mut script = ScriptedSession::fresh();
+        let offer = BackendOffer { memory_regions: usize::MAX, ..BackendOffer::net(pairs, DEVICE) };
+        script.session = BackendSession::new(offer);
+        script.tell(SET_PROTOCOL_FEATURES, &long(protocol::OFFERED_TO_NET));
+        assert_eq!(script.number(GET_QUEUE_NUM), offered);
+        assert_eq!(script.number(GET_MAX_MEM_SLOTS), 512);
+        let beyond = words(&[2 * offered as u32, 1]);
+        script.ends(SET_VRING_ENABLE, &beyond, Vec::new());
+    }
 }
 
 #[test]
