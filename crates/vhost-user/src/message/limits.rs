@@ -7,5 +7,5 @@ pub const MAX_BODY: usize = 4096;
 pub const MAX_MESSAGE_FDS: usize = 32;
 /// Maximum bytes of one access to the configuration space (QEMU's `VHOST_USER_MAX_CONFIG_SIZE`).
 pub const MAX_CONFIG: usize = 256;
-/// Maximum size of a ring in descriptors (virtio 1.2, 2.6 "Split Virtqueues").
+/// Maximum size of a ring in descriptors (virtio 1.2, 2.7 "Split Virtqueues").
 pub const MAX_RING_SIZE: u32 = 32768;
