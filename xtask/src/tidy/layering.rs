@@ -25,6 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("iovm", &["pcie", "i82576", "driver"]),
     ("backplane", &["pcie", "policy", "i82576", "nic", "driver"]),
     ("vfio-user", &[]),
+    ("vhost-user", &[]),
     ("host", &[]),
     (
         "daemon",

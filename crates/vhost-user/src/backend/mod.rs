@@ -1,0 +1,20 @@
+//! Back end of the protocol: one [`BackendSession`] per connection, between a socket and the host's rings.
+//!
+//! The session never touches guest memory. It returns memory regions and eventfds to the host, and reports when the
+//! host may access a ring ([`BackendEvent::RingLive`]) and when no longer ([`BackendEvent::RingPaused`],
+//! [`BackendTask::StopRing`]).
+
+mod event;
+mod memory;
+mod offer;
+mod requests;
+mod ring;
+mod session;
+mod state;
+
+pub use event::{BackendEvent, BackendTask, SharedRegion, TaskOutcome};
+pub use memory::{MemoryPiece, MemoryTable};
+pub use offer::BackendOffer;
+pub use ring::{GuestRange, RingFault, RingSetup};
+pub use session::{BackendProgress, BackendSession, MAX_UNSENT_REPLIES, SessionError};
+pub use state::BackendCounters;

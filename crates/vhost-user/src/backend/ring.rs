@@ -1,0 +1,180 @@
+//! State of one ring: what the front end has set, and when the host may use the ring.
+
+use thiserror::Error;
+
+use super::memory::MemoryTable;
+use crate::features::device;
+use crate::message::{RingAddresses, RingBase};
+
+/// Bytes of a descriptor, of a split and of a packed ring.
+const DESCRIPTOR: u64 = 16;
+/// Bytes of the flags and the index before the entries of a used or available ring.
+const SPLIT_HEAD: u64 = 4;
+/// Bytes of the event index after the entries, which a ring has with `VIRTIO_F_EVENT_IDX`.
+const EVENT_INDEX: u64 = 2;
+/// Bytes of a packed ring's event suppression area.
+const EVENT_AREA: u64 = 4;
+
+/// Range of guest-physical addresses inside one memory region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GuestRange {
+    /// First guest-physical address.
+    pub address: u64,
+    /// Size of the range in bytes.
+    pub size: u64,
+}
+
+/// Ring that the host may use. All addresses are translated and aligned by guest-physical address; the host checks the
+/// alignment in its own mapping, which depends on the region's file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RingSetup {
+    /// Number of the ring: 2k receives and 2k + 1 transmits, for queue pair k.
+    pub ring: u32,
+    /// Size of the ring in descriptors; a power of two for a split ring.
+    pub size: u32,
+    /// True if the ring is packed.
+    pub packed: bool,
+    /// True if the ring is enabled. A disabled ring delivers nothing, and discards the packets that the guest sends.
+    pub enabled: bool,
+    /// Position at which the host begins, or `None` if the ring was only paused: the host continues at its own position.
+    pub base: Option<RingBase>,
+    /// Descriptor table, or the descriptors of a packed ring.
+    pub descriptors: GuestRange,
+    /// Available ring, or the driver area of a packed ring.
+    pub available: GuestRange,
+    /// Used ring, or the device area of a packed ring.
+    pub used: GuestRange,
+    /// Guest address at which a migration logs writes to the used ring, if they are logged.
+    pub used_log: Option<u64>,
+}
+
+/// Reason for which a ring with all its settings is not live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum RingFault {
+    /// The size of a split ring is no power of two.
+    #[error("size {0} of a split ring is not a power of two")]
+    SizeNotPowerOfTwo(u32),
+    /// A part of the ring is not in one memory region.
+    #[error("{size} bytes of the ring at user address {address:#x} are not in one memory region")]
+    Unmapped {
+        /// First user address of the part.
+        address: u64,
+        /// Size of the part in bytes.
+        size: u64,
+    },
+    /// A part of the ring has an unaligned guest address.
+    #[error("a part of the ring at guest address {address:#x} is not aligned to {alignment} bytes")]
+    Misaligned {
+        /// First guest-physical address of the part.
+        address: u64,
+        /// Alignment in bytes that virtio requires.
+        alignment: u64,
+    },
+    /// The position of a packed ring is beyond the ring's end.
+    #[error("the position {0:?} is beyond the end of the ring")]
+    BaseBeyondRing(RingBase),
+    /// The logged range of the used ring wraps around.
+    #[error("the log of the used ring at guest address {0:#x} wraps around")]
+    LogWraps(u64),
+}
+
+/// Sizes and alignments of the three parts of a ring in bytes.
+struct RingParts {
+    descriptors: (u64, u64),
+    available: (u64, u64),
+    used: (u64, u64),
+}
+
+impl RingParts {
+    /// Returns the parts of a ring (virtio 1.2, 2.7 "Split Virtqueues" and 2.8 "Packed Virtqueues").
+    fn of(size: u32, features: u64) -> Self {
+        let size = u64::from(size);
+        let descriptors = (DESCRIPTOR * size, 16);
+        if features & device::RING_PACKED != 0 {
+            return Self { descriptors, available: (EVENT_AREA, 4), used: (EVENT_AREA, 4) };
+        }
+        let overhead = SPLIT_HEAD + if features & device::EVENT_IDX != 0 { EVENT_INDEX } else { 0 };
+        Self { descriptors, available: (overhead + 2 * size, 2), used: (overhead + 8 * size, 4) }
+    }
+}
+
+/// State of one ring.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RingState {
+    pub(super) size: Option<u32>,
+    pub(super) addresses: Option<RingAddresses>,
+    /// Position that the host does not know yet, as in `SET_VRING_BASE`.
+    pub(super) base: Option<u32>,
+    /// True if `SET_VRING_KICK` came after the last stop.
+    pub(super) kicked: bool,
+    pub(super) enabled: bool,
+    /// True if the ring was live since the last stop: the host has the position.
+    pub(super) started: bool,
+    /// True if the host may access the ring.
+    pub(super) live: bool,
+}
+
+impl RingState {
+    /// Returns the ring's position on the wire while the host does not have it.
+    pub(super) fn stored_base(&self, packed: bool) -> RingBase {
+        self.base.map_or(RingBase::first(packed), |base| RingBase::from_wire(base, packed))
+    }
+
+    /// Records that the ring is stopped at a position. The ring is live again after the next `SET_VRING_KICK`.
+    pub(super) fn stop(&mut self, base: RingBase) {
+        self.base = Some(base.to_wire());
+        self.kicked = false;
+        self.started = false;
+        self.live = false;
+    }
+
+    /// Returns the translated ring, or `None` if the front end has not set everything.
+    pub(super) fn setup(
+        &self,
+        ring: u32,
+        features: u64,
+        memory: &MemoryTable,
+    ) -> Result<Option<RingSetup>, RingFault> {
+        let (Some(size), Some(addresses), true) = (self.size, self.addresses, self.kicked) else {
+            return Ok(None);
+        };
+        let packed = features & device::RING_PACKED != 0;
+        if !packed && !size.is_power_of_two() {
+            return Err(RingFault::SizeNotPowerOfTwo(size));
+        }
+        let base = (!self.started).then(|| self.stored_base(packed));
+        if let Some(base) = base.filter(|base| !base.is_inside(size)) {
+            return Err(RingFault::BaseBeyondRing(base));
+        }
+        let parts = RingParts::of(size, features);
+        let used = translate(memory, addresses.used, parts.used)?;
+        let used_log = addresses.logged.then_some(addresses.log);
+        if let Some(log) = used_log.filter(|log| log.checked_add(used.size).is_none()) {
+            return Err(RingFault::LogWraps(log));
+        }
+        Ok(Some(RingSetup {
+            ring,
+            size,
+            packed,
+            enabled: self.enabled,
+            base,
+            descriptors: translate(memory, addresses.descriptors, parts.descriptors)?,
+            available: translate(memory, addresses.available, parts.available)?,
+            used,
+            used_log,
+        }))
+    }
+}
+
+/// Translates a part of a ring with its whole length.
+fn translate(
+    memory: &MemoryTable,
+    address: u64,
+    (size, alignment): (u64, u64),
+) -> Result<GuestRange, RingFault> {
+    let guest = memory.user_to_guest(address, size).ok_or(RingFault::Unmapped { address, size })?;
+    if !guest.is_multiple_of(alignment) {
+        return Err(RingFault::Misaligned { address: guest, alignment });
+    }
+    Ok(GuestRange { address: guest, size })
+}

@@ -1,0 +1,373 @@
+//! Tests messages of hostile front ends, most of which were faults of other back ends. A test is named after the CVE.
+
+use std::rc::Rc;
+
+use vhost_user::backend::{BackendProgress, BackendSession, MAX_UNSENT_REPLIES, SessionError};
+use vhost_user::decoder::StreamError;
+use vhost_user::message::{MAX_BODY, MAX_MESSAGE_FDS, RegionError, RequestError};
+
+use crate::script::{
+    ADD_MEM_REG, CountedFd, GET_FEATURES, GET_INFLIGHT_FD, GET_VRING_BASE, MEMORY, PACKED, PLAIN,
+    REM_MEM_REG, SET_INFLIGHT_FD, SET_LOG_BASE, SET_MEM_TABLE, SET_VRING_ADDR, SET_VRING_BASE,
+    SET_VRING_CALL, SET_VRING_ENABLE, SET_VRING_KICK, SET_VRING_NUM, SPLIT, ScriptedSession, USER, addresses,
+    fds, inflight, long, longs, memory_table, message, ring_addresses, single_region, state, words,
+};
+
+/// Returns the reason for which a request ends the session.
+#[track_caller]
+fn reason(script: &mut ScriptedSession, request: u32, body: &[u8], fds: Vec<CountedFd>) -> RequestError {
+    match script.ends(request, body, fds) {
+        SessionError::Refused { request: refused, reason } if refused == request => reason,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn cve_2018_1059_ring_across_the_end_of_a_region_is_not_live() {
+    let mut script = ScriptedSession::running(SPLIT);
+    // A used ring of 2,054 bytes that begins in the region and ends beyond it.
+    let end = USER + MEMORY.1;
+    script.tell(SET_VRING_ADDR, &addresses(0, 0, [USER, end - 2052, USER + 0x1000], 0));
+    let fault = format!(
+        "fault 0: 2054 bytes of the ring at user address {:#x} are not in one memory region",
+        end - 2052
+    );
+    assert_eq!(script.said(), ["pause 0".into(), fault]);
+    script.tell(SET_VRING_ADDR, &addresses(0, 0, [USER, end - 2056, USER + 0x1000], 0));
+    assert_eq!(script.said(), ["live 0: 256 at 0x100000, base kept, enabled false"]);
+}
+
+#[test]
+fn cve_2019_14818_repeated_ring_size_keeps_nothing() {
+    let mut script = ScriptedSession::negotiated(SPLIT);
+    for _ in 0..1000 {
+        script.tell(SET_VRING_NUM, &state(0, 256));
+    }
+    let fd = Rc::new(7);
+    let refusal = reason(&mut script, SET_VRING_NUM, &state(0, 256), vec![fd.clone(), fd.clone()]);
+    assert_eq!(refusal, RequestError::Descriptors { received: 2, expected: 0 });
+    assert_eq!((script.said(), Rc::strong_count(&fd)), (vec!["close [7, 7]".into()], 1));
+}
+
+#[test]
+fn cve_2020_10722_log_that_wraps_around_is_refused() {
+    for (size, offset) in [(0x1000, u64::MAX - 0xfff), (u64::MAX, 1), (0, 0), (1, i64::MAX as u64)] {
+        let mut script = ScriptedSession::running(SPLIT);
+        let refusal = reason(&mut script, SET_LOG_BASE, &longs(&[size, offset]), fds(&[7]));
+        assert_eq!(refusal, RequestError::LogArea { size, offset });
+        assert_eq!(script.said(), ["close [7]"]);
+    }
+}
+
+#[test]
+fn cve_2020_10723_ring_number_is_not_cut_to_16_bits() {
+    for request in [SET_VRING_NUM, SET_VRING_BASE, GET_VRING_BASE, SET_VRING_ENABLE] {
+        for ring in [4, 0x1_0000, u32::MAX] {
+            let mut script = ScriptedSession::running(SPLIT);
+            let refusal = reason(&mut script, request, &state(ring, 1), Vec::new());
+            assert_eq!(refusal, RequestError::RingOutOfRange { ring, rings: 4 });
+        }
+    }
+    let mut script = ScriptedSession::running(SPLIT);
+    let refusal = reason(&mut script, SET_VRING_KICK, &long(255), fds(&[7]));
+    assert_eq!(refusal, RequestError::RingOutOfRange { ring: 255, rings: 4 });
+    assert_eq!(script.said(), ["close [7]"]);
+}
+
+#[test]
+fn cve_2020_10724_crypto_requests_are_unknown() {
+    for request in [0, 22, 23, 26, 27, 28, 33, 35, 41, 45, 1000, u32::MAX] {
+        let mut script = ScriptedSession::running(SPLIT);
+        assert_eq!(script.acknowledged(request, &[0; 500], fds(&[7])), 1, "refused, and nothing else");
+        assert_eq!(script.said(), ["close [7]"]);
+        assert_eq!(reason(&mut script, request, &[], Vec::new()), RequestError::Unknown);
+    }
+}
+
+#[test]
+fn cve_2020_10725_ring_outside_of_memory_is_not_live() {
+    for user in [0, USER - 16, USER + MEMORY.1, u64::MAX - 15, MEMORY.0] {
+        let mut script = ScriptedSession::negotiated(SPLIT);
+        script.tell_with(ADD_MEM_REG, &single_region(MEMORY.0, MEMORY.1, USER, 0), fds(&[5]));
+        script.tell(SET_VRING_NUM, &state(0, 256));
+        script.tell(SET_VRING_ADDR, &addresses(0, 0, [user, USER + 0x2000, USER + 0x1000], 0));
+        script.tell_with(SET_VRING_KICK, &long(0), fds(&[10]));
+        assert!(!script.session.is_live(0));
+        assert!(script.said().iter().any(|line| line.starts_with("fault 0: 4096 bytes")));
+    }
+}
+
+#[test]
+fn cve_2020_10726_repeated_inflight_requests_keep_nothing() {
+    let mut script = ScriptedSession::negotiated(SPLIT);
+    for _ in 0..1000 {
+        script.ask(GET_INFLIGHT_FD, &inflight(0, 0, 2, 256));
+        script.tell_with(SET_INFLIGHT_FD, &inflight(0x1000, 0, 2, 256), fds(&[7]));
+        script.said();
+    }
+}
+
+#[test]
+fn cve_2021_3839_inflight_records_of_missing_rings_are_refused() {
+    for (queues, size) in [(0, 256), (5, 256), (0xffff, 256), (2, 0), (2, 0x8001)] {
+        let refusal = RequestError::InflightArea { queues: queues as u16, queue_size: size as u16 };
+        let mut script = ScriptedSession::negotiated(SPLIT);
+        let body = inflight(0x1000, 0, queues, size);
+        assert_eq!(reason(&mut script, GET_INFLIGHT_FD, &body, Vec::new()), refusal);
+        let mut script = ScriptedSession::negotiated(SPLIT);
+        assert_eq!(reason(&mut script, SET_INFLIGHT_FD, &body, fds(&[7])), refusal);
+        assert_eq!(script.said(), ["close [7]"]);
+    }
+}
+
+#[test]
+fn cve_2022_0669_inflight_descriptors_do_not_leak() {
+    let fd = Rc::new(7);
+    for (request, count) in [(GET_INFLIGHT_FD, 1), (SET_INFLIGHT_FD, 0), (SET_INFLIGHT_FD, 2)] {
+        let mut script = ScriptedSession::negotiated(SPLIT);
+        let body = inflight(0x1000, 0, 2, 256);
+        let refusal = reason(&mut script, request, &body, vec![fd.clone(); count]);
+        assert!(matches!(refusal, RequestError::Descriptors { received, .. } if received == count));
+    }
+    let mut script = ScriptedSession::negotiated(SPLIT);
+    let body = inflight(0x1000, u64::MAX, 2, 256);
+    reason(&mut script, SET_INFLIGHT_FD, &body, vec![fd.clone()]);
+    assert_eq!(Rc::strong_count(&fd), 1);
+}
+
+#[test]
+fn cve_2017_17381_ring_of_size_zero_is_refused() {
+    for size in [0, 0x8001, u32::MAX] {
+        let mut script = ScriptedSession::negotiated(SPLIT);
+        let refusal = reason(&mut script, SET_VRING_NUM, &state(0, size), Vec::new());
+        assert_eq!(refusal, RequestError::RingSize { size, limit: 32768 });
+    }
+}
+
+#[test]
+fn cve_2019_14835_log_of_a_used_ring_that_wraps_is_not_used() {
+    let mut script = ScriptedSession::running(SPLIT);
+    let ring = [USER, USER + 0x2000, USER + 0x1000];
+    script.tell(SET_VRING_ADDR, &addresses(0, 1, ring, u64::MAX - 2053));
+    assert_eq!(script.said().len(), 2, "paused, and not live again");
+    assert!(!script.session.is_live(0));
+    script.tell(SET_VRING_ADDR, &addresses(0, 1, ring, 0x10_2000));
+    assert!(script.session.is_live(0));
+}
+
+#[test]
+fn split_ring_size_must_be_a_power_of_two() {
+    for (features, live) in [(SPLIT, false), (PACKED, true)] {
+        let mut script = ScriptedSession::running(features);
+        script.tell(SET_VRING_NUM, &state(1, 100));
+        script.tell(SET_VRING_ADDR, &ring_addresses(1));
+        script.tell(SET_VRING_KICK, &long(0x101));
+        assert_eq!(script.session.is_live(1), live);
+    }
+}
+
+#[test]
+fn packed_base_beyond_its_ring_is_a_fault() {
+    for base in [0x8000_8100, 0x8100_8000, 0x7fff_7fff] {
+        let mut script = ScriptedSession::running(PACKED);
+        script.tell(SET_VRING_BASE, &state(1, base));
+        script.set_up_ring(1);
+        assert!(!script.session.is_live(1));
+    }
+}
+
+#[test]
+fn regions_that_overlap_wrap_or_are_empty_are_refused() {
+    let good = [0, 0x1000, USER, 0];
+    let cases = [
+        ([0xfff, 0x1000, USER + 0x10_0000, 0], RegionError::Overlaps(0xfff)),
+        ([0x2000, 0x1000, USER + 0xfff, 0], RegionError::Overlaps(0x2000)),
+        ([0x2000, 0, USER + 0x1000, 0], RegionError::Empty(0x2000)),
+        ([u64::MAX, 1, USER + 0x1000, 0], RegionError::Wraps(u64::MAX)),
+        ([0x2000, 0x1000, u64::MAX - 0xffe, 0], RegionError::Wraps(0x2000)),
+        ([0x2000, 0x1000, USER + 0x1000, u64::MAX], RegionError::Wraps(0x2000)),
+    ];
+    for (bad, refusal) in cases {
+        let mut script = ScriptedSession::negotiated(SPLIT);
+        let table = memory_table(&[good, bad]);
+        assert_eq!(reason(&mut script, SET_MEM_TABLE, &table, fds(&[5, 6])), RequestError::Region(refusal));
+        assert_eq!(script.said(), ["close [5, 6]"]);
+        let mut script = ScriptedSession::negotiated(SPLIT);
+        script.tell_with(SET_MEM_TABLE, &memory_table(&[good]), fds(&[5]));
+        let body = [long(0), longs(&bad)].concat();
+        assert_eq!(script.acknowledged(ADD_MEM_REG, &body, fds(&[6])), 1);
+        assert_eq!(script.session.memory().regions().len(), 1, "{refusal}");
+    }
+}
+
+#[test]
+fn memory_table_that_claims_more_regions_than_it_has_is_refused() {
+    for claimed in [0, 2, 33, u32::MAX] {
+        let mut script = ScriptedSession::negotiated(SPLIT);
+        let body = [words(&[claimed, 0]), longs(&[0, 0x1000, USER, 0])].concat();
+        assert!(matches!(
+            reason(&mut script, SET_MEM_TABLE, &body, fds(&[5])),
+            RequestError::BodySize { received: 40, .. }
+        ));
+    }
+}
+
+#[test]
+fn number_of_regions_is_limited() {
+    let mut script = ScriptedSession::negotiated(SPLIT);
+    for region in 0..64 {
+        script.tell_with(
+            ADD_MEM_REG,
+            &single_region(region << 12, 0x1000, USER + (region << 12), 0),
+            fds(&[5]),
+        );
+    }
+    let body = single_region(64 << 12, 0x1000, USER + (64 << 12), 0);
+    assert_eq!(script.acknowledged(ADD_MEM_REG, &body, fds(&[5])), 1);
+    assert_eq!(script.session.memory().regions().len(), 64);
+}
+
+#[test]
+fn removed_memory_of_a_live_ring_pauses_the_ring() {
+    let mut script = ScriptedSession::running(SPLIT);
+    let region = single_region(MEMORY.0, MEMORY.1, USER, 0);
+    assert_eq!(script.acknowledged(REM_MEM_REG, &region, fds(&[8])), 0);
+    let said = script.said();
+    assert_eq!(said[..3], ["pause 0", "close [8]", "remove 0x100000"]);
+    assert!(said[3].starts_with("fault 0") && !script.session.is_live(0));
+    assert_eq!(script.acknowledged(REM_MEM_REG, &region, Vec::new()), 1, "it is gone");
+}
+
+#[test]
+fn ring_size_does_not_change_while_the_ring_runs() {
+    let mut script = ScriptedSession::running(SPLIT);
+    script.tell(SET_VRING_NUM, &state(0, 256));
+    assert_eq!(script.acknowledged(SET_VRING_NUM, &state(0, 512), Vec::new()), 1);
+    assert_eq!(script.said(), [] as [&str; 0]);
+    assert_eq!(
+        reason(&mut script, SET_VRING_NUM, &state(0, 512), Vec::new()),
+        RequestError::RingIsRunning(0)
+    );
+}
+
+#[test]
+fn new_base_of_a_running_ring_begins_the_ring_anew() {
+    let mut script = ScriptedSession::running(SPLIT);
+    script.tell(SET_VRING_BASE, &state(0, 5));
+    assert_eq!(script.said(), ["pause 0", "live 0: 256 at 0x100000, base 0x5, enabled false"]);
+}
+
+#[test]
+fn storm_of_enable_messages_costs_one_event_each() {
+    let mut script = ScriptedSession::running(SPLIT);
+    for round in 0..10_000 {
+        script.tell(SET_VRING_ENABLE, &state(0, round % 2));
+    }
+    assert_eq!(script.said().len(), 9_999, "the first changes nothing");
+    script.tell(SET_VRING_ENABLE, &state(0, 1));
+    assert_eq!(script.said(), [] as [&str; 0]);
+}
+
+#[test]
+fn message_with_33_descriptors_ends_the_session() {
+    let fd = Rc::new(7);
+    let mut script = ScriptedSession::negotiated(SPLIT);
+    let mut sent = vec![fd.clone(); MAX_MESSAGE_FDS + 1];
+    let error = script.session.push(&message(SET_MEM_TABLE, PLAIN, &[0; 8])[..12], &mut sent).unwrap_err();
+    assert_eq!(error, SessionError::Stream(StreamError::TooManyDescriptors));
+    assert_eq!(sent.len(), 33, "they are handed back");
+    assert_eq!((script.session.room(), script.handle()), (0, Err(error)));
+    drop((script, sent));
+    assert_eq!(Rc::strong_count(&fd), 1);
+}
+
+#[test]
+fn surplus_descriptors_of_a_request_are_handed_back() {
+    for (request, body) in
+        [(GET_FEATURES, vec![]), (SET_VRING_ENABLE, state(0, 1)), (SET_VRING_CALL, long(0x100))]
+    {
+        let mut script = ScriptedSession::negotiated(SPLIT);
+        let refusal = reason(&mut script, request, &body, fds(&[7, 8]));
+        assert_eq!(refusal, RequestError::Descriptors { received: 2, expected: 0 });
+        assert_eq!(script.said(), ["close [7, 8]"]);
+        assert_eq!(script.session.counters().unused_fds, 2);
+    }
+}
+
+#[test]
+fn header_without_its_body_does_nothing() {
+    let mut script = ScriptedSession::negotiated(SPLIT);
+    script.receive(&message(SET_VRING_NUM, PLAIN, &state(0, 256))[..12], fds(&[7])).unwrap();
+    assert_eq!((script.session.room(), script.said(), script.replies()), (8, vec![], vec![]));
+    let fd = Rc::new(7);
+    let mut session = BackendSession::new(vhost_user::backend::BackendOffer::net(1, 0));
+    session.push(&message(SET_VRING_NUM, PLAIN, &state(0, 256))[..13][..12], &mut vec![fd.clone()]).unwrap();
+    drop(session);
+    assert_eq!(Rc::strong_count(&fd), 1, "descriptors of an unfinished message are closed");
+}
+
+#[test]
+fn message_in_single_bytes_is_one_message() {
+    for fd_at in 0..20 {
+        let mut script = ScriptedSession::negotiated(SPLIT);
+        for (at, byte) in message(SET_VRING_CALL, PLAIN, &long(3)).iter().enumerate() {
+            assert_eq!(script.said(), [] as [&str; 0]);
+            script.receive(&[*byte], if at == fd_at { fds(&[7]) } else { Vec::new() }).unwrap();
+        }
+        assert_eq!(script.said(), ["call 3: Some(7)"], "whichever byte the descriptor came with");
+    }
+}
+
+#[test]
+fn unread_replies_stop_the_session() {
+    let mut script = ScriptedSession::negotiated(SPLIT);
+    for _ in 0..MAX_UNSENT_REPLIES {
+        script.receive(&message(GET_FEATURES, PLAIN, &[]), Vec::new()).unwrap();
+    }
+    script.session.push(&message(GET_FEATURES, PLAIN, &[]), &mut Vec::new()).unwrap();
+    assert_eq!(script.session.step(&mut script.out), Ok(BackendProgress::Blocked));
+    assert_eq!((script.session.room(), script.out.pending()), (0, MAX_UNSENT_REPLIES));
+    assert_eq!(script.replies().len(), MAX_UNSENT_REPLIES);
+    script.handle().unwrap();
+    assert_eq!(script.replies().len(), 1);
+}
+
+#[test]
+fn long_body_wrong_version_or_reply_ends_the_session() {
+    let mut script = ScriptedSession::negotiated(SPLIT);
+    let header = words(&[SET_MEM_TABLE, PLAIN, MAX_BODY as u32 + 1]);
+    let error = script.receive(&header, Vec::new()).unwrap_err();
+    let too_long = StreamError::BodyTooLong { request: SET_MEM_TABLE, size: MAX_BODY as u32 + 1 };
+    assert_eq!((error, script.session.room()), (SessionError::Stream(too_long), 0));
+    for (flags, version) in [(0, 0), (2, 2), (11, 3)] {
+        let mut script = ScriptedSession::negotiated(SPLIT);
+        let error = script.receive(&words(&[GET_FEATURES, flags, 0]), Vec::new()).unwrap_err();
+        assert_eq!(error, SessionError::Stream(StreamError::UnsupportedVersion(version)));
+    }
+    let mut script = ScriptedSession::negotiated(SPLIT);
+    let error = script.receive(&message(GET_FEATURES, 5, &[]), fds(&[7])).unwrap_err();
+    assert_eq!(
+        (error, script.said()),
+        (SessionError::UnexpectedReply(GET_FEATURES), vec!["close [7]".into()])
+    );
+}
+
+#[test]
+fn body_of_a_wrong_length_is_refused() {
+    let cases = [
+        (GET_FEATURES, 0usize),
+        (SET_VRING_NUM, 8),
+        (SET_VRING_ADDR, 40),
+        (SET_VRING_KICK, 8),
+        (ADD_MEM_REG, 40),
+    ];
+    for (request, size) in cases {
+        for length in
+            [size + 1, size + 100, size.saturating_sub(1), 0].into_iter().filter(|&length| length != size)
+        {
+            let mut script = ScriptedSession::negotiated(SPLIT);
+            let refusal = reason(&mut script, request, &vec![0; length], Vec::new());
+            assert_eq!(refusal, RequestError::BodySize { received: length, expected: size });
+        }
+    }
+}

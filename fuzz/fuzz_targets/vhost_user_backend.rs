@@ -1,0 +1,232 @@
+//! A hostile front end that sends any bytes in any pieces, with descriptors anywhere, and may not read its replies.
+//!
+//! The input is a list of moves. A move starts with an opcode byte: raw bytes, or a message with a valid header, so
+//! that the fuzzer reaches the code behind the header's checks. Checked: no panic, bounded work, well-formed replies,
+//! live rings in mapped memory only, agreement of host and session on memory, no descriptor left at the end.
+
+#![no_main]
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use libfuzzer_sys::fuzz_target;
+use vhost_user::backend::{
+    BackendEvent, BackendOffer, BackendProgress, BackendSession, BackendTask, GuestRange, MAX_UNSENT_REPLIES,
+    TaskOutcome,
+};
+use vhost_user::features::protocol;
+use vhost_user::message::{InflightArea, MAX_BODY, RingBase};
+use vhost_user::outbox::OutgoingMessages;
+
+type Fd = Rc<()>;
+
+const RINGS: u32 = 4;
+const FEATURES: u64 = 1 << 26 | 1 << 29 | 1 << 32 | 1 << 34;
+
+/// Host that asserts everything which the session promises.
+#[derive(Default)]
+struct Suspicious {
+    /// Sizes and descriptors of mapped regions, by guest address.
+    regions: BTreeMap<u64, (u64, Fd)>,
+    live: [bool; RINGS as usize],
+    eventfds: [[Option<Fd>; 3]; RINGS as usize],
+}
+
+impl Suspicious {
+    fn check(&self, range: GuestRange) {
+        let (guest, (size, _)) = self.regions.range(..=range.address).next_back().unwrap();
+        assert!(range.address - guest + range.size <= *size);
+    }
+
+    fn event(&mut self, event: BackendEvent<Fd>) {
+        match event {
+            BackendEvent::RingLive(ring) => {
+                [ring.descriptors, ring.available, ring.used].into_iter().for_each(|range| self.check(range));
+                assert!(ring.packed || ring.size.is_power_of_two());
+                assert!(!std::mem::replace(&mut self.live[ring.ring as usize], true));
+            }
+            BackendEvent::RingPaused { ring } => {
+                assert!(std::mem::replace(&mut self.live[ring as usize], false));
+            }
+            BackendEvent::RingEnabled { ring, .. } => assert!(self.live[ring as usize]),
+            BackendEvent::KickSet { ring, fd } => self.eventfds[ring as usize][0] = fd,
+            BackendEvent::CallSet { ring, fd } => self.eventfds[ring as usize][1] = fd,
+            BackendEvent::ErrorSet { ring, fd } => self.eventfds[ring as usize][2] = fd,
+            BackendEvent::UnusedDescriptors(fds) => assert!(!fds.is_empty()),
+            _ => {}
+        }
+    }
+
+    fn task(&mut self, task: BackendTask<Fd>) -> TaskOutcome<Fd> {
+        match task {
+            BackendTask::ReplaceMemory(regions) => {
+                assert_eq!(self.live, [false; RINGS as usize]);
+                let regions = regions.into_iter();
+                self.regions = regions.map(|r| (r.region.guest_address, (r.region.size, r.fd))).collect();
+            }
+            BackendTask::AddRegion(shared) => {
+                assert_eq!(self.live, [false; RINGS as usize]);
+                if shared.region.size == 0x66_6000 {
+                    return TaskOutcome::Failed;
+                }
+                let entry = (shared.region.size, shared.fd);
+                assert!(self.regions.insert(shared.region.guest_address, entry).is_none());
+            }
+            BackendTask::RemoveRegion(region) => {
+                assert_eq!(self.live, [false; RINGS as usize]);
+                assert_eq!(self.regions.remove(&region.guest_address).unwrap().0, region.size);
+            }
+            BackendTask::StopRing { ring } => {
+                self.live[ring as usize] = false;
+                self.eventfds[ring as usize][0] = None;
+                return TaskOutcome::Base(RingBase::from_wire(0x8003_8003, ring % 2 == 0));
+            }
+            BackendTask::ReadConfig { size, .. } => return TaskOutcome::Config(vec![1; size as usize]),
+            BackendTask::CreateInflight { .. } => {
+                let area = InflightArea { size: 0x1000, ..InflightArea::default() };
+                return TaskOutcome::Inflight { area, fd: Fd::default() };
+            }
+            BackendTask::WriteConfig(_) => return TaskOutcome::Failed,
+            _ => {}
+        }
+        TaskOutcome::Done
+    }
+}
+
+/// Front end and back end, joined by buffers.
+struct FrontEnd {
+    session: BackendSession<Fd>,
+    host: Suspicious,
+    out: OutgoingMessages<Fd>,
+    received: Vec<u8>,
+    descriptor: Fd,
+}
+
+impl FrontEnd {
+    /// Passes bytes to the session, as `recvmsg` calls do. Returns false if the connection has ended.
+    fn send(&mut self, mut bytes: &[u8], fds: usize) -> bool {
+        let mut fds = vec![self.descriptor.clone(); fds];
+        while !bytes.is_empty() {
+            let (piece, rest) = bytes.split_at(self.session.room().min(bytes.len()));
+            if self.session.push(piece, &mut fds).is_err() || !self.handle() {
+                return false;
+            }
+            bytes = rest;
+        }
+        true
+    }
+
+    /// Handles all events of a message. Returns false if the connection has ended.
+    fn handle(&mut self) -> bool {
+        for _ in 0..100 {
+            match self.session.step(&mut self.out) {
+                Ok(BackendProgress::Handled) => {}
+                Ok(BackendProgress::Event(event)) => self.host.event(event),
+                Ok(BackendProgress::Task(task)) => {
+                    let outcome = self.host.task(task);
+                    self.session.complete(outcome);
+                }
+                Ok(BackendProgress::Starved) => {
+                    let known = self.session.memory().regions().iter().map(|region| region.guest_address);
+                    assert!(known.eq(self.host.regions.keys().copied()));
+                    return true;
+                }
+                Ok(BackendProgress::Blocked) => self.read(usize::MAX),
+                Ok(BackendProgress::Waiting) => panic!("every task is completed"),
+                Err(_) => return false,
+            }
+            assert!(self.out.pending() <= MAX_UNSENT_REPLIES);
+        }
+        panic!("no end of work");
+    }
+
+    /// Reads up to `room` bytes of replies.
+    fn read(&mut self, mut room: usize) {
+        while let Some(chunk) = self.out.chunk().filter(|_| room > 0) {
+            let taken = chunk.bytes.len().min(room);
+            self.received.extend_from_slice(&chunk.bytes[..taken]);
+            room -= taken;
+            self.out.sent(taken);
+        }
+    }
+
+    /// Checks that the received bytes are a sequence of replies.
+    fn check_replies(&self) {
+        let mut rest = &self.received[..];
+        while !rest.is_empty() {
+            let word = |at: usize| u32::from_le_bytes(rest[at..at + 4].try_into().unwrap());
+            assert_eq!(word(4), 5, "version 1 and the reply bit");
+            rest = &rest[12 + word(8) as usize..];
+        }
+    }
+}
+
+/// Takes `count` bytes off the input, or all if there are fewer.
+fn take<'a>(input: &mut &'a [u8], count: usize) -> &'a [u8] {
+    let (taken, rest) = input.split_at(count.min(input.len()));
+    *input = rest;
+    taken
+}
+
+fn byte(input: &mut &[u8]) -> u8 {
+    take(input, 1).first().copied().unwrap_or(0)
+}
+
+/// Returns a message with a valid header: request, flags and length from the input.
+fn sound_message(input: &mut &[u8]) -> Vec<u8> {
+    let (request, style, length) = (byte(input), byte(input), byte(input));
+    let mut body = take(input, usize::from(length)).to_vec();
+    if style & 0x80 != 0 {
+        body.resize((usize::from(style & 0x7f) << 6).min(MAX_BODY + 1), 0);
+    }
+    let words = [u32::from(request % 48), 1 | u32::from(style & 8), body.len() as u32];
+    let header = words.iter().flat_map(|word| word.to_le_bytes());
+    header.chain(body).collect()
+}
+
+/// Makes a move. Returns false if the connection has ended.
+fn play(front_end: &mut FrontEnd, input: &mut &[u8]) -> bool {
+    let opcode = byte(input);
+    let fds = usize::from(byte(input) % 36);
+    match opcode % 8 {
+        0 => {
+            let length = usize::from(byte(input));
+            front_end.send(take(input, length), fds)
+        }
+        7 => {
+            front_end.read(usize::from(byte(input)));
+            true
+        }
+        // Most requests take one descriptor or none.
+        style => {
+            let message = sound_message(input);
+            front_end.send(&message, if style < 6 { fds % 2 } else { fds })
+        }
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    let descriptor = Fd::default();
+    let offer = BackendOffer { protocol_features: protocol::SUPPORTED, ..BackendOffer::net(2, FEATURES) };
+    let mut front_end = FrontEnd {
+        session: BackendSession::new(offer),
+        host: Suspicious::default(),
+        out: OutgoingMessages::new(),
+        received: Vec::new(),
+        descriptor: descriptor.clone(),
+    };
+    let mut input = input;
+    // Most inputs begin with a negotiation, so that the session accepts the messages after it.
+    if byte(&mut input) != 0 {
+        for (request, bits) in [(16u32, protocol::SUPPORTED), (2, 1 << 30 | 1 << 32)] {
+            let header = [request, 1, 8].into_iter().flat_map(u32::to_le_bytes);
+            let message: Vec<u8> = header.chain(bits.to_le_bytes()).collect();
+            assert!(front_end.send(&message, 0));
+        }
+    }
+    while !input.is_empty() && play(&mut front_end, &mut input) {}
+    front_end.read(usize::MAX);
+    front_end.check_replies();
+    drop(front_end);
+    assert_eq!(Rc::strong_count(&descriptor), 1, "every descriptor is closed");
+});
