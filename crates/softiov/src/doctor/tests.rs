@@ -45,13 +45,13 @@ fn doctor_reports_each_port_problem_with_its_remedy() {
     assert_eq!(found(|_| ()), []);
     let tap = |state| {
         move |port: &mut PortStatus| {
-            port.uplink_status.as_mut().expect("the port must have a tap").state = state
+            port.uplink_status.as_mut().expect("the port must have a tap").state = state;
         }
     };
     only(&found(tap(UplinkState::Down)), DoctorVerdict::Problem, "ip link set tap0 up");
     only(&found(tap(UplinkState::Gone)), DoctorVerdict::Problem, "ip tuntap add tap0");
     let long = |port: &mut PortStatus| {
-        port.uplink_status.as_mut().expect("the port must have a tap").drops.too_long = 1
+        port.uplink_status.as_mut().expect("the port must have a tap").drops.too_long = 1;
     };
     only(&found(long), DoctorVerdict::Warning, "mtu");
     let lonely = |kind: &'static str| {
