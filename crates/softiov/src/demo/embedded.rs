@@ -3,7 +3,7 @@
 //! SIGINT and SIGTERM are checked between steps, which are short. The demo then fails and cleans up as after any
 //! error.
 
-use super::DemoCard;
+use super::card::DemoCard;
 use super::host::DemoHost;
 use super::print_progress;
 use super::report::{DemoOutcome, DemoReport, PingResult, ReportedGuest, TcpFlow, to_tenths};

@@ -1,6 +1,6 @@
 //! Runs the host of a demo: one port per card, with its sockets in a temporary directory that is removed at the end.
 
-use super::DemoCard;
+use super::card::DemoCard;
 use super::report::to_tenths;
 use anyhow::{Context, Result};
 use daemon::RunningHost;

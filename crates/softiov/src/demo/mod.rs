@@ -2,16 +2,23 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | `card` | the card of the demo |
 //! | `host` | a host of its own in a temporary folder |
 //! | `embedded` | three guests in this process: no root, no QEMU |
 //! | `linux` | two Debian virtual machines with the stock igbvf or iavf, and the host on an uplink if privileged |
+//! | `picture` | the demo of embedded guests as an animated SVG |
 //! | `report` | JSON, tables, and the list of problems |
 
+mod card;
 mod embedded;
 mod host;
 mod linux;
+mod picture;
 mod report;
 
+use anyhow::Context;
+use card::DemoCard;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Arguments of `softiov demo`.
@@ -34,24 +41,22 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "N", default_value_t = 5, requires = "linux",
           value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
-}
-
-/// Card (device family and doorbells) of the demo.
-#[derive(Debug, Clone, Copy)]
-struct DemoCard<'a> {
-    /// Card family, as a configuration names it.
-    family: &'a str,
-    /// True if doorbell pages are mapped into the guests.
-    mapped: bool,
+    /// Also write an animated picture of the demo (SVG).
+    #[arg(long, value_name = "FILE", conflicts_with = "linux")]
+    picture: Option<PathBuf>,
 }
 
 /// Runs the demo. The exit status is 0 if everything that was sent arrived.
 ///
 /// # Errors
-/// The host or a guest does not start.
+/// The host or a guest does not start, or the picture cannot be written.
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     let card = DemoCard { family: &args.family, mapped: args.mapped };
     let outcome = if args.linux { linux::run(args.seconds, card)? } else { embedded::run(card)? };
+    if let Some(file) = &args.picture {
+        std::fs::write(file, picture::draw(&outcome.report))
+            .with_context(|| format!("cannot write the picture to {}", file.display()))?;
+    }
     let report = if args.json { serde_json::to_string(&outcome.report)? + "\n" } else { outcome.to_string() };
     crate::output::print(&report)?;
     let problems = outcome.problems();

@@ -1,6 +1,6 @@
 //! Report of a demo: JSON, tables, and the list of problems.
 
-use super::DemoCard;
+use super::card::DemoCard;
 use daemon::control::status::{self, DropCounts, TrafficCounts, VfStatus};
 use serde::Serialize;
 use std::fmt;
@@ -265,7 +265,7 @@ impl fmt::Display for DemoTable {
 #[cfg(test)]
 mod tests {
     use super::{DemoOutcome, DemoReport, FamilyPerformance, PingResult, ReportedGuest, TcpFlow};
-    use crate::demo::DemoCard;
+    use crate::demo::card::DemoCard;
 
     fn ping(sent: u64, received: u64) -> PingResult {
         PingResult {

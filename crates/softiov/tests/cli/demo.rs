@@ -60,3 +60,48 @@ fn embedded_demo_guests_drive_82576_and_avf_vfs() {
         assert!(list("flows").iter().all(|flow| flow["bytes"] == 64 << 20), "{options}: {demo}");
     }
 }
+
+/// Picture that the README shows.
+const KEPT: &str = include_str!("../../../../docs/images/demo.svg");
+
+/// Returns the texts and the elements of a picture, without numbers.
+fn form(svg: &str) -> String {
+    svg.split(|c: char| c.is_ascii_digit() || ",.".contains(c)).filter(|part| !part.is_empty()).collect()
+}
+
+/// Fails unless every element of an XML document ends where its parent expects it.
+fn check_nesting(xml: &str) {
+    let mut open = Vec::new();
+    for tag in xml.split('<').skip(1) {
+        let (tag, text) = tag.split_once('>').expect("each tag ends");
+        assert!(!text.contains('>') && tag.matches('"').count().is_multiple_of(2), "{tag}>{text}");
+        match tag.strip_prefix('/') {
+            Some(name) => assert_eq!(open.pop(), Some(name)),
+            None => open.push(tag.split(' ').next().unwrap()),
+        }
+        assert!(!open.is_empty() || text.trim().is_empty(), "{text:?} follows the document");
+    }
+    assert!(open.is_empty(), "{open:?} do not end");
+}
+
+#[test]
+fn demo_writes_the_picture_that_the_readme_shows() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("demo.svg");
+    let said = finish(Command::new(SOFTIOV).args(["demo", "--picture"]).arg(&file));
+    assert_eq!(said.status, Some(0), "{}", said.err);
+    assert!(said.out.contains("flow from"), "the tables are printed too: {}", said.out);
+    let svg = std::fs::read_to_string(&file).unwrap();
+    check_nesting(&svg);
+    assert!(svg.starts_with("<svg ") && svg.len() < 60_000, "{} bytes", svg.len());
+    assert!(!svg.contains("<script") && ["pf0vf0", "pf0vf1", "pf0vf2"].iter().all(|vf| svg.contains(vf)));
+    check_nesting(KEPT);
+    assert_eq!(form(&svg), form(KEPT), "cargo run --release -- demo --picture docs/images/demo.svg");
+}
+
+#[test]
+fn picture_that_cannot_be_written_is_an_error() {
+    let said = finish(Command::new(SOFTIOV).args(["demo", "--picture", "/nonexistent/demo.svg"]));
+    assert_eq!(said.status, Some(1));
+    assert!(said.err.contains("cannot write the picture to /nonexistent/demo.svg"), "{}", said.err);
+}

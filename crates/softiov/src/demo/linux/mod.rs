@@ -6,7 +6,7 @@ mod guest;
 mod interrupt;
 mod uplink;
 
-use super::DemoCard;
+use super::card::DemoCard;
 use super::host::{DemoHost, TrafficCost};
 use super::print_progress;
 use super::report::{DemoOutcome, DemoReport, FamilyPerformance, PingResult, TcpFlow, to_tenths};

@@ -16,6 +16,9 @@ use tempfile::tempdir;
 
 const TAB: (&str, u32) = ("Tab", 9);
 const ENTER: (&str, u32) = ("Enter", 13);
+/// Sections of the dashboard, in the order of its links.
+const SECTIONS: [&str; 9] =
+    ["charts", "topology", "rates", "drops", "interventions", "events", "policy", "port", "capture"];
 
 fn press(browser: &mut Browser, (key, code): (&str, u32)) {
     browser.press(key, code);
@@ -64,6 +67,7 @@ fn look(browser: &mut Browser, folder: &Path) {
     browser.value("document.querySelector('#token input').focus()");
     browser.write(TOKEN);
     press(browser, ENTER);
+    glance(browser, folder);
     // Topology, rates, drops, interventions and events come alive.
     browser.wait("document.querySelectorAll('.vfs li').length == 7");
     browser.wait("document.querySelector('.vfs li').innerText.includes('driver runs')");
@@ -90,16 +94,45 @@ fn by_keyboard(browser: &mut Browser) {
     press(browser, TAB);
     assert_eq!(browser.value("document.activeElement.className"), "skip");
     let mut seen = Vec::new();
-    for _ in 0..8 {
+    for _ in SECTIONS {
         press(browser, TAB);
         seen.push(browser.value("document.activeElement.hash"));
     }
-    let sections = ["topology", "rates", "drops", "interventions", "policy", "port", "capture", "events"];
-    assert_eq!(seen, sections.map(|section| format!("#{section}")));
+    assert_eq!(seen, SECTIONS.map(|section| format!("#{section}")));
+}
+
+/// Follows the link to a section with a form, which opens the form.
+fn open(browser: &mut Browser, section: &str) {
+    assert_eq!(browser.value(&format!("document.querySelector('#{section} > details').open")), false);
+    browser.value(&format!("document.querySelector('nav a[href=\"#{section}\"]').focus()"));
+    press(browser, ENTER);
+    browser.wait(&format!("document.querySelector('#{section} > details').open"));
+}
+
+/// Checks the state at the top of the dashboard: ports, VFs, traffic, and a quarantine as trouble until its end. Checks
+/// that charts draw the traffic.
+fn glance(browser: &mut Browser, folder: &Path) {
+    let tile = |number: u8| format!("document.querySelector('#glance > :nth-child({number})').innerText");
+    browser.wait(&format!("{}.includes('1 of 1 up')", tile(1)));
+    browser.wait(&format!("{}.includes('2 of 7 in use')", tile(2)));
+    browser.wait(
+        "parseFloat(document.querySelectorAll('#glance .value')[2].innerText.replaceAll(',', '')) > 10",
+    );
+    let quarantine = |on: &str| softiov(folder, &["vf", "set", "pf0vf5", "--quarantine", on]).status;
+    assert_eq!(quarantine("on"), Some(0));
+    browser.wait(&format!("{}.includes('pf0vf5 quarantined: administrator')", tile(4)));
+    browser.wait("/^\\(\\d+\\) SoftIOV$/.test(document.title)");
+    assert_eq!(quarantine("off"), Some(0));
+    browser.wait(&format!("!{}.includes('pf0vf5')", tile(4)));
+    browser.wait("document.querySelectorAll('#charts figure').length == 4");
+    browser.wait("document.querySelector('#charts path.line0').getAttribute('d').split('L').length > 2");
+    let told = browser.value("document.querySelector('#charts .plot').getAttribute('aria-label')");
+    assert!(told.as_str().unwrap().starts_with("Throughput, Mb/s: to guests "), "{told}");
 }
 
 fn policy(browser: &mut Browser, folder: &Path) {
     let form = ("settings", "outcome");
+    open(browser, "policy");
     browser.wait("document.querySelectorAll('#settings input, #settings select').length > 15");
     set(browser, form, "vlan", "5000", "1 to 4095");
     set(browser, form, "vlan", "0", "nothing differs");
@@ -112,6 +145,7 @@ fn policy(browser: &mut Browser, folder: &Path) {
 /// changes nothing.
 fn port(browser: &mut Browser, folder: &Path) {
     let form = ("port-settings", "port-outcome");
+    open(browser, "port");
     browser.wait("document.querySelectorAll('#port-settings input').length > 20");
     set(browser, form, "storm.interval", "5000", "1000");
     assert_eq!(browser.value("document.querySelector('#port-outcome').className"), "bad");
@@ -147,6 +181,7 @@ fn mirror(browser: &mut Browser, folder: &Path) {
 /// Captures for a second on the dashboard, and checks the file that the browser saves. An invalid filter is refused.
 fn capture(browser: &mut Browser, folder: &Path) {
     let kept = folder.join("pf0vf1.pcapng");
+    open(browser, "capture");
     browser.ask("Page.setDownloadBehavior", &json!({"behavior": "allow", "downloadPath": folder}));
     browser.value("document.querySelector('#capture [name=at]').value = 'pf0vf1'");
     browser.value("document.querySelector('#capture [name=seconds]').value = 1");
@@ -171,7 +206,7 @@ fn pictures(browser: &mut Browser) {
     let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../dashboard");
     std::fs::create_dir_all(&kept).unwrap();
     let mut pages = Vec::new();
-    for (scheme, width) in [("light", 1200), ("dark", 1200), ("light", 390), ("dark", 390)] {
+    for (scheme, width) in [("light", 1600), ("dark", 1600), ("light", 360), ("dark", 360), ("light", 1000)] {
         browser.show(scheme, width);
         let wide = browser.value("document.documentElement.scrollWidth");
         assert!(wide.as_u64().unwrap() <= u64::from(width), "{wide} pixels do not fit into {width}");
@@ -179,7 +214,7 @@ fn pictures(browser: &mut Browser) {
         browser.shoot(&kept.join(format!("{scheme}-{width}.png")));
     }
     assert!(
-        pages[0] == pages[2] && pages[1] == pages[3] && pages[0] != pages[1],
+        pages[0] == pages[2] && pages[1] == pages[3] && pages[0] == pages[4] && pages[0] != pages[1],
         "light is not dark: {pages:?}"
     );
 }

@@ -2,10 +2,13 @@
 
 import { get, keepToken, stream } from "./api.js";
 import { Capture } from "./capture.js";
+import { charts } from "./charts.js";
 import { add } from "./events.js";
+import { glance } from "./glance.js";
+import { functions, History } from "./history.js";
 import { Mirror } from "./mirror.js";
 import { Policy } from "./policy.js";
-import { drops, functions, interventions, rates } from "./rates.js";
+import { drops, interventions, rates } from "./rates.js";
 import { topology } from "./topology.js";
 
 const EVERY = 1000;
@@ -17,8 +20,7 @@ const settings =
   new Policy("/v1/ports", "PortSettings", ["mirror"], find("#port-chosen"), find("#port-settings"), find("#port-outcome"));
 const mirror = new Mirror("/v1/ports", find("#port-chosen"), find("#mirror"), find("#mirror-outcome"));
 const capture = new Capture(find("#capture form"), find("#capture p"));
-let before = new Map();
-let looked;
+const history = new History();
 
 const pause = () => new Promise((resolve) => setTimeout(resolve, EVERY));
 
@@ -27,6 +29,8 @@ function tell(text, bad) {
     state.textContent = text;
   }
   state.classList.toggle("bad", bad);
+  // Old numbers must not look like the present ones.
+  document.body.classList.toggle("stale", bad);
 }
 
 function failed(problem) {
@@ -35,17 +39,17 @@ function failed(problem) {
 }
 
 function show(ports) {
-  const now = performance.now();
-  const seconds = looked ? (now - looked) / 1000 : 1;
+  history.take(ports, performance.now());
+  const found = glance(find("#glance"), ports, history);
+  document.title = found ? `(${found}) SoftIOV` : "SoftIOV";
+  charts(find("#charts .charts"), history);
   topology(find("#topology .ports"), ports);
-  rates(find("#rates table"), ports, before, seconds);
+  rates(find("#rates table"), ports, history);
   drops(find("#drops table"), ports);
-  interventions(find("#interventions table"), ports, before, seconds);
-  before = new Map(functions(ports).map((vf) => [vf.name, vf]));
-  looked = now;
+  interventions(find("#interventions table"), ports, history);
   const clients = functions(ports).filter((vf) => vf.peer).length;
   const many = ports.length === 1 ? "1 port" : `${ports.length} ports`;
-  tell(`${many}, ${clients} of ${before.size} functions with a client`, false);
+  tell(`${many}, ${clients} of ${functions(ports).length} functions with a client`, false);
 }
 
 async function look() {
@@ -83,6 +87,10 @@ async function follow() {
   }
 }
 
+// A link to a section with a form opens the form.
+find("nav").addEventListener("click", (event) => {
+  find(`${event.target.hash || "nav"} > details`)?.setAttribute("open", "");
+});
 token.addEventListener("submit", (event) => {
   event.preventDefault();
   keepToken(token.elements.token.value);

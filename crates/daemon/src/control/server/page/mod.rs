@@ -10,12 +10,15 @@ use axum::routing::get;
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Path, media type and text of each file of the dashboard.
-const FILES: [(&str, &str, &str); 13] = [
+const FILES: [(&str, &str, &str); 16] = [
     ("/", "text/html; charset=utf-8", include_str!("index.html")),
     ("/page/style.css", "text/css; charset=utf-8", include_str!("style.css")),
     ("/page/main.js", SCRIPT, include_str!("main.js")),
     ("/page/api.js", SCRIPT, include_str!("api.js")),
     ("/page/view.js", SCRIPT, include_str!("view.js")),
+    ("/page/history.js", SCRIPT, include_str!("history.js")),
+    ("/page/glance.js", SCRIPT, include_str!("glance.js")),
+    ("/page/charts.js", SCRIPT, include_str!("charts.js")),
     ("/page/topology.js", SCRIPT, include_str!("topology.js")),
     ("/page/rates.js", SCRIPT, include_str!("rates.js")),
     ("/page/fields.js", SCRIPT, include_str!("fields.js")),

@@ -1,30 +1,17 @@
-// Traffic, losses and VMM interventions of each function, per second.
+// Tables of each function: traffic and VMM interventions per second, and dropped frames.
 
-import { element, line, number, table } from "./view.js";
+import { functions } from "./history.js";
+import { element, number, plot, table } from "./view.js";
 
-const KEPT = 60;
-const histories = new Map();
-
-export function functions(ports) {
-  return ports.flatMap((port) => (port.pf ? [{ ...port.pf, name: port.name }] : port.vfs));
-}
-
-function change(now, before, seconds) {
-  return Math.max(0, (now - (before ?? now)) / seconds);
-}
-
-export function rates(where, ports, before, seconds) {
-  const rows = functions(ports).map((vf) => {
-    const old = before.get(vf.name);
-    const rate = (direction, key) => change(vf[direction][key], old?.[direction][key], seconds);
-    const history = histories.get(vf.name) ?? [];
-    history.push(rate("rx", "bytes") + rate("tx", "bytes"));
-    histories.set(vf.name, history.slice(-KEPT));
-    const megabits = (direction) => number((rate(direction, "bytes") * 8) / 1e6);
-    return [vf.name, number(rate("rx", "packets")), megabits("rx"), number(rate("tx", "packets")), megabits("tx"),
-      number(rate("rx", "dropped") + rate("tx", "dropped")), line(histories.get(vf.name))];
+export function rates(where, ports, history) {
+  const rows = functions(ports).map(({ name }) => {
+    const { received, receivedMegabits, sent, sentMegabits, dropped } = history.latest(name);
+    const line = history.line("megabits", name);
+    const top = Math.max(1, ...line.map(({ value }) => value));
+    const picture = plot([line], { ...history.span(), top });
+    return [name, ...[received, receivedMegabits, sent, sentMegabits, dropped].map(number), picture];
   });
-  table(where, ["", "received, frames/s", "Mb/s", "sent, frames/s", "Mb/s", "lost/s", "last minute"], rows);
+  table(where, ["", "received, frames/s", "Mb/s", "sent, frames/s", "Mb/s", "dropped/s", "last minutes"], rows);
 }
 
 export function drops(where, ports) {
@@ -37,12 +24,9 @@ export function drops(where, ports) {
   table(where, ["", ...reasons.map((reason) => reason.replaceAll("_", " "))], rows);
 }
 
-export function interventions(where, ports, before, seconds) {
+export function interventions(where, ports, history) {
   const all = functions(ports);
   const kinds = Object.keys(all[0]?.interventions ?? {});
-  const rows = all.map((vf) => {
-    const old = before.get(vf.name)?.interventions;
-    return [vf.name, ...kinds.map((kind) => number(change(vf.interventions[kind], old?.[kind], seconds)))];
-  });
+  const rows = all.map(({ name }) => [name, ...kinds.map((kind) => number(history.latest(name)[kind]))]);
   table(where, ["", ...kinds.map((kind) => kind.replaceAll("_", " "))], rows);
 }

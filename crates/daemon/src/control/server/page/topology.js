@@ -1,5 +1,6 @@
 // Ports with their uplinks, and VFs with their clients.
 
+import { functions } from "./history.js";
 import { element } from "./view.js";
 
 function vf(vf) {
@@ -24,10 +25,9 @@ function vf(vf) {
 
 export function topology(where, ports) {
   const port = (port) => {
-    const functions = port.pf ? [{ ...port.pf, name: port.name, mac: port.mac, link: port.link, active: true }] : port.vfs;
     const words = `${port.mac}, link ${port.link ? "up" : "down"}, uplink ${port.uplink}`;
     return element("div", { class: port.link ? "port up" : "port" },
-      element("h3", {}, port.name), element("p", {}, words), element("ul", { class: "vfs" }, ...functions.map(vf)));
+      element("h3", {}, port.name), element("p", {}, words), element("ul", { class: "vfs" }, ...functions([port]).map(vf)));
   };
   where.replaceChildren(...ports.map(port));
 }

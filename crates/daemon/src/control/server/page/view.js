@@ -17,21 +17,23 @@ export function table(where, columns, rows) {
   where.replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows.map(line)));
 }
 
-/** Creates a line chart of values over time. */
-export function line(values) {
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
-  const most = Math.max(...values, 1);
-  const at = (value, place) => `${place},${(20 - (value / most) * 18).toFixed(1)}`;
-  path.setAttribute("d", values.length > 1 ? `M${values.map(at).join("L")}` : "");
-  svg.setAttribute("viewBox", `0 0 ${Math.max(values.length - 1, 1)} 22`);
-  svg.setAttribute("preserveAspectRatio", "none");
-  svg.setAttribute("class", "line");
-  svg.setAttribute("aria-hidden", "true");
-  svg.append(path);
+/** Creates a line chart of one or more lines, between two times and from 0 to `top`. */
+export function plot(lines, { start, end, top }) {
+  const make = (name, attributes) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) {
+      made.setAttribute(key, value);
+    }
+    return made;
+  };
+  const point = ({ time, value }) => `${(((time - start) / (end - start)) * 300).toFixed(1)},${(99 - (value / top) * 98).toFixed(1)}`;
+  const path = (samples) => samples.map((sample, index) => (index && !sample.gap ? "L" : "M") + point(sample)).join("");
+  const svg = make("svg", { viewBox: "0 0 300 100", preserveAspectRatio: "none", "aria-hidden": "true" });
+  svg.append(...[1, 50, 99].map((y) => make("path", { class: "grid", d: `M0,${y}H300` })),
+    ...lines.map((samples, index) => make("path", { class: `line${index}`, d: path(samples) })));
   return svg;
 }
 
-export function number(value) {
+export function number(value = 0) {
   return value.toLocaleString("en", { maximumFractionDigits: value < 10 ? 1 : 0 });
 }
