@@ -28,7 +28,7 @@ pub enum EventFdError {
     #[error("the client's descriptor for an interrupt is not an eventfd")]
     NotAnEventFd,
     /// The kernel did not report the kind of the descriptor.
-    #[error("cannot find out from /proc/self/fd if the client's interrupt descriptor is an eventfd: {0}")]
+    #[error("cannot see if the client's interrupt descriptor is an eventfd in /proc/self/fd: {0}")]
     System(io::Error),
 }
 
