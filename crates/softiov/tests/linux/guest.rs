@@ -2,8 +2,11 @@
 
 use crate::world::PF;
 use anyhow::{Context, Error, Result, anyhow, bail, ensure};
+use daemon::control::client::ask;
+use daemon::control::protocol::{ControlAnswer, ControlRequest};
 use linux_guest::{BackgroundScript, BootFiles, GuestBuilder, GuestCommandOutput, LinuxGuest};
 use serde_json::Value;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Timeout of a guest's boot, which takes four seconds on an idle machine.
@@ -267,5 +270,17 @@ pub(crate) fn eventually_within<T>(patience: Duration, mut look: impl FnMut() ->
             Err(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(50)),
             seen => return seen,
         }
+    }
+}
+
+/// Returns the last events of a VF and its client, as text for an error. `control` is the host's control socket.
+pub(crate) fn last_events(control: &Path, vf: &str) -> String {
+    match ask(control, ControlRequest::VfFlight { vf: vf.to_owned() }) {
+        Ok(ControlAnswer::Flight(recording)) => {
+            let events = recording.entries.iter().rev().filter(|entry| entry.region.is_none()).take(12);
+            let said = events.map(|event| format!("{} ({} ms ago)", event.what, event.before_ns / 1_000_000));
+            format!("{vf}: {}", said.collect::<Vec<_>>().join("; "))
+        }
+        other => format!("{vf}: {other:?}"),
     }
 }

@@ -1,7 +1,7 @@
 //! Testbed of the checks: a live host, two guests for most checks, a third that misbehaves, and the network beyond the
 //! uplinks. A guest boots when a check first requests it.
 
-use crate::guest::{BOOT, COMMAND, ScenarioGuest, eventually};
+use crate::guest::{BOOT, COMMAND, ScenarioGuest, eventually, last_events};
 use crate::survival::SurvivalTestbed;
 use crate::testpmd;
 use crate::wire::{MTU, WireNamespace};
@@ -243,7 +243,10 @@ impl LinuxTestbed {
     /// Boots a guest on [`VISITOR`], and waits until it can run scripts.
     pub(crate) fn boot_visitor(&self, builder: GuestBuilder, assets: &BootFiles) -> Result<ScenarioGuest> {
         let visitor = ScenarioGuest::spawn(builder, assets, VISITOR, 5)?;
-        visitor.linux.wait_ready(BOOT)?;
+        let (ready, control) = (visitor.linux.wait_ready(BOOT), self.host.control_socket());
+        ready.map_err(|error| {
+            anyhow!("{error}\n{}\n{}", last_events(control, VISITOR), last_events(control, VISITOR_AVF))
+        })?;
         Ok(visitor)
     }
 

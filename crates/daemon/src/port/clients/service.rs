@@ -80,6 +80,7 @@ impl PortClients {
                 let peer = peer_pid(&stream);
                 // The new client may have sent descriptors already.
                 slot.own.errands.turn_away(stream);
+                slot.own.flight.event(now, FlightRecordKind::Said("another client was turned away"), 0);
                 if let Some(suppressed) = slot.log.allow(now) {
                     tracing::warn!(
                         function = name,
