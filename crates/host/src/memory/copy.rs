@@ -151,8 +151,8 @@ unsafe fn store<const N: usize, const SIZE: usize>(
 /// [`super::MappedFile::read_completed`]. Returns their number.
 ///
 /// # Safety
-/// As many descriptors as `into` has elements must be mapped from `source` on, aligned to words, and not be part of
-/// `into`.
+/// The memory from `source` on must hold a mapped descriptor for each element of `into`, be aligned to words, and not be
+/// part of `into`.
 #[inline]
 pub(super) unsafe fn completed_out_of_guest(
     source: *const u8,
@@ -168,7 +168,7 @@ pub(super) unsafe fn completed_out_of_guest(
 /// Returns the number of loaded descriptors.
 ///
 /// # Safety
-/// As many descriptors as `into` has elements must be mapped from `source` on, and `source` must be aligned.
+/// The memory from `source` on must hold a mapped descriptor for each element of `into`, and be aligned to words.
 #[inline(always)]
 unsafe fn load<const N: usize>(source: *mut u64, into: &mut [[u8; LONG]]) -> usize {
     for (at, raw) in into.iter_mut().enumerate() {

@@ -75,7 +75,7 @@ pub enum BackendEvent<F> {
     SendRarp([u8; 6]),
     /// The device is reset: features, status and rings have their initial state, memory stays.
     DeviceReset,
-    /// These descriptors belong to a refused message, or to one that needs none: close them.
+    /// The host must close these descriptors, which came with a refused message, or with a message that needs none.
     UnusedDescriptors(Vec<F>),
 }
 
