@@ -56,5 +56,6 @@ pub(crate) fn request(first: &TxDataDescriptor) -> OffloadRequest {
         },
         ip_checksum: first.ip == TxIpHeader::V4Checksum,
         l4_checksum: first.l4 != TxL4Checksum::None,
+        seed_has_length: false,
     }
 }

@@ -23,6 +23,9 @@ pub struct OffloadRequest {
     pub ip_checksum: bool,
     /// True to insert the checksum of the transport.
     pub l4_checksum: bool,
+    /// True if the sum of the pseudo header that the sender left in the checksum field includes the length, as virtio drivers
+    /// do. It counts only for a packet that is segmented.
+    pub seed_has_length: bool,
 }
 
 impl OffloadRequest {

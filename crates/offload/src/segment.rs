@@ -75,6 +75,11 @@ impl SharedHeaderSums {
         };
         Self { ip, l4, seed: PartialChecksum::of(seed) }
     }
+
+    /// Returns the sums for a seed that includes the length of the whole packet: without it.
+    fn without_length(self, length: u32) -> Self {
+        Self { l4: self.l4.number(!length), seed: self.seed.number(!length), ..self }
+    }
 }
 
 /// Progress of segmenting a packet, without its bytes: the owner of the bytes passes them to each call.
@@ -190,6 +195,8 @@ impl SegmentationState {
         let seal_ip = request.ip_checksum && request.ipv4;
         let (before, l4) = headers.split_at(mac + ip);
         let same = SharedHeaderSums::of(&before[mac..], l4, transport);
+        let length = request.l4_length + payload;
+        let same = if request.seed_has_length { same.without_length(length as u32) } else { same };
         let (mss, request) = (usize::from(mss), *request);
         let headers = headers.len();
         let total = payload.div_ceil(mss).max(1) as u32;

@@ -42,13 +42,15 @@ pub fn sent(
     let usual = sums && tcp && masks == TcpFlagMasks::DEFAULT && l3 == ETHERNET_HEADER;
     let many = (2..=u64::from(MAX_SEGMENTS)).contains(&uncut.frames(packet.len()));
     let usual = usual && mss > 0 && packet.len().saturating_sub(l3) <= LONGEST;
-    (usual && many && describes(&uncut, packet) && is_seeded(&uncut, packet)).then_some(uncut)
+    let seeded = is_seeded(&uncut, packet, request.seed_has_length);
+    (usual && many && describes(&uncut, packet) && seeded).then_some(uncut)
 }
 
-/// Returns true if the TCP checksum field has the sum of the pseudo header, without the length. Zero has two forms.
-fn is_seeded(uncut: &UnsegmentedLayout, packet: &[u8]) -> bool {
+/// Returns true if the TCP checksum field has the sum of the pseudo header, with the length or without it. Zero has two forms.
+fn is_seeded(uncut: &UnsegmentedLayout, packet: &[u8], with_length: bool) -> bool {
     let seed = be16(packet, uncut.l4 + TCP_CHECKSUM).unwrap_or(0);
-    pseudo(uncut, packet).value() % 0xffff == seed % 0xffff
+    let length = if with_length { packet.len().saturating_sub(uncut.l4) } else { 0 };
+    pseudo(uncut, packet).number(length as u32).value() % 0xffff == seed % 0xffff
 }
 
 /// Returns true if the packet's headers match the sender's description.
@@ -104,6 +106,7 @@ pub fn segments<'a>(uncut: &UnsegmentedLayout, packet: &'a [u8]) -> Result<Segme
         l4: Some(TransportProtocol::Tcp),
         ip_checksum: true,
         l4_checksum: true,
+        seed_has_length: false,
     };
     Segmenter::new(packet, &request, uncut.mss, TcpFlagMasks::DEFAULT)
 }

@@ -38,6 +38,22 @@ impl BufferChain {
         }
     }
 
+    /// Removes the packet's first `bytes` bytes, such as a header that is no part of the frame.
+    pub fn skip(&mut self, bytes: usize) {
+        let (mut left, mut kept) = (bytes, 0);
+        for at in 0..self.count {
+            let (address, length) = (self.addresses[at], self.lengths[at]);
+            let skipped = left.min(length as usize);
+            left -= skipped;
+            if skipped < length as usize {
+                self.addresses[kept] = address.wrapping_add(skipped as u64);
+                self.lengths[kept] = length - skipped as u32;
+                kept += 1;
+            }
+        }
+        (self.count, self.bytes) = (kept, self.bytes.saturating_sub(bytes));
+    }
+
     /// Returns the number of bytes in all buffers.
     #[must_use]
     #[inline]
@@ -142,5 +158,17 @@ mod tests {
             assert_eq!(cursor.seek(&buffers, byte), Some(expected), "byte {byte}");
         }
         assert_eq!(cursor.seek(&buffers, 167), None);
+    }
+
+    #[test]
+    fn skipped_bytes_leave_the_rest_of_their_buffer() {
+        let mut buffers = BufferChain::default();
+        for (address, length) in [(0x1000, 10), (0x2000, 2), (0x3000, 100)] {
+            buffers.push(address, length);
+        }
+        buffers.skip(12);
+        assert_eq!((buffers.bytes(), buffers.all()), (100, (&[0x3000][..], &[100][..])));
+        buffers.skip(1);
+        assert_eq!((buffers.bytes(), buffers.all()), (99, (&[0x3001][..], &[99][..])));
     }
 }

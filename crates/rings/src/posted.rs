@@ -130,6 +130,23 @@ impl PostedDescriptors {
         Ok(())
     }
 
+    /// Replaces the descriptors by others of two words, one for each address, a burst at most. A card whose rings hold no such
+    /// descriptors offers its buffers in this way, and takes the filled ones by [`PostedDescriptors::take_filled`].
+    pub fn offer_buffers(&mut self, addresses: impl Iterator<Item = Iova>) {
+        (self.given, self.filled, self.end) = (0, 0, 0);
+        for (descriptor, address) in self.raw.as_chunks_mut::<2>().0.iter_mut().zip(addresses).take(BURST) {
+            descriptor[0] = address.to_le_bytes();
+            self.end += 1;
+        }
+    }
+
+    /// Takes the second words of the descriptors of two words that were filled since the last call.
+    pub fn take_filled(&mut self) -> impl Iterator<Item = u64> + '_ {
+        let first = core::mem::replace(&mut self.given, self.filled);
+        let descriptors = self.raw.as_chunks::<2>().0.get(first..self.filled).unwrap_or_default();
+        descriptors.iter().map(|descriptor| u64::from_le_bytes(descriptor[1]))
+    }
+
     /// Returns a word of the descriptor that is `ahead` descriptors after the next one to be filled.
     #[must_use]
     #[inline(always)]

@@ -18,6 +18,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("i82576", &["pcie", "units"]),
     ("avf", &["pcie"]),
     ("virtio", &["pcie"]),
+    ("virtio-nic", &["offload", "pcie", "plane", "rings", "units", "virtio"]),
     ("nic", &["pcie", "plane", "offload", "rings", "i82576"]),
     ("avf-nic", &["units", "pcie", "plane", "offload", "rings", "avf"]),
     ("policy", &["units", "pcie"]),

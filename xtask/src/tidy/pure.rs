@@ -20,6 +20,7 @@ pub(crate) const PURE: [&str; 20] = [
     "i82576",
     "avf",
     "virtio",
+    "virtio-nic",
     "nic",
     "avf-nic",
     "policy",

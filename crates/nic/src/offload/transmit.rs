@@ -26,6 +26,7 @@ pub(crate) fn request(orders: RawDataDescriptor, context: &AdvancedContextDescri
         },
         ip_checksum: orders.insert_ip_checksum(),
         l4_checksum: orders.insert_l4_checksum(),
+        seed_has_length: false,
     }
 }
 

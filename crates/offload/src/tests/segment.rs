@@ -21,6 +21,7 @@ fn request(ip_length: usize, l4: TransportProtocol, l4_length: usize) -> Offload
         l4: Some(l4),
         ip_checksum: true,
         l4_checksum: true,
+        seed_has_length: false,
     }
 }
 
@@ -183,6 +184,7 @@ fn any_request() -> impl Strategy<Value = OffloadRequest> {
             l4,
             ip_checksum,
             l4_checksum,
+            seed_has_length: false,
         },
     )
 }

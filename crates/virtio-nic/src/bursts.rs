@@ -1,0 +1,102 @@
+//! The card's rings for bursts of plain frames (crate `rings`). All other frames pass `source` and `sink`.
+
+use crate::packet::{complete, plain_request};
+use crate::receive::FrameFormat;
+use crate::transmit::ChainFormat;
+use crate::work::FramePath;
+use alloc::boxed::Box;
+use offload::plain::{InsertedChecksums, PlainFrame};
+use pcie::{Bus, Function, MemoryHint};
+use plane::frame::TrustedChecksum;
+use plane::switch::SwitchDropReason;
+use plane::{PortIndex, TransmitQueueId};
+use rings::{BurstCard, FrameMemory, InvalidChecksumRequest, PlainReceiver, QueueAndHash, RunProperties};
+
+impl<B: Bus> BurstCard for FramePath<'_, B> {
+    type Bus = B;
+    type TxFormat = ChainFormat;
+    type RxFormat = FrameFormat;
+
+    const KEEPS_DESCRIPTORS: bool = true;
+
+    fn places(&mut self) -> &mut Option<Box<FrameMemory>> {
+        &mut self.scratch.places
+    }
+
+    fn is_careful(&self) -> bool {
+        self.scratch.careful
+    }
+
+    fn judges(&self) -> bool {
+        !self.scratch.careful
+    }
+
+    /// Fetches up to `most` chains, and makes descriptors of those that are plain. Returns none while a packet waits between two
+    /// segments, or if the ring cannot be read: `take` then finds the fault.
+    fn next(&mut self, sender: TransmitQueueId, most: usize) -> &[[u8; 16]] {
+        let Self { devices, scratch, bus } = self;
+        let device = devices.get_mut(usize::from(sender.port.get()));
+        let Some(device) = device.filter(|device| device.held.is_empty()) else { return &[] };
+        match scratch.sent.fetch(device, sender, most, *bus) {
+            Ok(true) => scratch.sent.describe(device, sender, most, *bus),
+            Ok(false) | Err(_) => &[],
+        }
+    }
+
+    fn pass(&mut self, _sender: TransmitQueueId, count: usize) {
+        self.scratch.sent.pass(count);
+    }
+
+    fn source(&mut self, sender: TransmitQueueId) -> (Function, &mut MemoryHint, &mut B) {
+        let (vf, queue) = (sender.port.get(), usize::from(sender.queue) % crate::MAX_PAIRS);
+        (Function::Vf(vf), &mut self.devices[usize::from(vf)].transmit[queue].buffers, self.bus)
+    }
+
+    fn insertion(&self, _sender: TransmitQueueId, at: usize) -> Option<InsertedChecksums> {
+        self.scratch.sent.requested(at).map(|udp| InsertedChecksums { udp, network: false })
+    }
+
+    fn insert(
+        &self,
+        _sender: TransmitQueueId,
+        at: usize,
+        frame: &mut [u8],
+    ) -> Result<Option<TrustedChecksum>, InvalidChecksumRequest> {
+        let requested = self.scratch.sent.requested(at);
+        requested.map_or(Ok(None), |udp| complete(frame, &plain_request(udp)))
+    }
+
+    fn refused(&mut self, _sender: TransmitQueueId, _reason: SwitchDropReason) {}
+
+    #[inline]
+    fn spreads(&self, port: PortIndex) -> bool {
+        self.devices.get(usize::from(port.get())).is_some_and(|device| device.pairs > 1)
+    }
+
+    #[inline]
+    fn spread(&mut self, port: PortIndex, frame: &PlainFrame<'_>) -> QueueAndHash {
+        let (addresses, ports) = frame.end_bytes();
+        let device = self.devices.get(usize::from(port.get()));
+        (device.map_or(0, |device| device.pair_of(addresses, ports)), None)
+    }
+
+    #[inline(always)]
+    fn receiver(
+        &mut self,
+        port: PortIndex,
+        queue: u8,
+        _terms: RunProperties,
+    ) -> Option<PlainReceiver<'_, B, FrameFormat>> {
+        let Self { devices, bus, .. } = self;
+        devices.get_mut(usize::from(port.get()))?.receiver(port, queue, *bus)
+    }
+
+    #[inline]
+    fn received(&mut self, port: PortIndex, queue: u8, _frames: usize, _bytes: u64) {
+        let Self { devices, scratch, bus } = self;
+        scratch.reached |= port.only().bits();
+        if let Some(device) = devices.get_mut(usize::from(port.get())) {
+            device.received(port, queue, &mut scratch.headers, *bus);
+        }
+    }
+}

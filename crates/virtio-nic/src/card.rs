@@ -1,0 +1,190 @@
+//! The card: the devices of all VFs, and the calls by which a transport and the policy change them.
+
+use crate::device::{DeviceCounters, RingStart, RingStartError, VirtioDevice};
+use crate::rules::VfRules;
+use crate::scratch::Scratch;
+use crate::{MAX_PAIRS, MAX_VFS};
+use alloc::vec::Vec;
+use units::{MacAddress, Time};
+use virtio::VirtioFeatures;
+use virtio::layout::RingFeatures;
+
+/// Card whose VFs are virtio network devices, 64 at most.
+#[derive(Debug)]
+pub struct Nic {
+    pub(crate) devices: Vec<VirtioDevice>,
+    /// True if the switch's tables have to be made again.
+    pub(crate) changed: bool,
+    /// Earliest time at which a frame that a VF's rate delays may leave, as of the last call of [`Nic::visit_ready`].
+    pub(crate) due: Option<Time>,
+    /// Memory for the frames of one call of the card.
+    pub(crate) scratch: Scratch,
+}
+
+impl Nic {
+    /// Creates a card with `vfs` VFs, 64 at most, whose rings are stopped.
+    #[must_use]
+    pub fn new(vfs: u8) -> Self {
+        let mut nic = Self { devices: Vec::new(), changed: true, due: None, scratch: Scratch::default() };
+        nic.grow(vfs);
+        nic
+    }
+
+    /// Adds VFs until the card has `vfs` of them, 64 at most. Existing VFs stay as they are.
+    pub fn grow(&mut self, vfs: u8) {
+        let count = usize::from(vfs).min(MAX_VFS).max(self.devices.len());
+        self.devices.resize_with(count, VirtioDevice::default);
+        self.changed = true;
+    }
+
+    /// Switches bursts of frames off: from now on every frame is sent alone and parsed completely. Tests compare such a
+    /// card with one that sends bursts.
+    pub fn take_no_shortcuts(&mut self) {
+        self.scratch.careful = true;
+    }
+
+    fn device(&self, vf: u8) -> Option<&VirtioDevice> {
+        self.devices.get(usize::from(vf))
+    }
+
+    fn device_mut(&mut self, vf: u8) -> Option<&mut VirtioDevice> {
+        self.devices.get_mut(usize::from(vf))
+    }
+
+    /// Sets the features that a VF's driver has accepted. They apply to rings that start later.
+    pub fn set_features(&mut self, vf: u8, accepted: VirtioFeatures) {
+        if let Some(device) = self.device_mut(vf) {
+            device.accepted = accepted;
+        }
+    }
+
+    /// Starts a ring of a VF, or continues a paused one.
+    ///
+    /// # Errors
+    /// [`RingStartError`]: the ring stays stopped.
+    pub fn start_ring(&mut self, vf: u8, start: &RingStart) -> Result<(), RingStartError> {
+        let number = start.ring;
+        let missing = RingStartError::NoRing { ring: number };
+        let device = self.devices.get_mut(usize::from(vf)).ok_or(missing)?;
+        let features = RingFeatures::of(device.accepted);
+        device.forget_buffers(number);
+        let started = device.ring_mut(number).ok_or(missing)?.start(start, features);
+        device.count_pairs();
+        self.changed = true;
+        started?;
+        // The driver may have made packets available, and notified the device, before the device could see it.
+        self.make_ready(vf, number);
+        Ok(())
+    }
+
+    /// Stops the use of a ring until the transport starts it again. The ring keeps its position.
+    pub fn pause_ring(&mut self, vf: u8, ring: u32) {
+        self.stop_ring(vf, ring);
+    }
+
+    /// Stops a ring. Returns the position at which another device continues, as vhost-user's messages have it.
+    pub fn stop_ring(&mut self, vf: u8, ring: u32) -> u32 {
+        let Some(device) = self.devices.get_mut(usize::from(vf)) else { return 0 };
+        device.forget_buffers(ring);
+        let position = device.ring_mut(ring).map_or(0, |ring| ring.halt());
+        device.count_pairs();
+        self.changed = true;
+        position
+    }
+
+    /// Enables or disables a ring of a VF.
+    pub fn enable_ring(&mut self, vf: u8, ring: u32, on: bool) {
+        let Some(device) = self.devices.get_mut(usize::from(vf)) else { return };
+        let Some(place) = device.ring_mut(ring) else { return };
+        place.enabled = on;
+        device.count_pairs();
+        self.changed = true;
+        self.make_ready(vf, ring);
+    }
+
+    /// Records that a VF's driver has notified the device of a ring.
+    pub fn kick(&mut self, vf: u8, ring: u32) {
+        if let Some(device) = self.device_mut(vf) {
+            device.counters.kicks += 1;
+            self.make_ready(vf, ring);
+        }
+    }
+
+    /// Has the next round visit a transmit ring.
+    fn make_ready(&mut self, vf: u8, ring: u32) {
+        let pair = ring as usize / 2;
+        if let Some(device) = self.device_mut(vf).filter(|_| !ring.is_multiple_of(2) && pair < MAX_PAIRS) {
+            device.ready |= 1 << pair;
+        }
+    }
+
+    /// Resets a VF's device: features and rings. Rules and counters stay.
+    pub fn reset(&mut self, vf: u8) {
+        let Some(device) = self.device_mut(vf) else { return };
+        let (rules, counters) = (core::mem::take(&mut device.rules), device.counters);
+        *device = VirtioDevice { rules, counters, ..VirtioDevice::default() };
+        self.changed = true;
+    }
+
+    /// Sets the forwarding rules of a VF.
+    pub fn set_rules(&mut self, vf: u8, rules: VfRules) {
+        if let Some(device) = self.device_mut(vf) {
+            device.rules = rules;
+            self.changed = true;
+        }
+    }
+
+    /// Returns the forwarding rules of a VF.
+    #[must_use]
+    pub fn rules(&self, vf: u8) -> Option<&VfRules> {
+        self.device(vf).map(|device| &device.rules)
+    }
+
+    /// Returns true if rings or rules have changed since the last call. The caller then has [`Nic::apply_policy`] make the
+    /// switch's tables again, before the next frame.
+    pub fn take_changed(&mut self) -> bool {
+        core::mem::take(&mut self.changed)
+    }
+
+    /// Returns true if a VF's driver receives frames.
+    #[must_use]
+    pub fn is_active(&self, vf: u8) -> bool {
+        self.device(vf).is_some_and(|device| device.pairs > 0)
+    }
+
+    /// Returns the features that a VF's driver has accepted.
+    #[must_use]
+    pub fn features(&self, vf: u8) -> VirtioFeatures {
+        self.device(vf).map_or(VirtioFeatures::NONE, |device| device.accepted)
+    }
+
+    /// Returns a VF's address: the first of its rules, or the source address of its first frame.
+    #[must_use]
+    pub fn address(&self, vf: u8) -> Option<MacAddress> {
+        self.device(vf).and_then(VirtioDevice::address)
+    }
+
+    /// Returns the sizes of a VF's live receive rings and transmit rings in entries.
+    #[must_use]
+    pub fn rings(&self, vf: u8) -> (Vec<u32>, Vec<u32>) {
+        let device = self.device(vf);
+        let receive = device.iter().flat_map(|device| &device.receive);
+        let transmit = device.iter().flat_map(|device| &device.transmit);
+        (
+            receive.filter_map(|receive| receive.ring.size()).collect(),
+            transmit.filter_map(|ring| ring.size()).collect(),
+        )
+    }
+
+    /// Returns the counters of a VF's device.
+    #[must_use]
+    pub fn counters(&self, vf: u8) -> Option<&DeviceCounters> {
+        self.device(vf).map(|device| &device.counters)
+    }
+
+    /// Returns the earliest time at which a frame may leave that [`Nic::visit_ready`] has delayed by its VF's rate.
+    #[must_use]
+    pub fn due(&self) -> Option<Time> {
+        self.due
+    }
+}

@@ -1,0 +1,151 @@
+//! Puts a frame alone into a receive ring: into one buffer, or into several if the driver merges them (VIRTIO 1.2, 5.1.6.4).
+
+use crate::device::ReceiveRing;
+use crate::receive::{MOST_MERGED, Missed};
+use pcie::{Bus, DmaFault, Function, Iova};
+use plane::PortIndex;
+use virtio::chain::ChainBuffer;
+use virtio::net::{NetHeader, NetHeaderFormat};
+use virtio::{Chain, VirtioFeatures};
+
+/// Offset of the number of merged buffers in the header, in bytes.
+const BUFFERS: usize = 10;
+
+/// Buffers that a frame has taken.
+struct TakenBuffers {
+    chains: [Chain; MOST_MERGED],
+    count: usize,
+    /// Number of the last of them that are in the burst that was fetched last.
+    in_burst: usize,
+    /// Addresses of the two bytes in the header that hold the number of buffers.
+    number: [Iova; 2],
+}
+
+/// Puts a frame with its header into the next buffer, or into several if the driver merges them. If they are too few, none is
+/// filled.
+pub(crate) fn merge<B: Bus>(
+    receive: &mut ReceiveRing,
+    port: PortIndex,
+    accepted: VirtioFeatures,
+    (header, frame): (NetHeader, &[u8]),
+    bus: &mut B,
+) -> Result<(), Missed> {
+    let size = NetHeaderFormat::of(accepted).size();
+    let merges = accepted.contains(VirtioFeatures::MRG_RXBUF);
+    receive.make_room(MOST_MERGED, port, bus).map_err(|_| Missed::Fault)?;
+    let raw = NetHeader { buffers: 1, ..header }.emit();
+    let parts = [&raw[..size], frame];
+    let most = if merges { MOST_MERGED } else { 1 };
+    let mut taken =
+        TakenBuffers { chains: [Chain::default(); MOST_MERGED], count: 0, in_burst: 0, number: [0; 2] };
+    let (mut at, end) = (0, size + frame.len());
+    while at < end {
+        match fill_next(receive, (port, bus), parts, at, (merges, &mut taken)) {
+            Ok(bytes) if bytes > 0 && taken.count <= most => at += bytes,
+            Ok(_) => {
+                receive.withdraw(&taken);
+                return Err(Missed::NoBuffer);
+            }
+            Err(missed) => return Err(missed),
+        }
+    }
+    if taken.count > 1 {
+        for (byte, address) in (taken.count as u16).to_le_bytes().iter().zip(taken.number) {
+            let written = bus.dma_write(Function::Vf(port.get()), address, &[*byte]);
+            written.map_err(|_| Missed::Fault)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the bytes of header and frame from `at` on into the next buffer. Returns how many it has taken: 0 if no buffer is
+/// posted, or if the driver does not merge buffers and this one is too short.
+fn fill_next<B: Bus>(
+    receive: &mut ReceiveRing,
+    (port, bus): (PortIndex, &mut B),
+    parts: [&[u8]; 2],
+    at: usize,
+    (merges, taken): (bool, &mut TakenBuffers),
+) -> Result<usize, Missed> {
+    let fresh = receive.posted.as_ref().is_none_or(|posted| posted.first().is_none());
+    if taken.count == MOST_MERGED || !receive.fetch(port, bus).map_err(|_| Missed::Fault)? {
+        return Ok(0);
+    }
+    let Some(posted) = &mut receive.posted else { return Ok(0) };
+    posted.withdraw_offer();
+    let Some((chain, places)) = posted.first() else { return Ok(0) };
+    let (room, left) = (chain.writable_bytes() as usize, parts[0].len() + parts[1].len() - at);
+    // A driver posts no buffer that is malformed, or without room for a header (5.1.6.3.1).
+    if chain.fault().is_some() || chain.readable_bytes() > 0 || room < parts[0].len() {
+        return Err(Missed::Fault);
+    }
+    if room < left && !merges {
+        return Ok(0);
+    }
+    let bytes = room.min(left);
+    write(places, parts, at..at + bytes, |address, piece| {
+        bus.dma_write(Function::Vf(port.get()), address, piece)
+    })
+    .map_err(|_| Missed::Fault)?;
+    if at == 0 {
+        taken.number = [BUFFERS, BUFFERS + 1].map(|at| address_of(places, at));
+    }
+    posted.fill(bytes);
+    taken.chains[taken.count] = chain;
+    taken.in_burst = if fresh { 1 } else { taken.in_burst + 1 };
+    taken.count += 1;
+    Ok(bytes)
+}
+
+/// Writes a range of the bytes of both parts into places, of which the first gets the range's first bytes.
+fn write(
+    places: &[ChainBuffer],
+    [header, frame]: [&[u8]; 2],
+    range: core::ops::Range<usize>,
+    mut store: impl FnMut(Iova, &[u8]) -> Result<(), DmaFault>,
+) -> Result<(), DmaFault> {
+    let mut at = range.start;
+    for place in places {
+        let end = range.end.min(at + place.length as usize);
+        let within = |part: &[u8], start: usize| {
+            let (from, to) = (at.max(start), end.min(start + part.len()));
+            (from < to).then(|| (from - start, to - start))
+        };
+        for (part, start) in [(header, 0), (frame, header.len())] {
+            if let Some((from, to)) = within(part, start) {
+                let offset = (start + from - at) as u64;
+                store(place.address + offset, part.get(from..to).unwrap_or_default())?;
+            }
+        }
+        at = end;
+        if at == range.end {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the address of a byte of a chain of places.
+fn address_of(places: &[ChainBuffer], mut byte: usize) -> Iova {
+    for place in places {
+        if byte < place.length as usize {
+            return place.address + byte as u64;
+        }
+        byte -= place.length as usize;
+    }
+    0
+}
+
+impl ReceiveRing {
+    /// Puts the buffers that a frame has taken back: the next frame finds them again.
+    fn withdraw(&mut self, taken: &TakenBuffers) {
+        let Self { ring, posted } = self;
+        let (Some(queue), Some(posted)) = (&mut ring.queue, posted) else { return };
+        if posted.take_back(taken.count, taken.in_burst) {
+            return;
+        }
+        // The first of them were in an earlier burst, which is forgotten. The ring has all of them still.
+        queue.unfetch(posted.forget());
+        queue.unfetch(&taken.chains[..taken.count]);
+    }
+}

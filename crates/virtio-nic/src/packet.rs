@@ -1,0 +1,93 @@
+//! Offload requests of a packet: the checked header of virtio, and the packet's own headers where the request needs them. The
+//! header length that a driver gives never counts (VIRTIO 1.2, 5.1.6.2).
+
+use offload::headers::{FrameHeaders, NetworkHeader, TransportHeader};
+use offload::{OffloadRequest, insert};
+use plane::frame::{TransportProtocol, TrustedChecksum};
+use rings::PacketOffloads;
+use virtio::net::{NetRequest, PartialTransport};
+
+/// Offload requests of a packet that a driver sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct PacketRequest {
+    /// Headers of the packet and its checksums, if the packet requests one.
+    request: OffloadRequest,
+    /// Number of payload bytes in a segment.
+    mss: Option<u16>,
+}
+
+impl PacketRequest {
+    /// Returns the requests of a packet, given its first bytes. `None` if the packet is to be cut and its headers are not those
+    /// of the request.
+    pub(crate) fn of(asked: &NetRequest, head: &[u8]) -> Option<Self> {
+        let Some(checksum) = asked.checksum else { return Some(Self::default()) };
+        let l4 = match checksum.transport() {
+            PartialTransport::Tcp => Some(TransportProtocol::Tcp),
+            PartialTransport::Udp => Some(TransportProtocol::Udp),
+            PartialTransport::Other => None,
+        };
+        // A checksum alone needs no header but its own place, so the bytes before it count as one header.
+        let plain = OffloadRequest {
+            mac_length: checksum.start(),
+            l4,
+            l4_checksum: true,
+            ..OffloadRequest::default()
+        };
+        let Some(cut) = asked.segmentation else { return Some(Self { request: plain, mss: None }) };
+        let headers = FrameHeaders::parse(head);
+        if headers.l4 != TransportHeader::Tcp || headers.l4_offset != checksum.start() {
+            return None;
+        }
+        let request = OffloadRequest {
+            mac_length: headers.l3_offset,
+            ip_length: headers.l4_offset - headers.l3_offset,
+            l4_length: headers.l4_length,
+            ipv4: headers.l3 == NetworkHeader::Ipv4,
+            ip_checksum: headers.l3 == NetworkHeader::Ipv4,
+            seed_has_length: true,
+            ..plain
+        };
+        Some(Self { request, mss: Some(cut.size.get()) })
+    }
+
+    /// Returns true if the packet has a checksum to be completed.
+    pub(crate) fn has_checksum(&self) -> bool {
+        self.request.l4_checksum
+    }
+}
+
+impl PacketOffloads for PacketRequest {
+    #[inline]
+    fn request(&self) -> OffloadRequest {
+        self.request
+    }
+
+    #[inline]
+    fn mss(&self) -> Option<u16> {
+        self.mss
+    }
+}
+
+/// Request for the checksum of TCP or UDP in IPv4 without options, which frames of a burst may have.
+pub(crate) const fn plain_request(udp: bool) -> OffloadRequest {
+    let l4 = Some(if udp { TransportProtocol::Udp } else { TransportProtocol::Tcp });
+    let (mac_length, ip_length) = (offload::headers::ETHERNET_HEADER, offload::headers::IPV4_HEADER);
+    OffloadRequest {
+        mac_length,
+        ip_length,
+        l4_length: 0,
+        ipv4: true,
+        l4,
+        ip_checksum: false,
+        l4_checksum: true,
+        seed_has_length: false,
+    }
+}
+
+/// Completes the checksum of a whole frame, of a transport that the plane knows. Returns it as a trusted one.
+pub(crate) fn complete(
+    frame: &mut [u8],
+    request: &OffloadRequest,
+) -> Result<Option<TrustedChecksum>, rings::InvalidChecksumRequest> {
+    insert::insert(frame, request).map_err(|_| rings::InvalidChecksumRequest)
+}

@@ -1,0 +1,109 @@
+//! Device's side of a ring of either format. Packed and split rings differ in their memory only.
+
+use crate::device::{RingStart, RingStartError};
+use virtio::layout::RingFeatures;
+use virtio::packed::{PackedLayout, PackedPosition, PackedQueue};
+use virtio::split::{SplitLayout, SplitQueue};
+use virtio::{Chain, ChainBurst, RingError, RingMemory, UsedChain};
+
+/// Device's side of a ring.
+#[derive(Debug, Clone)]
+pub(crate) enum VirtQueue {
+    Split(SplitQueue),
+    Packed(PackedQueue),
+}
+
+impl VirtQueue {
+    /// Creates the device's side of a ring that a transport starts, at its position or at `position`.
+    pub(crate) fn new(
+        start: &RingStart,
+        features: RingFeatures,
+        position: u32,
+    ) -> Result<Self, RingStartError> {
+        if start.packed {
+            let layout = PackedLayout::new(start.size, start.addresses)?;
+            let position = PackedPosition::from_vhost_base(position);
+            return Ok(Self::Packed(PackedQueue::new(layout, features, position)?));
+        }
+        let layout = SplitLayout::new(start.size, start.addresses)?;
+        Ok(Self::Split(SplitQueue::new(layout, features, position as u16)))
+    }
+
+    /// Returns the position at which the ring continues, as vhost-user's messages have it.
+    pub(crate) fn position(&self) -> u32 {
+        match self {
+            Self::Split(queue) => queue.base().into(),
+            Self::Packed(queue) => queue.base().vhost_base(),
+        }
+    }
+
+    /// Returns the number of entries of the ring.
+    pub(crate) fn size(&self) -> u16 {
+        match self {
+            Self::Split(queue) => queue.layout().size(),
+            Self::Packed(queue) => queue.layout().size(),
+        }
+    }
+
+    /// Fetches up to `most` chains into `burst`. Returns their number.
+    #[inline]
+    pub(crate) fn fetch<M: RingMemory>(
+        &mut self,
+        memory: &mut M,
+        burst: &mut ChainBurst,
+        most: usize,
+    ) -> Result<usize, RingError> {
+        match self {
+            Self::Split(queue) => queue.fetch(memory, burst, most),
+            Self::Packed(queue) => queue.fetch(memory, burst, most),
+        }
+    }
+
+    /// Puts the chains that were fetched last back into the ring.
+    pub(crate) fn unfetch(&mut self, chains: &[Chain]) {
+        match self {
+            Self::Split(queue) => queue.unfetch(chains),
+            Self::Packed(queue) => queue.unfetch(chains),
+        }
+    }
+
+    /// Returns chains to the driver, in the order in which they were fetched, by one publication.
+    #[inline]
+    pub(crate) fn complete<M: RingMemory>(
+        &mut self,
+        memory: &mut M,
+        returned: &[UsedChain],
+    ) -> Result<(), RingError> {
+        match self {
+            Self::Split(queue) => queue.complete(memory, returned),
+            Self::Packed(queue) => queue.complete(memory, returned),
+        }
+    }
+
+    /// Returns true if the driver has to be interrupted for the returned chains.
+    #[inline]
+    pub(crate) fn needs_interrupt<M: RingMemory>(&mut self, memory: &mut M) -> Result<bool, RingError> {
+        match self {
+            Self::Split(queue) => queue.needs_interrupt(memory),
+            Self::Packed(queue) => queue.needs_interrupt(memory),
+        }
+    }
+
+    /// Asks the driver for a notification of the next available chain. Returns true if a chain is available already.
+    #[inline]
+    pub(crate) fn enable_notifications<M: RingMemory>(&mut self, memory: &mut M) -> Result<bool, RingError> {
+        match self {
+            Self::Split(queue) => queue.enable_notifications(memory),
+            Self::Packed(queue) => queue.enable_notifications(memory),
+        }
+    }
+
+    /// Asks the driver for no notifications.
+    #[inline]
+    pub(crate) fn disable_notifications<M: RingMemory>(&mut self, memory: &mut M) -> Result<(), RingError> {
+        match self {
+            Self::Split(queue) => queue.disable_notifications(memory),
+            Self::Packed(queue) => queue.disable_notifications(memory),
+        }
+    }
+}

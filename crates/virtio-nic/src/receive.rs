@@ -1,0 +1,290 @@
+//! Receive rings. The buffers that a driver has posted are fetched in bursts. A frame goes into one buffer, or into several if the
+//! driver merges them, or is dropped as a whole. Filled buffers go back to the driver together, so that it sees all buffers of a
+//! frame or none.
+
+use crate::device::{DeviceRing, ReceiveRing, VirtioDevice};
+use crate::merge::merge;
+use crate::scratch::ReceivedHeaders;
+use crate::work::ring_memory;
+use alloc::boxed::Box;
+use offload::plain::PlainFrameKind;
+use pcie::burst::BURST;
+use pcie::{Bus, Function, HintedMemory};
+use plane::PortIndex;
+use rings::{PlainReceiver, PostedDescriptors, Ring, RxFormat};
+use virtio::chain::ChainBuffer;
+use virtio::net::{NetHeader, NetHeaderFormat, flag};
+use virtio::{Chain, ChainBurst, RingError, UsedChain};
+
+/// Maximum number of buffers that one frame is merged into: 64 KB in Linux's smallest buffers is 43.
+pub(crate) const MOST_MERGED: usize = 64;
+/// Number of filled buffers that are kept before they go back to the driver.
+const MOST_FILLED: usize = 2 * MOST_MERGED;
+/// Bit of a descriptor's second word: the checksums of the frame are right.
+const VALID: u64 = 1 << 32;
+
+/// Format of the receive descriptors for a run of frames: the length, and a bit if the checksums are right.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FrameFormat;
+
+impl RxFormat for FrameFormat {
+    #[inline(always)]
+    fn words(self, found: PlainFrameKind, _hash: Option<u32>, length: u32) -> [u64; 4] {
+        let valid = found.is_network_right() && found.is_transport_right() == Some(true);
+        [0, u64::from(length) | if valid { VALID } else { 0 }, 0, 0]
+    }
+}
+
+/// Buffers that were fetched from a receive ring, and those of them that are filled.
+#[derive(Debug)]
+pub(crate) struct PostedBuffers {
+    burst: ChainBurst,
+    /// Number of buffers of the burst that are filled.
+    next: usize,
+    /// The next buffers of the burst as descriptors of crate `rings`, as long as each lies in one piece.
+    plain: PostedDescriptors,
+    /// Number of bytes in the longest frame that each of these buffers takes.
+    longest: usize,
+    /// Filled buffers, to be returned to the driver.
+    used: [UsedChain; MOST_FILLED],
+    filled: usize,
+}
+
+impl Default for PostedBuffers {
+    fn default() -> Self {
+        Self {
+            burst: ChainBurst::default(),
+            next: 0,
+            plain: PostedDescriptors::at(0),
+            longest: 0,
+            used: [Chain::default().used(0); MOST_FILLED],
+            filled: 0,
+        }
+    }
+}
+
+impl PostedBuffers {
+    /// Returns the buffers that are fetched and not filled.
+    fn rest(&self) -> &[Chain] {
+        self.burst.chains().get(self.next..).unwrap_or_default()
+    }
+
+    /// Returns the next buffer that is fetched and not filled, and the places that it consists of.
+    pub(crate) fn first(&self) -> Option<(Chain, &[ChainBuffer])> {
+        let chain = *self.rest().first()?;
+        Some((chain, self.burst.writable(&chain)))
+    }
+
+    /// Withdraws the offer of buffers to crate `rings`, since a frame that goes alone takes the next ones.
+    pub(crate) fn withdraw_offer(&mut self) {
+        self.plain.offer_buffers(core::iter::empty());
+    }
+
+    /// Marks a fetched buffer as filled with `bytes` bytes, header included.
+    pub(crate) fn fill(&mut self, bytes: usize) {
+        if let (Some(chain), Some(place)) =
+            (self.burst.chains().get(self.next), self.used.get_mut(self.filled))
+        {
+            *place = chain.used(u32::try_from(bytes).unwrap_or(u32::MAX));
+            (self.next, self.filled) = (self.next + 1, self.filled + 1);
+        }
+    }
+
+    /// Marks the last `count` filled buffers as not filled. Returns false, with the filled buffers forgotten, if only the last
+    /// `in_burst` of them are in the burst.
+    pub(crate) fn take_back(&mut self, count: usize, in_burst: usize) -> bool {
+        self.filled = self.filled.saturating_sub(count);
+        self.next = self.next.saturating_sub(in_burst);
+        count == in_burst
+    }
+
+    /// Forgets the fetched buffers that are not filled, and returns them.
+    pub(crate) fn forget(&mut self) -> &[Chain] {
+        let first = core::mem::replace(&mut self.next, self.burst.chains().len());
+        self.burst.chains().get(first..).unwrap_or_default()
+    }
+
+    /// Takes the frames that crate `rings` has put into buffers. Puts their headers into `headers`, and the headers' addresses
+    /// into `targets`. Returns the number of frames.
+    fn take_filled(
+        &mut self,
+        size: usize,
+        headers: &mut ReceivedHeaders,
+        targets: &mut [u64; BURST],
+    ) -> usize {
+        let Self { plain, burst, next, used, filled, .. } = self;
+        let mut count = 0;
+        for (words, (header, target)) in plain.take_filled().zip(headers.iter_mut().zip(targets)) {
+            let Some(chain) = burst.chains().get(*next) else { break };
+            header[0] = if words & VALID == 0 { 0 } else { flag::DATA_VALID };
+            header[10] = 1;
+            *target = burst.writable(chain).first().map_or(0, |buffer| buffer.address);
+            if let Some(place) = used.get_mut(*filled) {
+                *place = chain.used(words as u32 + size as u32);
+                *filled += 1;
+            }
+            (*next, count) = (*next + 1, count + 1);
+        }
+        count
+    }
+
+    /// Offers the next buffers to crate `rings`, as long as each is one piece with room for a header.
+    fn offer(&mut self, size: usize) {
+        let size = size as u32;
+        let Self { burst, next, plain, longest, .. } = self;
+        *longest = usize::MAX;
+        let chains = burst.chains().get(*next..).unwrap_or_default();
+        let buffers = chains.iter().map_while(|chain| match burst.writable(chain) {
+            [only] if only.length > size && chain.readable_bytes() == 0 => Some(only),
+            _ => None,
+        });
+        plain.offer_buffers(buffers.map(|buffer| {
+            *longest = (*longest).min((buffer.length - size) as usize);
+            buffer.address + u64::from(size)
+        }));
+    }
+}
+
+impl ReceiveRing {
+    /// Fetches buffers if none is left. Returns true if there is one.
+    pub(crate) fn fetch<B: Bus>(&mut self, port: PortIndex, bus: &mut B) -> Result<bool, RingError> {
+        let Self { ring, posted } = self;
+        if ring.queue.is_none() {
+            return Ok(false);
+        }
+        let posted = posted.get_or_insert_with(Box::default);
+        if !posted.rest().is_empty() {
+            return Ok(true);
+        }
+        posted.next = 0;
+        Ok(ring.fetch(port, &mut posted.burst, BURST, bus)? > 0)
+    }
+
+    /// Returns filled buffers to the driver if there is no room to remember `more` of them.
+    pub(crate) fn make_room<B: Bus>(
+        &mut self,
+        more: usize,
+        port: PortIndex,
+        bus: &mut B,
+    ) -> Result<(), RingError> {
+        let full = self.posted.as_ref().is_some_and(|posted| posted.filled + more > MOST_FILLED);
+        if full { self.complete(port, bus) } else { Ok(()) }
+    }
+
+    fn complete<B: Bus>(&mut self, port: PortIndex, bus: &mut B) -> Result<(), RingError> {
+        let Self { ring, posted } = self;
+        let (Some(queue), Some(posted)) = (&mut ring.queue, posted) else { return Ok(()) };
+        let filled = core::mem::take(&mut posted.filled);
+        queue.complete(&mut ring_memory(bus, port, &mut ring.hint), &posted.used[..filled])
+    }
+
+    /// Returns the filled buffers to the driver. Returns true if it wants an interrupt.
+    fn give_back<B: Bus>(&mut self, port: PortIndex, bus: &mut B) -> Result<bool, RingError> {
+        self.complete(port, bus)?;
+        let DeviceRing { queue, hint, .. } = &mut self.ring;
+        let Some(queue) = queue else { return Ok(false) };
+        queue.needs_interrupt(&mut ring_memory(bus, port, hint))
+    }
+}
+
+/// Reason why a frame did not reach a receive ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Missed {
+    /// The ring is not live.
+    Disabled,
+    /// Too few buffers are posted, or the driver merges none and its buffers are too short.
+    NoBuffer,
+    /// The ring or a buffer is not in the guest's memory; the ring is stopped.
+    Fault,
+}
+
+impl VirtioDevice {
+    /// Returns a live receive ring as a receiver of bursts.
+    #[inline(always)]
+    pub(crate) fn receiver<'a, B: Bus>(
+        &'a mut self,
+        port: PortIndex,
+        pair: u8,
+        bus: &'a mut B,
+    ) -> Option<PlainReceiver<'a, B, FrameFormat>> {
+        let size = NetHeaderFormat::of(self.accepted).size();
+        let receive = self.receive.get_mut(usize::from(pair)).filter(|receive| receive.ring.is_live())?;
+        let ready = receive.posted.as_ref().is_some_and(|posted| posted.plain.ready() > 0);
+        // A malformed ring is stopped by the frame that then goes alone.
+        if !ready && receive.make_room(BURST, port, bus).is_ok() && receive.fetch(port, bus) == Ok(true) {
+            receive.posted.as_mut()?.offer(size);
+        }
+        let posted = receive.posted.as_mut()?;
+        Some(PlainReceiver {
+            longest: posted.longest,
+            posted: &mut posted.plain,
+            // The buffers are loaded above, so no descriptor is read from a ring.
+            ring: Ring::new(0, 1, 16, 0)?,
+            room: BURST,
+            function: Function::Vf(port.get()),
+            bus,
+            format: FrameFormat,
+        })
+    }
+
+    /// Writes the headers of the frames that crate `rings` has put into buffers of a receive ring.
+    #[inline]
+    pub(crate) fn received<B: Bus>(
+        &mut self,
+        port: PortIndex,
+        pair: u8,
+        headers: &mut ReceivedHeaders,
+        bus: &mut B,
+    ) {
+        let size = NetHeaderFormat::of(self.accepted).size();
+        let Some(receive) = self.receive.get_mut(usize::from(pair)) else { return };
+        let Some(posted) = &mut receive.posted else { return };
+        let mut targets = [0; BURST];
+        let count = posted.take_filled(size, headers, &mut targets);
+        let to = HintedMemory { function: Function::Vf(port.get()), hint: &mut receive.ring.buffers };
+        self.filled |= 1 << pair;
+        if bus.scatter(to, &headers[..count], size, &targets[..count]) < count {
+            self.fail(2 * u32::from(pair));
+        }
+    }
+
+    /// Puts a frame with its header into a receive ring. [`VirtioDevice::give_back`] returns the buffers to the driver.
+    pub(crate) fn put<B: Bus>(
+        &mut self,
+        port: PortIndex,
+        pair: u8,
+        (header, frame): (NetHeader, &[u8]),
+        bus: &mut B,
+    ) -> Result<(), Missed> {
+        let accepted = self.accepted;
+        let Some(receive) = self.receive.get_mut(usize::from(pair)).filter(|receive| receive.ring.is_live())
+        else {
+            return Err(Missed::Disabled);
+        };
+        let put = merge(receive, port, accepted, (header, frame), bus);
+        match put {
+            Ok(()) => self.filled |= 1 << pair,
+            Err(Missed::Fault) => self.fail(2 * u32::from(pair)),
+            Err(Missed::NoBuffer | Missed::Disabled) => {}
+        }
+        put
+    }
+
+    /// Returns the filled buffers of all receive rings to the driver, and interrupts it if it wants that.
+    pub(crate) fn give_back<B: Bus>(&mut self, port: PortIndex, bus: &mut B) {
+        let mut filled = core::mem::take(&mut self.filled);
+        while filled != 0 {
+            let pair = filled.trailing_zeros();
+            filled &= filled - 1;
+            let given = self.receive.get_mut(pair as usize).map(|receive| receive.give_back(port, bus));
+            match given {
+                Some(Ok(true)) => {
+                    self.counters.calls += 1;
+                    bus.msix(Function::Vf(port.get()), 2 * pair as u16);
+                }
+                Some(Err(_)) => self.fail(2 * pair),
+                Some(Ok(false)) | None => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Visits the card's transmit rings, and receives frames from the uplink. Port n of the plane is VF n. `work` connects the rings
+//! to the frame path.
+
+use crate::MAX_VFS;
+use crate::card::Nic;
+use crate::learn::learn;
+use pcie::Bus;
+use plane::{Plane, PortIndex, TransmitQueueId, UplinkWire};
+
+impl Nic {
+    /// Visits every transmit ring that may hold a packet. Each ring hands over up to `budget` frames. Returns `true` if
+    /// a ring has more frames that may leave now. Frames that wait for their VF's rate may leave at [`Nic::due`].
+    pub fn visit_ready<B: Bus, W: UplinkWire>(
+        &mut self,
+        plane: &mut Plane<MAX_VFS>,
+        budget: usize,
+        bus: &mut B,
+        wire: &mut W,
+    ) -> bool {
+        let (mut more, mut due) = (false, None);
+        for vf in 0..self.devices.len() {
+            let port = PortIndex::of_field(vf as u32);
+            let mut ready = self.devices[vf].ready;
+            if ready != 0 && self.devices[vf].address().is_none() {
+                // The switch's tables have to know the address before the first frame leaves.
+                self.changed |= learn(&mut self.devices[vf], port, bus);
+                more |= self.changed;
+                if self.changed {
+                    continue;
+                }
+            }
+            while ready != 0 {
+                let queue = ready.trailing_zeros() as u8;
+                ready &= ready - 1;
+                let mut work = self.work(bus);
+                let visited = plane.visit(TransmitQueueId { port, queue }, budget, &mut work, wire);
+                let visited = visited.unwrap_or_default();
+                let device = &mut self.devices[vf];
+                // A stopped ring has no frames. One whose frames wait for a rate stays ready: nothing else causes its next visit.
+                let live = device.transmit[usize::from(queue)].queue.is_some();
+                let waits = visited.left || visited.due.is_some();
+                let ready_now = live && (waits || device.ready >> queue & 1 != 0);
+                device.ready = device.ready & !(1 << queue) | u16::from(ready_now) << queue;
+                more |= ready_now && visited.due.is_none();
+                due = [due, visited.due].into_iter().flatten().min();
+            }
+        }
+        self.work(bus).give_back();
+        self.due = due;
+        more
+    }
+
+    /// Receives up to `budget` frames from the uplink. Returns `false` if there are no more.
+    pub fn arrive<B: Bus, W: UplinkWire>(
+        &mut self,
+        plane: &mut Plane<MAX_VFS>,
+        budget: usize,
+        bus: &mut B,
+        wire: &mut W,
+    ) -> bool {
+        let mut work = self.work(bus);
+        let more = rings::arrive(&mut work, plane, budget, wire);
+        work.give_back();
+        more
+    }
+}

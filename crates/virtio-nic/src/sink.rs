@@ -1,0 +1,122 @@
+//! Receive rings as sinks of the plane: a frame that goes alone gets its header and its queue pair here. `receive` has the rings.
+
+use crate::device::VirtioDevice;
+use crate::receive::Missed;
+use crate::work::FramePath;
+use offload::headers::{FrameHeaders, NetworkHeader};
+use offload::verify;
+use pcie::Bus;
+use plane::frame::Frame;
+use plane::{DeliveryError, DeliveryFlags, FrameSink, PortIndex};
+use rings::FrameReceiver;
+use virtio::net::{NetHeader, flag};
+
+/// Number of bytes of the two ports at the start of a transport header.
+const PORTS: usize = 4;
+
+/// Properties of a received frame that are the same for all VFs that get it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct FrameContents {
+    /// True if the checksum of the transport is right, and so is that of an IPv4 header.
+    valid: bool,
+    /// Hash of both addresses and both ports: the frames of a flow have the same.
+    flow: u32,
+}
+
+impl FrameContents {
+    fn of(bytes: &[u8], sealed: Option<plane::frame::TrustedChecksum>) -> Self {
+        let headers = FrameHeaders::parse(bytes);
+        let network = verify::network(bytes, &headers) != Some(false);
+        let valid = network && verify::transport(bytes, &headers, sealed) == Some(true);
+        let addresses = match headers.l3 {
+            NetworkHeader::None => 0..0,
+            NetworkHeader::Ipv4 => headers.l3_offset + 12..headers.l3_offset + 20,
+            NetworkHeader::Ipv6 => headers.l3_offset + 8..headers.l3_offset + 40,
+        };
+        let ports = if headers.l4_offset == 0 { 0..0 } else { headers.l4_offset..headers.l4_offset + PORTS };
+        let part = |range| bytes.get::<core::ops::Range<usize>>(range).unwrap_or_default();
+        Self { valid, flow: flow_hash(part(addresses), part(ports)) }
+    }
+}
+
+/// Returns the hash of a flow's addresses and ports, which is the same in both directions.
+fn flow_hash(addresses: &[u8], ports: &[u8]) -> u32 {
+    let words = addresses.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word));
+    let ports = ports.as_chunks::<2>().0.iter().map(|port| u32::from(u16::from_le_bytes(*port)));
+    let mixed = words.chain(ports).fold(0, |mixed, word| mixed ^ word);
+    // Knuth's multiplicative hash: the high bits depend on all bits of the flow.
+    mixed.wrapping_mul(0x9e37_79b1)
+}
+
+impl VirtioDevice {
+    /// Returns the queue pair that receives the frames of a flow.
+    #[inline]
+    pub(crate) fn pair_of(&self, addresses: &[u8], ports: &[u8]) -> u8 {
+        if self.pairs > 1 { self.pair_of_hash(flow_hash(addresses, ports)) } else { 0 }
+    }
+
+    #[inline]
+    fn pair_of_hash(&self, hash: u32) -> u8 {
+        ((u64::from(hash) * u64::from(self.pairs)) >> 32) as u8
+    }
+}
+
+impl<B: Bus> FrameSink for FramePath<'_, B> {
+    type Findings = Option<FrameContents>;
+
+    #[inline(always)]
+    fn deliver(
+        &mut self,
+        port: PortIndex,
+        frame: &mut Frame<'_>,
+        about: DeliveryFlags,
+        findings: &mut Option<FrameContents>,
+    ) -> Result<usize, DeliveryError> {
+        rings::deliver(self, port, frame, about, findings)
+    }
+}
+
+impl<B: Bus> FrameReceiver for FramePath<'_, B> {
+    type Contents = FrameContents;
+
+    fn look(&mut self, frame: &mut Frame<'_>, _about: DeliveryFlags) -> FrameContents {
+        let seal = frame.seal();
+        FrameContents::of(frame.untagged(), seal)
+    }
+
+    fn put(
+        &mut self,
+        port: PortIndex,
+        frame: &mut Frame<'_>,
+        about: DeliveryFlags,
+        contents: FrameContents,
+    ) -> Result<usize, DeliveryError> {
+        let Self { devices, scratch, bus } = self;
+        let device = devices.get_mut(usize::from(port.get())).ok_or(DeliveryError::Disabled)?;
+        let flags = if contents.valid { flag::DATA_VALID } else { 0 };
+        let pair = if device.pairs > 1 { device.pair_of_hash(contents.flow) } else { 0 };
+        let bytes = frame.delivered(!about.strips);
+        let header = NetHeader { flags, ..NetHeader::default() };
+        scratch.reached |= port.only().bits();
+        match device.put(port, pair, (header, bytes), *bus) {
+            Ok(()) => Ok(bytes.len()),
+            Err(Missed::Disabled) => Err(DeliveryError::Disabled),
+            Err(Missed::NoBuffer) => Err(DeliveryError::Dropped),
+            Err(Missed::Fault) => Err(DeliveryError::Fault),
+        }
+    }
+}
+
+impl<B: Bus> FramePath<'_, B> {
+    /// Returns filled receive buffers to all drivers, with one interrupt for each ring at most.
+    pub(crate) fn give_back(&mut self) {
+        let mut reached = core::mem::take(&mut self.scratch.reached);
+        while reached != 0 {
+            let port = PortIndex::of_field(reached.trailing_zeros());
+            reached &= reached - 1;
+            if let Some(device) = self.devices.get_mut(usize::from(port.get())) {
+                device.give_back(port, self.bus);
+            }
+        }
+    }
+}

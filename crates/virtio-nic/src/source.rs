@@ -1,0 +1,121 @@
+//! The card's transmit rings as sources of the plane, and their packets (crate `rings`). `transmit` has the chains, and `rounds`
+//! chooses the ring to visit.
+
+use crate::packet::{PacketRequest, complete};
+use crate::transmit::transmit_ring;
+use crate::work::FramePath;
+use pcie::burst::BURST;
+use pcie::{Bus, Function};
+use plane::frame::TrustedChecksum;
+use plane::ledger::PendingTraffic;
+use plane::{FrameForwarder, FrameSource, TransmitQueueId};
+use rings::{
+    BufferChain, HeldPacket, InvalidChecksumRequest, NextPacket, PacketDropReason, PacketOffloads,
+    PacketTransmitter,
+};
+
+impl<B: Bus> FrameSource for FramePath<'_, B> {
+    fn may_send(&self, sender: TransmitQueueId) -> bool {
+        let device = self.devices.get(usize::from(sender.port.get()));
+        let ring = device.and_then(|device| device.transmit.get(usize::from(sender.queue)));
+        ring.is_some_and(|ring| ring.queue.is_some())
+    }
+
+    fn hand_over<L: FrameForwarder>(&mut self, sender: TransmitQueueId, budget: usize, lane: &mut L) -> bool {
+        let Some(device) = self.sending(sender) else { return false };
+        let live = device.transmit.get(usize::from(sender.queue)).is_some_and(|ring| ring.enabled);
+        if device.rules.enabled && live {
+            rings::visit(self, sender, budget, lane)
+        } else {
+            self.discard(sender, budget, lane)
+        }
+    }
+
+    fn has_more(&self, sender: TransmitQueueId) -> bool {
+        let device = self.devices.get(usize::from(sender.port.get()));
+        device.is_some_and(|device| device.ready >> sender.queue & 1 != 0 || device.held.is_of(sender.queue))
+    }
+}
+
+impl<B: Bus> FramePath<'_, B> {
+    /// Drops the packets of a ring that may not send: a guest whose packets stay in its ring takes its device for broken.
+    fn discard<L: FrameForwarder>(&mut self, sender: TransmitQueueId, budget: usize, lane: &mut L) -> bool {
+        let Self { devices, scratch, bus } = self;
+        let mut left = false;
+        if let Some(device) = devices.get_mut(usize::from(sender.port.get())) {
+            device.held.clear();
+            match scratch.sent.fetch(device, sender, budget, *bus) {
+                Ok(any) => {
+                    let dropped = scratch.sent.pass_all();
+                    lane.counters().tx_unclaimed += dropped;
+                    left = any;
+                }
+                Err(_) => scratch.sent.fail(device, sender),
+            }
+        }
+        self.end_visit(sender, &PendingTraffic::default());
+        left
+    }
+}
+
+impl<B: Bus> PacketTransmitter for FramePath<'_, B> {
+    type Orders = PacketRequest;
+
+    fn held(&mut self, sender: TransmitQueueId) -> Option<&mut HeldPacket<PacketRequest>> {
+        self.sending(sender).map(|device| &mut device.held)
+    }
+
+    fn take(
+        &mut self,
+        sender: TransmitQueueId,
+        buffers: &mut BufferChain,
+    ) -> (NextPacket<PacketRequest>, usize) {
+        let nothing = (NextPacket::Nothing, 0);
+        let Self { devices, scratch, bus } = self;
+        let Some(device) = devices.get_mut(usize::from(sender.port.get())) else { return nothing };
+        match scratch.sent.fetch(device, sender, BURST, *bus) {
+            Ok(true) => scratch.sent.take(device, sender.port, buffers, *bus),
+            Ok(false) => nothing,
+            Err(_) => {
+                scratch.sent.fail(device, sender);
+                nothing
+            }
+        }
+    }
+
+    fn end_take(&mut self, _sender: TransmitQueueId, read: bool) -> Option<bool> {
+        self.scratch.sent.pass(1);
+        Some(read)
+    }
+
+    fn spoiled(&mut self, sender: TransmitQueueId, _flaw: PacketDropReason) {
+        if let Some(device) = self.sending(sender) {
+            device.counters.malformed += 1;
+        }
+    }
+
+    fn insert_sums(
+        &self,
+        orders: &PacketRequest,
+        frame: &mut [u8],
+    ) -> Result<Option<TrustedChecksum>, InvalidChecksumRequest> {
+        if orders.has_checksum() { complete(frame, &orders.request()) } else { Ok(None) }
+    }
+
+    fn end_visit(&mut self, sender: TransmitQueueId, _sent: &PendingTraffic) -> u64 {
+        let Self { devices, scratch, bus } = self;
+        let Some(device) = devices.get_mut(usize::from(sender.port.get())) else { return 0 };
+        match scratch.sent.end(device, sender, *bus) {
+            Ok(false) => 0,
+            Ok(true) => {
+                device.counters.calls += 1;
+                bus.msix(Function::Vf(sender.port.get()), transmit_ring(sender.queue) as u16);
+                0
+            }
+            Err(_) => {
+                scratch.sent.fail(device, sender);
+                1
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The VFs as ports of the forwarding plane: port n is VF n. Rules become switch tables and rate factors.
+
+use crate::card::Nic;
+use crate::device::VirtioDevice;
+use crate::rules::VlanMembership;
+use crate::{LONGEST_FRAME, MAX_VFS};
+use plane::pacing::LatenessLimit;
+use plane::switch::{MaxFrameLength, PortMirrorRules, SwitchTables, TagInsertion, VlanIdSet};
+use plane::{Plane, PortIndex, PortSet};
+use units::FCS;
+
+/// Longest delay of a poll that a VF with a rate may make up for: 10 ms in nanoseconds. Later polls lose bandwidth.
+const LATENESS: LatenessLimit = LatenessLimit::Time(10_000_000);
+/// Number of VLAN ids (IEEE 802.1Q); id 0 stands for untagged frames.
+const VLAN_IDS: u16 = 4096;
+
+impl Nic {
+    /// Makes the switch's tables from rules and rings.
+    #[must_use]
+    pub fn tables(&self) -> SwitchTables<MAX_VFS> {
+        let addresses = self.devices.iter().map(|device| device.rules.addresses.len().max(1)).sum();
+        let mut tables = SwitchTables::closed(addresses);
+        (tables.shared, tables.replicate, tables.loopback) = (true, true, true);
+        // The switch accepts every VLAN. The rules of each VF decide which VFs get a frame.
+        tables.filter_vlans = true;
+        tables.vlans.accept(VlanIdSet::from_words(|_| u32::MAX));
+        let ports = || self.devices.iter().zip(0_u32..).map(|(device, n)| (device, PortIndex::of_field(n)));
+        let all = ports().fold(PortSet::NONE, |all, (_, port)| all | port.only());
+        (tables.all, tables.guests, tables.broadcast) = (all, all, all);
+        let mut any = PortSet::NONE;
+        let mut fits = [MaxFrameLength::whole(LONGEST_FRAME + FCS); MAX_VFS];
+        for (device, port) in ports() {
+            add_device(&mut tables, device, port);
+            fits[port.index::<MAX_VFS>()] =
+                MaxFrameLength::whole(device.rules.longest_frame.min(LONGEST_FRAME) + FCS);
+            if device.rules.vlans == VlanMembership::Any {
+                any |= port.only();
+            }
+        }
+        tables.untagged |= any;
+        (0..VLAN_IDS).for_each(|vlan| tables.vlans.add(vlan, any, false));
+        tables.set_fits(fits);
+        tables.set_longest(LONGEST_FRAME);
+        tables
+    }
+
+    /// Gives the plane the switch tables, the rates and the mirror rules. Call it when [`Nic::take_changed`] returns true.
+    pub fn apply_policy(&self, plane: &mut Plane<MAX_VFS>, mirrors: &PortMirrorRules) {
+        let mut tables = self.tables();
+        tables.mirrors = mirrors.clone();
+        plane.set_tables(tables);
+        plane.pacing.set_lateness(LATENESS);
+        for (device, n) in self.devices.iter().zip(0_u32..) {
+            plane.pacing.set_rate(PortIndex::of_field(n), factor(device.rules.max_tx_rate));
+        }
+    }
+}
+
+/// Returns the plane's rate factor of a rate in Mb/s: 1 Gb/s divided by it, with 14 binary places. 0 is no limit.
+fn factor(mbps: u32) -> Option<u32> {
+    (mbps != 0).then(|| u32::try_from(((1000_u64 << 14) / u64::from(mbps)).max(1)).unwrap_or(u32::MAX))
+}
+
+/// Adds the rules of one VF to the tables, except its length limit and a membership in every VLAN.
+fn add_device(tables: &mut SwitchTables<MAX_VFS>, device: &VirtioDevice, port: PortIndex) {
+    let (rules, only) = (&device.rules, port.only());
+    let addresses = rules.addresses.iter().copied();
+    let learned = device.learned.filter(|_| rules.addresses.is_empty());
+    addresses.chain(learned).for_each(|mac| tables.exact.add(mac, only));
+    match &rules.vlans {
+        VlanMembership::Port(tag) => {
+            tables.vlans.add(*tag, only, false);
+            tables.tags[port.index::<MAX_VFS>()] = TagInsertion::Always(*tag);
+            tables.strips |= only;
+        }
+        VlanMembership::Guest(ids) => {
+            (0..VLAN_IDS).filter(|vlan| ids.has(*vlan)).for_each(|vlan| tables.vlans.add(vlan, only, false));
+            if ids.has(0) {
+                tables.untagged |= only;
+            }
+        }
+        VlanMembership::Any => {}
+    }
+    for (on, set) in [
+        (rules.all_multicast, &mut tables.every_multicast),
+        (rules.promiscuous, &mut tables.default_ports),
+        (rules.spoof_check, &mut tables.check_source),
+        (rules.spoof_check, &mut tables.check_vlan),
+        (rules.enabled && device.pairs > 0, &mut tables.enabled),
+    ] {
+        if on {
+            *set |= only;
+        }
+    }
+}
