@@ -67,8 +67,14 @@ fn fill_next<B: Bus>(
     at: usize,
     (merges, taken): (bool, &mut TakenBuffers),
 ) -> Result<usize, Missed> {
-    let fresh = receive.posted.as_ref().is_none_or(|posted| posted.first().is_none());
-    if taken.count == MOST_MERGED || !receive.fetch(port, bus).map_err(|_| Missed::Fault)? {
+    if taken.count == MOST_MERGED {
+        return Ok(0);
+    }
+    // A fetch forgets the burst before it, even if it finds nothing.
+    if receive.posted.as_ref().is_none_or(|posted| posted.first().is_none()) {
+        taken.in_burst = 0;
+    }
+    if !receive.fetch(port, bus).map_err(|_| Missed::Fault)? {
         return Ok(0);
     }
     let Some(posted) = &mut receive.posted else { return Ok(0) };
@@ -92,8 +98,7 @@ fn fill_next<B: Bus>(
     }
     posted.fill(bytes);
     taken.chains[taken.count] = chain;
-    taken.in_burst = if fresh { 1 } else { taken.in_burst + 1 };
-    taken.count += 1;
+    (taken.count, taken.in_burst) = (taken.count + 1, taken.in_burst + 1);
     Ok(bytes)
 }
 

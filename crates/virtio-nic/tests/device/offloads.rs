@@ -1,0 +1,104 @@
+//! Checksums and segmentation that a driver leaves to the card.
+
+use crate::address;
+use crate::exchange::{datagram, pseudo};
+use crate::machine::{MODERN, Machine};
+use offload::{FrameHeaders, verify};
+use virtio::net::{NetHeader, flag, gso};
+
+/// Returns a TCP packet over IPv4 as Linux gives it to a device that cuts it: its own lengths, and the sum of the pseudo header
+/// with the length.
+fn large_packet(from: u8, to: u8, payload: &[u8]) -> Vec<u8> {
+    let mut ip = vec![0x45, 0, 0, 0, 0, 7, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, from, 10, 0, 0, to];
+    ip[2..4].copy_from_slice(&(40 + payload.len() as u16).to_be_bytes());
+    let sum = offload::checksum::PartialChecksum::of(&ip).checksum();
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    let mut tcp = vec![0x10, from, 0x20, to, 0, 0, 1, 0, 0, 0, 2, 0, 0x50, 0x18, 0xff, 0xff, 0, 0, 0, 0];
+    let seed = pseudo(&ip, 6, 20 + payload.len() as u32).value();
+    tcp[16..18].copy_from_slice(&seed.to_be_bytes());
+    [&address(to)[..], &address(from), &[8, 0], &ip, &tcp, payload].concat()
+}
+
+fn is_right(frame: &[u8]) -> bool {
+    let headers = FrameHeaders::parse(frame);
+    verify::network(frame, &headers) == Some(true) && verify::transport(frame, &headers, None) == Some(true)
+}
+
+#[test]
+fn partial_checksum_is_completed_in_bursts_and_alone() {
+    for careful in [false, true] {
+        let mut machine = Machine::new(&[(false, MODERN), (true, MODERN)]);
+        if careful {
+            machine.nic.take_no_shortcuts();
+        }
+        machine.post(1, &[&[1536][..]; 8]);
+        let right = datagram(0, 1, &[9; 400]);
+        let mut partial = right.clone();
+        let seed = pseudo(&right[14..34], 17, 408).value();
+        partial[40..42].copy_from_slice(&seed.to_be_bytes());
+        let header = NetHeader {
+            flags: flag::NEEDS_CSUM,
+            checksum_start: 34,
+            checksum_offset: 6,
+            ..NetHeader::default()
+        };
+        assert!(machine.send(0, header, &partial, &[]));
+        assert!(machine.send(0, header, &partial, &[12, 7]));
+        machine.poll(0);
+        let received = machine.received(1);
+        assert_eq!(received.len(), 2);
+        for (header, bytes, _) in received {
+            assert_eq!((bytes, header.flags), (right.clone(), flag::DATA_VALID), "careful {careful}");
+        }
+    }
+}
+
+#[test]
+fn large_tcp_packet_is_cut_for_a_port_and_for_the_uplink() {
+    for packed in [false, true] {
+        for to in [1, 9] {
+            let mut machine = Machine::new(&[(packed, MODERN), (packed, MODERN)]);
+            machine.post(1, &[&[1600][..]; 20]);
+            let payload: Vec<u8> = (0..12_000).map(|n| (n % 251) as u8).collect();
+            let header = NetHeader {
+                flags: flag::NEEDS_CSUM,
+                gso_type: gso::TCPV4,
+                header_length: 54,
+                gso_size: 1448,
+                checksum_start: 34,
+                checksum_offset: 16,
+                buffers: 0,
+            };
+            assert!(machine.send(0, header, &large_packet(0, to, &payload), &[12, 54, 4096, 4096]));
+            machine.poll(0);
+            let frames: Vec<_> = match to {
+                1 => machine.received(1).into_iter().map(|(_, bytes, _)| bytes).collect(),
+                _ => machine.wire.sent.clone(),
+            };
+            assert_eq!(frames.len(), 9, "packed {packed} to {to}");
+            assert!(frames.iter().all(|frame| is_right(frame)));
+            let whole: Vec<u8> = frames.iter().flat_map(|frame| frame[54..].to_vec()).collect();
+            assert_eq!(whole, payload);
+        }
+    }
+}
+
+#[test]
+fn packet_with_a_request_that_was_not_negotiated_is_dropped() {
+    let mut machine = Machine::new(&[(false, MODERN), (false, MODERN)]);
+    machine.post(1, &[&[1536][..]; 8]);
+    let header = NetHeader {
+        gso_type: gso::UDP_L4,
+        gso_size: 100,
+        flags: flag::NEEDS_CSUM,
+        checksum_start: 34,
+        checksum_offset: 6,
+        ..NetHeader::default()
+    };
+    assert!(machine.send(0, header, &datagram(0, 1, &[9; 400]), &[]));
+    assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[8; 400]), &[]));
+    machine.poll(0);
+    assert_eq!(machine.received(1).len(), 1);
+    assert_eq!(machine.nic.counters(0).unwrap().malformed, 1);
+    assert_eq!(machine.finished(0), 2);
+}

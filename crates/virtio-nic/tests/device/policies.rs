@@ -1,0 +1,133 @@
+//! Policy of VFs: addresses, VLANs, checks, rates, and rings that a transport stops.
+
+use crate::address;
+use crate::exchange::datagram;
+use crate::machine::{MODERN, Machine};
+use plane::PortIndex;
+use plane::switch::VlanIdSet;
+use units::MacAddress;
+use virtio::net::NetHeader;
+use virtio_nic::{VfRules, VlanMembership};
+
+fn rules(n: u8) -> VfRules {
+    VfRules { addresses: vec![MacAddress(address(n))], ..VfRules::default() }
+}
+
+fn tagged(frame: &[u8], tag: u16) -> Vec<u8> {
+    [&frame[..12], &[0x81, 0], &tag.to_be_bytes(), &frame[12..]].concat()
+}
+
+fn machine() -> Machine {
+    let mut machine = Machine::new(&[(false, MODERN), (true, MODERN), (false, MODERN)]);
+    (0..3).for_each(|vf| machine.post(vf, &[&[1536][..]; 16]));
+    machine
+}
+
+#[test]
+fn port_vlan_is_hidden_from_its_guests_and_kept_from_others() {
+    let mut machine = machine();
+    for vf in [0, 1] {
+        machine.nic.set_rules(vf, VfRules { vlans: VlanMembership::Port(7), ..rules(vf) });
+    }
+    let frame = datagram(0, 1, &[1; 100]);
+    assert!(machine.send(0, NetHeader::default(), &frame, &[]));
+    assert!(machine.send(0, NetHeader::default(), &datagram(0, 9, &[2; 100]), &[]));
+    let mut untagged = VlanIdSet::NONE;
+    untagged.add(0);
+    machine.nic.set_rules(2, VfRules { vlans: VlanMembership::Guest(Box::new(untagged)), ..rules(2) });
+    assert!(machine.send(0, NetHeader::default(), &datagram(0, 2, &[3; 100]), &[]));
+    machine.poll(0);
+    let received = machine.received(1);
+    assert_eq!((received.len(), &received[0].1), (1, &frame));
+    assert_eq!(
+        machine.wire.sent,
+        [tagged(&datagram(0, 9, &[2; 100]), 7), tagged(&datagram(0, 2, &[3; 100]), 7)]
+    );
+    assert!(machine.received(2).is_empty());
+}
+
+#[test]
+fn guests_own_tags_stay_in_the_frame() {
+    let mut machine = machine();
+    let frame = tagged(&datagram(0, 1, &[1; 100]), 5);
+    assert!(machine.send(0, NetHeader::default(), &frame, &[]));
+    machine.poll(0);
+    assert_eq!(machine.received(1)[0].1, frame);
+}
+
+#[test]
+fn spoofed_source_address_is_dropped_and_counted() {
+    let mut machine = machine();
+    machine.nic.set_rules(0, VfRules { spoof_check: true, ..rules(0) });
+    assert!(machine.send(0, NetHeader::default(), &datagram(5, 1, &[1; 100]), &[]));
+    assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[2; 100]), &[]));
+    machine.poll(0);
+    assert_eq!(machine.received(1).len(), 1);
+    assert_eq!(machine.plane.ledger.of(PortIndex::of_field(0)).tx_spoofed, 1);
+}
+
+#[test]
+fn vf_without_an_address_takes_that_of_its_first_frame() {
+    let mut machine = machine();
+    machine.nic.set_rules(0, VfRules::default());
+    assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[1; 100]), &[]));
+    machine.poll(0);
+    assert_eq!(machine.nic.address(0), Some(MacAddress(address(0))));
+    assert!(machine.send(1, NetHeader::default(), &datagram(1, 0, &[2; 100]), &[]));
+    machine.poll(0);
+    assert_eq!((machine.received(1).len(), machine.received(0).len()), (1, 1));
+    assert!(machine.wire.sent.is_empty());
+}
+
+#[test]
+fn disabled_vf_sends_and_receives_nothing_and_keeps_no_chain() {
+    let mut machine = machine();
+    machine.nic.set_rules(0, VfRules { enabled: false, ..rules(0) });
+    (0..40).for_each(|_| assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[1; 100]), &[])));
+    assert!(machine.send(1, NetHeader::default(), &datagram(1, 0, &[2; 100]), &[]));
+    machine.poll(0);
+    assert_eq!(machine.finished(0), 40);
+    assert!(machine.received(0).is_empty() && machine.received(1).is_empty());
+}
+
+#[test]
+fn rate_delays_frames_until_they_are_due() {
+    let mut machine = machine();
+    machine.nic.set_rules(0, VfRules { max_tx_rate: 10, ..rules(0) });
+    (0..10).for_each(|_| assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[1; 1000]), &[])));
+    machine.poll(0);
+    let first = machine.received(1).len();
+    assert!(first < 10, "{first} frames left at once");
+    let due = machine.nic.due().expect("the next frame has a time");
+    machine.poll(due.as_nanos());
+    assert!(!machine.received(1).is_empty());
+    machine.poll(1_000_000_000);
+    assert_eq!((machine.finished(0), machine.nic.due()), (10, None));
+}
+
+#[test]
+fn stopped_ring_continues_at_its_position() {
+    for vf in [0, 1] {
+        let mut machine = machine();
+        let to = 1 - vf;
+        assert!(machine.send(vf, NetHeader::default(), &datagram(vf, to, &[1; 100]), &[]));
+        machine.poll(0);
+        let position = machine.nic.stop_ring(vf, 1);
+        assert_eq!(position, if vf == 0 { 1 } else { 0x8001_8001 });
+        assert!(machine.send(vf, NetHeader::default(), &datagram(vf, to, &[2; 100]), &[]));
+        machine.poll(0);
+        assert_eq!(machine.received(to).len(), 1, "a stopped ring sends nothing");
+        let ring = &machine.rings[usize::from(vf)][1];
+        let start = virtio_nic::RingStart {
+            ring: 1,
+            size: ring.size.into(),
+            packed: ring.packed,
+            enabled: true,
+            position: Some(position),
+            addresses: ring.addresses(),
+        };
+        machine.nic.start_ring(vf, &start).unwrap();
+        machine.poll(0);
+        assert_eq!((machine.received(to).len(), machine.finished(vf)), (1, 2));
+    }
+}
