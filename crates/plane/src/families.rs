@@ -22,6 +22,30 @@ pub struct JoinedDevices<'a, A, B> {
 impl<A: FrameSink, B: FrameSink> FrameSink for JoinedDevices<'_, A, B> {
     type Findings = (A::Findings, B::Findings);
 
+    const RECEIVES_UNCUT: bool = A::RECEIVES_UNCUT || B::RECEIVES_UNCUT;
+
+    fn takes_uncut(&self, port: PortIndex, ipv4: bool) -> bool {
+        if self.ports.has(port) {
+            self.first.takes_uncut(port, ipv4)
+        } else {
+            self.second.takes_uncut(port, ipv4)
+        }
+    }
+
+    fn deliver_uncut(
+        &mut self,
+        port: PortIndex,
+        packet: &mut Frame<'_>,
+        uncut: &UnsegmentedLayout,
+        about: DeliveryFlags,
+    ) -> Result<(), DeliveryError> {
+        if self.ports.has(port) {
+            self.first.deliver_uncut(port, packet, uncut, about)
+        } else {
+            self.second.deliver_uncut(port, packet, uncut, about)
+        }
+    }
+
     #[inline]
     fn deliver(
         &mut self,
@@ -82,14 +106,16 @@ impl<L: FrameForwarder, O: FrameSink> FrameForwarder for JoinedForwarder<'_, L, 
         self.lane.takes_uncut()
     }
 
-    fn send_uncut(
+    fn send_uncut<S: FrameSink>(
         &mut self,
+        own: &mut S,
         packet: &mut Frame<'_>,
         uncut: &UnsegmentedLayout,
         shortest: usize,
         complete: impl FnOnce(&mut [u8]),
     ) -> Option<bool> {
-        self.lane.send_uncut(packet, uncut, shortest, complete)
+        let mut devices = JoinedDevices { ports: self.ports, first: own, second: self.others };
+        self.lane.send_uncut(&mut devices, packet, uncut, shortest, complete)
     }
 
     fn is_due(&self) -> bool {

@@ -212,7 +212,7 @@ impl<const N: usize> Plane<N> {
     }
 
     #[cold]
-    fn count_lost(&mut self, port: PortIndex, missed: DeliveryError) -> DeliveryOutcome {
+    pub(crate) fn count_lost(&mut self, port: PortIndex, missed: DeliveryError) -> DeliveryOutcome {
         let counters = self.ledger.of(port);
         match missed {
             DeliveryError::Disabled => counters.rx_disabled += 1,
@@ -228,7 +228,7 @@ impl<const N: usize> Plane<N> {
     }
 
     #[inline(always)]
-    fn count_received(&mut self, port: PortIndex, from_uplink: bool, ends: AddressPair, bytes: usize) {
+    pub(crate) fn count_received(&mut self, port: PortIndex, from_uplink: bool, ends: AddressPair, bytes: usize) {
         let traffic = self.ledger.received(port);
         traffic.add(!from_uplink, bytes);
         if ends.is_to_group() {

@@ -4,6 +4,7 @@
 use crate::PortIndex;
 use crate::frame::Frame;
 use crate::switch::SwitchDropReason;
+use crate::uplink::UnsegmentedLayout;
 
 /// Properties of a frame for the port that receives it.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +38,31 @@ pub enum DeliveryError {
 pub trait FrameSink {
     /// Results of parsing a frame, shared by all ports of the device that get the frame.
     type Findings: Default;
+
+    /// True if ports of this device may take TCP packets that are not segmented.
+    const RECEIVES_UNCUT: bool = false;
+
+    /// Returns true if a port takes TCP packets over IPv4, or over IPv6, that are not segmented.
+    fn takes_uncut(&self, port: PortIndex, ipv4: bool) -> bool {
+        let _ = (port, ipv4);
+        false
+    }
+
+    /// Puts an unsegmented packet into the buffers of a port that takes such packets. Its headers are complete for Linux: the
+    /// length of the whole packet, and the sum of the pseudo header in the checksum field.
+    ///
+    /// # Errors
+    /// [`DeliveryError`]: the port's driver does not get the packet.
+    fn deliver_uncut(
+        &mut self,
+        port: PortIndex,
+        packet: &mut Frame<'_>,
+        uncut: &UnsegmentedLayout,
+        about: DeliveryFlags,
+    ) -> Result<(), DeliveryError> {
+        let _ = (port, packet, uncut, about);
+        Err(DeliveryError::Disabled)
+    }
 
     /// Puts a frame into a port's own buffers. Returns the number of bytes put there, frame check sequence excluded.
     ///

@@ -71,10 +71,11 @@ pub trait FrameForwarder {
     /// Returns `true` if the uplink takes TCP packets that are not segmented.
     fn takes_uncut(&self) -> bool;
 
-    /// Sends an unsegmented packet to the uplink, once `complete` has finished its headers. Returns `true` if the uplink took it,
-    /// and `None`, with the packet unchanged, if the family has to segment it.
-    fn send_uncut(
+    /// Sends an unsegmented packet to the uplink or to a port of `own`, once `complete` has finished its headers. Returns `true` if
+    /// the uplink took it, and `None`, with the packet unchanged, if the family has to segment it.
+    fn send_uncut<S: FrameSink>(
         &mut self,
+        own: &mut S,
         packet: &mut Frame<'_>,
         uncut: &UnsegmentedLayout,
         shortest: usize,

@@ -1,58 +1,143 @@
-//! Sends a large TCP packet to the uplink unsegmented, if only the uplink gets it and takes such packets. The switch decides on the
-//! longest segment, and segments are counted one by one, so that counters show no difference.
+//! Forwards a large TCP packet unsegmented, if only the uplink or one port gets it and takes such packets. The switch decides on
+//! the longest segment, and segments are counted one by one, so that counters show no difference.
 //!
-//! The family still segments a packet that another port or a mirror gets too, that its sender may not send, or whose port has a
-//! rate, which spreads segments over time.
+//! The family still segments a packet that several ports or a mirror get, that its sender may not send, or whose port has a rate,
+//! which spreads segments over time.
 
 use crate::forward::Plane;
-use crate::frame::Frame;
+use crate::frame::{AddressPair, Frame};
 use crate::ports::PortIndex;
-use crate::switch::FrameOrigin;
+use crate::sink::{DeliveryFlags, FrameSink};
+use crate::switch::{FrameOrigin, SwitchDecision};
 use crate::tag::{self, TAG};
 use crate::uplink::{UnsegmentedLayout, UplinkWire};
 use crate::watch::{FrameDirection, FrameDropReason, FrameObservation};
 
+/// Unsegmented packet of a port, as the plane counts it.
+struct UncutPacket<'a> {
+    port: PortIndex,
+    ends: AddressPair,
+    uncut: &'a UnsegmentedLayout,
+    /// Bytes of the packet without its tag, and of the tag.
+    length: usize,
+    tag: usize,
+    /// Least number of bytes that a segment counts as.
+    shortest: usize,
+}
+
+impl UncutPacket<'_> {
+    /// Iterates over the lengths of the segments in bytes, tag included.
+    fn segments(&self) -> impl Iterator<Item = usize> {
+        let (shortest, tag) = (self.shortest, self.tag);
+        self.uncut.lengths(self.length).map(move |length| length.max(shortest) + tag)
+    }
+}
+
 impl<const N: usize> Plane<N> {
     /// Sends an unsegmented packet of a port, without a tag in its bytes, once `complete` has finished its headers. No segment
-    /// counts as shorter than `shortest` bytes. Returns `true` if the uplink took it, and `None`, with the packet unchanged, if
-    /// the family has to segment it.
-    pub(crate) fn forward_uncut<W: UplinkWire>(
+    /// counts as shorter than `shortest` bytes. Returns `true` if the uplink took it, `false` if the uplink did not or a port got
+    /// it, and `None`, with the packet unchanged, if the family has to segment it.
+    pub(crate) fn forward_uncut<S: FrameSink, W: UplinkWire>(
         &mut self,
         port: PortIndex,
         packet: &mut Frame<'_>,
-        uncut: &UnsegmentedLayout,
-        shortest: usize,
+        (uncut, shortest): (&UnsegmentedLayout, usize),
         complete: impl FnOnce(&mut [u8]),
-        wire: &mut W,
+        (sinks, wire): (&mut S, &mut W),
     ) -> Option<bool> {
-        let usual = self.uplink.link && !self.uplink.loops_back && !self.pacing.limits(port);
-        if !usual || self.tables.outer.is_some() || self.tables.inner != tag::TYPE {
+        if self.pacing.limits(port) || self.tables.outer.is_some() || self.tables.inner != tag::TYPE {
             return None;
         }
-        let (ends, more) = (packet.ends(), if packet.tag.is_some() { TAG } else { 0 });
-        let (origin, length) = (FrameOrigin::Port(port), uncut.longest() + more);
+        let (ends, tag) = (packet.ends(), if packet.tag.is_some() { TAG } else { 0 });
+        let (origin, length) = (FrameOrigin::Port(port), uncut.longest() + tag);
         let decision = self.flows.decide(&self.tables, ends, packet.tag, length, origin);
-        if decision.dropped.is_some() || !decision.ports.is_empty() || !decision.uplink {
-            return None;
-        }
+        let to = self.uncut_receiver(decision, uncut, sinks, wire)?;
         let bytes = packet.untagged_mut();
         let length = bytes.len();
         complete(bytes);
-        let sent = wire.transmit_uncut(packet.tagged(), &uncut.behind(more));
-        for length in uncut.lengths(length).map(|length| length.max(shortest) + more) {
-            if sent {
-                self.tally.sent(ends.destination(), length);
+        let counted = UncutPacket { port, ends, uncut, length, tag, shortest };
+        if wire.is_watched() {
+            wire.watch(FrameObservation { at: origin, way: FrameDirection::In, lost: None }, packet.tagged());
+        }
+        Some(match to {
+            None => self.leave_uncut(&counted, packet, wire),
+            Some(to) => {
+                self.reach_uncut((to, decision), &counted, packet, sinks, wire);
+                false
             }
-            self.count_sent(port, ends, length, false, sent);
+        })
+    }
+
+    /// Returns the port that gets an unsegmented packet, or `Some(None)` if the uplink does. `None` if the family has to segment
+    /// it.
+    fn uncut_receiver<S: FrameSink, W: UplinkWire>(
+        &self,
+        decision: SwitchDecision,
+        uncut: &UnsegmentedLayout,
+        sinks: &S,
+        wire: &W,
+    ) -> Option<Option<PortIndex>> {
+        if decision.dropped.is_some() {
+            return None;
+        }
+        if decision.uplink {
+            let usual = self.uplink.link && !self.uplink.loops_back && decision.ports.is_empty();
+            return (usual && wire.takes_uncut()).then_some(None);
+        }
+        let to = decision.ports.single()?;
+        let counts = self.storm.limits.counts_unknown || self.pacing.limits_crossing();
+        (S::RECEIVES_UNCUT && !counts && sinks.takes_uncut(to, uncut.ipv4)).then_some(Some(to))
+    }
+
+    /// Sends an unsegmented packet to the uplink. Returns `false` if all of it was dropped.
+    fn leave_uncut<W: UplinkWire>(
+        &mut self,
+        counted: &UncutPacket<'_>,
+        packet: &mut Frame<'_>,
+        wire: &mut W,
+    ) -> bool {
+        let sent = wire.transmit_uncut(packet.tagged(), &counted.uncut.behind(counted.tag));
+        for length in counted.segments() {
+            if sent {
+                self.tally.sent(counted.ends.destination(), length);
+            }
+            self.count_sent(counted.port, counted.ends, length, false, sent);
         }
         if wire.is_watched() {
             let lost = (!sent).then_some(FrameDropReason::Uplink);
-            wire.watch(FrameObservation { at: origin, way: FrameDirection::In, lost: None }, packet.tagged());
-            wire.watch(
-                FrameObservation { at: FrameOrigin::Uplink, way: FrameDirection::Out, lost },
-                packet.tagged(),
-            );
+            let seen = FrameObservation { at: FrameOrigin::Uplink, way: FrameDirection::Out, lost };
+            wire.watch(seen, packet.tagged());
         }
-        Some(sent)
+        sent
+    }
+
+    /// Delivers an unsegmented packet to a port.
+    fn reach_uncut<S: FrameSink, W: UplinkWire>(
+        &mut self,
+        (to, decision): (PortIndex, SwitchDecision),
+        counted: &UncutPacket<'_>,
+        packet: &mut Frame<'_>,
+        sinks: &mut S,
+        wire: &mut W,
+    ) {
+        let strips = self.tables.strips(to, decision.replicated);
+        let about = DeliveryFlags { from_uplink: false, alone: true, inexact: decision.inexact, strips };
+        let delivered = sinks.deliver_uncut(to, packet, counted.uncut, about);
+        let received_tag = if strips { 0 } else { counted.tag };
+        for length in counted.segments() {
+            match delivered {
+                Ok(()) => self.count_received(to, false, counted.ends, length - counted.tag + received_tag),
+                Err(missed) => _ = self.count_lost(to, missed),
+            }
+            self.count_sent(counted.port, counted.ends, length, true, false);
+        }
+        if wire.is_watched() {
+            let seen = FrameObservation {
+                at: FrameOrigin::Port(to),
+                way: FrameDirection::Out,
+                lost: delivered.err().map(FrameDropReason::Missed),
+            };
+            wire.watch(seen, packet.tagged());
+        }
     }
 }

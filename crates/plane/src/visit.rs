@@ -63,14 +63,15 @@ impl<W: UplinkWire, const N: usize> FrameForwarder for QueueVisit<'_, W, N> {
         self.wire.takes_uncut()
     }
 
-    fn send_uncut(
+    fn send_uncut<S: FrameSink>(
         &mut self,
+        own: &mut S,
         packet: &mut Frame<'_>,
         uncut: &UnsegmentedLayout,
         shortest: usize,
         complete: impl FnOnce(&mut [u8]),
     ) -> Option<bool> {
-        self.plane.forward_uncut(self.port, packet, uncut, shortest, complete, self.wire)
+        self.plane.forward_uncut(self.port, packet, (uncut, shortest), complete, (own, self.wire))
     }
 
     #[inline]

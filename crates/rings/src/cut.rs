@@ -82,6 +82,9 @@ fn begin<'a, C: PacketTransmitter, L: FrameForwarder>(
     let cut = orders.cut(&headers[..length], buffers.bytes(), card.flag_masks())?;
     let verdict = lane.judge(AddressPair::of(&headers), terms);
     let port = verdict.port()?;
+    if card.takes_uncut(port, request.ipv4) && orders.may_leave_uncut() {
+        return None;
+    }
     let longest = LONGEST.min(terms.longest as usize).min(lane.longest_taken(port, terms));
     let tag = terms.tag.filter(|_| verdict.strips());
     let told = RunProperties { tag, inexact: verdict.is_inexact(), from_uplink: false };

@@ -179,7 +179,7 @@ fn send_cut<C: PacketTransmitter, L: FrameForwarder>(
     (packet.sent - before).max(1) as usize
 }
 
-/// Sends a packet unsegmented to an uplink that accepts such packets. Returns the number of segments that the kernel
+/// Sends a packet unsegmented to an uplink or a port that accepts such packets. Returns the number of segments that the kernel
 /// makes there. `None`, with the packet unchanged, if the card has to segment it.
 fn send_uncut<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
@@ -188,7 +188,7 @@ fn send_uncut<C: PacketTransmitter, L: FrameForwarder>(
     packet: &mut [u8],
     lane: &mut L,
 ) -> Option<usize> {
-    if !lane.takes_uncut() || !orders.may_leave_uncut() {
+    if !(lane.takes_uncut() || C::RECEIVES_UNCUT) || !orders.may_leave_uncut() {
         return None;
     }
     let bytes = packet.get(HEADROOM..)?;
@@ -196,6 +196,6 @@ fn send_uncut<C: PacketTransmitter, L: FrameForwarder>(
     let segments = whole.frames(bytes.len()) as usize;
     let mut frame = Frame::new(packet)?;
     frame.tag = lane.tag(card.asked_tag(sender, orders));
-    lane.send_uncut(&mut frame, &whole, SHORTEST as usize, |bytes| uncut::complete(&whole, bytes))?;
+    lane.send_uncut(card, &mut frame, &whole, SHORTEST as usize, |bytes| uncut::complete(&whole, bytes))?;
     Some(segments)
 }

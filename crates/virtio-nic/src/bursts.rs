@@ -43,8 +43,11 @@ impl<B: Bus> BurstCard for FramePath<'_, B> {
         }
     }
 
-    fn pass(&mut self, _sender: TransmitQueueId, count: usize) {
-        self.scratch.sent.pass(count);
+    fn pass(&mut self, sender: TransmitQueueId, count: usize) {
+        let checksums = self.scratch.sent.pass_described(count);
+        if let Some(device) = self.sending(sender) {
+            device.counters.checksums += checksums;
+        }
     }
 
     fn source(&mut self, sender: TransmitQueueId) -> (Function, &mut MemoryHint, &mut B) {

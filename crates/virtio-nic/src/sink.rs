@@ -3,13 +3,15 @@
 use crate::device::VirtioDevice;
 use crate::receive::Missed;
 use crate::work::FramePath;
-use offload::headers::{FrameHeaders, NetworkHeader};
+use offload::headers::{FrameHeaders, NetworkHeader, TCP_CHECKSUM};
 use offload::verify;
 use pcie::Bus;
 use plane::frame::Frame;
-use plane::{DeliveryError, DeliveryFlags, FrameSink, PortIndex};
+use plane::tag::TAG;
+use plane::{DeliveryError, DeliveryFlags, FrameSink, PortIndex, UnsegmentedLayout};
 use rings::FrameReceiver;
-use virtio::net::{NetHeader, flag};
+use virtio::VirtioFeatures;
+use virtio::net::{NetHeader, flag, gso};
 
 /// Number of bytes of the two ports at the start of a transport header.
 const PORTS: usize = 4;
@@ -55,14 +57,73 @@ impl VirtioDevice {
         if self.pairs > 1 { self.pair_of_hash(flow_hash(addresses, ports)) } else { 0 }
     }
 
+    /// Returns the queue pair that receives an unsegmented packet.
+    fn pair_of_packet(&self, bytes: &[u8], uncut: &UnsegmentedLayout) -> u8 {
+        let addresses = if uncut.ipv4 { uncut.l3 + 12..uncut.l3 + 20 } else { uncut.l3 + 8..uncut.l3 + 40 };
+        let part = |range| bytes.get::<core::ops::Range<usize>>(range).unwrap_or_default();
+        self.pair_of(part(addresses), part(uncut.l4..uncut.l4 + PORTS))
+    }
+
     #[inline]
     fn pair_of_hash(&self, hash: u32) -> u8 {
         ((u64::from(hash) * u64::from(self.pairs)) >> 32) as u8
     }
 }
 
+/// Returns the header of a packet that a driver receives unsegmented. Linux accepts it only if the segments' protocol is that of
+/// the checksum.
+fn uncut_header(uncut: &UnsegmentedLayout) -> NetHeader {
+    let field = |at: usize| u16::try_from(at).unwrap_or(u16::MAX);
+    NetHeader {
+        flags: flag::NEEDS_CSUM,
+        gso_type: if uncut.ipv4 { gso::TCPV4 } else { gso::TCPV6 },
+        header_length: field(uncut.payload),
+        gso_size: uncut.mss,
+        checksum_start: field(uncut.l4),
+        checksum_offset: field(TCP_CHECKSUM),
+        buffers: 1,
+    }
+}
+
+impl Missed {
+    /// Returns the reason as the plane has it.
+    fn reason(self) -> DeliveryError {
+        match self {
+            Self::Disabled => DeliveryError::Disabled,
+            Self::NoBuffer => DeliveryError::Dropped,
+            Self::Fault => DeliveryError::Fault,
+        }
+    }
+}
+
 impl<B: Bus> FrameSink for FramePath<'_, B> {
     type Findings = Option<FrameContents>;
+
+    const RECEIVES_UNCUT: bool = true;
+
+    fn takes_uncut(&self, port: PortIndex, ipv4: bool) -> bool {
+        let wanted = if ipv4 { VirtioFeatures::GUEST_TSO4 } else { VirtioFeatures::GUEST_TSO6 };
+        let wanted = wanted.with(VirtioFeatures::GUEST_CSUM);
+        self.devices.get(usize::from(port.get())).is_some_and(|device| device.accepted.contains(wanted))
+    }
+
+    fn deliver_uncut(
+        &mut self,
+        port: PortIndex,
+        packet: &mut Frame<'_>,
+        uncut: &UnsegmentedLayout,
+        about: DeliveryFlags,
+    ) -> Result<(), DeliveryError> {
+        let Self { devices, scratch, bus } = self;
+        let device = devices.get_mut(usize::from(port.get())).ok_or(DeliveryError::Disabled)?;
+        let pair = device.pair_of_packet(packet.untagged(), uncut);
+        let shift = if packet.tag.is_some() && !about.strips { TAG } else { 0 };
+        let bytes = packet.delivered(!about.strips);
+        scratch.reached |= port.only().bits();
+        device.put(port, pair, (uncut_header(&uncut.behind(shift)), bytes), *bus).map_err(Missed::reason)?;
+        device.counters.passed_uncut += 1;
+        Ok(())
+    }
 
     #[inline(always)]
     fn deliver(
@@ -98,12 +159,8 @@ impl<B: Bus> FrameReceiver for FramePath<'_, B> {
         let bytes = frame.delivered(!about.strips);
         let header = NetHeader { flags, ..NetHeader::default() };
         scratch.reached |= port.only().bits();
-        match device.put(port, pair, (header, bytes), *bus) {
-            Ok(()) => Ok(bytes.len()),
-            Err(Missed::Disabled) => Err(DeliveryError::Disabled),
-            Err(Missed::NoBuffer) => Err(DeliveryError::Dropped),
-            Err(Missed::Fault) => Err(DeliveryError::Fault),
-        }
+        device.put(port, pair, (header, bytes), *bus).map_err(Missed::reason)?;
+        Ok(bytes.len())
     }
 }
 

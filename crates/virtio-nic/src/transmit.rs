@@ -87,6 +87,12 @@ impl SentChains {
         (self.returned, self.done) = (self.returned + 1, self.done + 1);
     }
 
+    /// Marks the next `count` chains, which were described, as sent. Returns how many of them requested a checksum.
+    pub(crate) fn pass_described(&mut self, count: usize) -> u64 {
+        self.pass(count);
+        (0..count).filter(|at| self.requested(*at).is_some()).count() as u64
+    }
+
     /// Marks the next `count` chains as sent.
     pub(crate) fn pass(&mut self, count: usize) {
         (0..count).for_each(|_| self.pass_chain());
@@ -258,6 +264,8 @@ impl SentChains {
         buffers.skip(size);
         let asked = NetHeader::parse(&raw).check(bytes, device.accepted);
         let asked = asked.map_err(|_| PacketDropReason::Offload)?;
+        device.counters.checksums += u64::from(asked.checksum.is_some());
+        device.counters.segmented += u64::from(asked.segmentation.is_some());
         let mut head = [0; LOOK];
         let head = &mut head[..bytes.min(LOOK)];
         if asked.segmentation.is_some() {

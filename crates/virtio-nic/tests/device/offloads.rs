@@ -4,7 +4,20 @@ use crate::address;
 use crate::exchange::{datagram, pseudo};
 use crate::machine::{MODERN, Machine};
 use offload::{FrameHeaders, verify};
+use plane::PortIndex;
+use virtio::VirtioFeatures;
 use virtio::net::{NetHeader, flag, gso};
+
+/// Header of a TCP packet that is to be cut.
+const TSO: NetHeader = NetHeader {
+    flags: flag::NEEDS_CSUM,
+    gso_type: gso::TCPV4,
+    header_length: 54,
+    gso_size: 1448,
+    checksum_start: 34,
+    checksum_offset: 16,
+    buffers: 0,
+};
 
 /// Returns a TCP packet over IPv4 as Linux gives it to a device that cuts it: its own lengths, and the sum of the pseudo header
 /// with the length.
@@ -60,16 +73,7 @@ fn large_tcp_packet_is_cut_for_a_port_and_for_the_uplink() {
             let mut machine = Machine::new(&[(packed, MODERN), (packed, MODERN)]);
             machine.post(1, &[&[1600][..]; 20]);
             let payload: Vec<u8> = (0..12_000).map(|n| (n % 251) as u8).collect();
-            let header = NetHeader {
-                flags: flag::NEEDS_CSUM,
-                gso_type: gso::TCPV4,
-                header_length: 54,
-                gso_size: 1448,
-                checksum_start: 34,
-                checksum_offset: 16,
-                buffers: 0,
-            };
-            assert!(machine.send(0, header, &large_packet(0, to, &payload), &[12, 54, 4096, 4096]));
+            assert!(machine.send(0, TSO, &large_packet(0, to, &payload), &[12, 54, 4096, 4096]));
             machine.poll(0);
             let frames: Vec<_> = match to {
                 1 => machine.received(1).into_iter().map(|(_, bytes, _)| bytes).collect(),
@@ -101,4 +105,26 @@ fn packet_with_a_request_that_was_not_negotiated_is_dropped() {
     assert_eq!(machine.received(1).len(), 1);
     assert_eq!(machine.nic.counters(0).unwrap().malformed, 1);
     assert_eq!(machine.finished(0), 2);
+}
+
+#[test]
+fn large_tcp_packet_passes_uncut_to_a_driver_that_takes_it() {
+    for [one, two] in [[false, true], [true, false]] {
+        let mut machine = Machine::new(&[(one, MODERN), (two, MODERN | VirtioFeatures::GUEST_TSO4)]);
+        machine.post(1, &[&[1600][..]; 40]);
+        let payload: Vec<u8> = (0..40_000).map(|n| (n % 251) as u8).collect();
+        let packet = large_packet(0, 1, &payload);
+        assert!(machine.send(0, TSO, &packet, &[12, 54, 4096, 4096]));
+        machine.poll(0);
+        let received = machine.received(1);
+        assert_eq!(received.len(), 1);
+        let (header, bytes, buffers) = &received[0];
+        assert_eq!((bytes == &packet, *buffers), (true, 26));
+        assert_eq!(*header, NetHeader { buffers: 26, ..TSO });
+        let [sender, receiver] = [0, 1].map(|vf| *machine.nic.counters(vf).unwrap());
+        assert_eq!((sender.segmented, sender.checksums, receiver.passed_uncut), (1, 1, 1));
+        // The counters of the ports count segments.
+        machine.plane.ledger.settle_received(PortIndex::of_field(1));
+        assert_eq!(machine.plane.ledger.of(PortIndex::of_field(1)).rx_packets, 28);
+    }
 }
