@@ -228,7 +228,13 @@ impl<const N: usize> Plane<N> {
     }
 
     #[inline(always)]
-    pub(crate) fn count_received(&mut self, port: PortIndex, from_uplink: bool, ends: AddressPair, bytes: usize) {
+    pub(crate) fn count_received(
+        &mut self,
+        port: PortIndex,
+        from_uplink: bool,
+        ends: AddressPair,
+        bytes: usize,
+    ) {
         let traffic = self.ledger.received(port);
         traffic.add(!from_uplink, bytes);
         if ends.is_to_group() {

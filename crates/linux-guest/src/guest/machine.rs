@@ -21,6 +21,15 @@ const IOMMU: &str = "intel-iommu,intremap=on,caching-mode=on";
 /// work as in a machine without one.
 const IOMMU_ON: &str = " intel_iommu=on iommu=pt";
 
+/// Network interface of a guest whose rings a vhost-user server serves.
+#[derive(Clone, Debug)]
+pub(super) struct VhostInterface {
+    pub(super) socket: PathBuf,
+    pub(super) pairs: u32,
+    /// Further properties of QEMU's device `virtio-net-pci`.
+    pub(super) properties: Vec<(String, serde_json::Value)>,
+}
+
 /// Configuration of a guest's virtual machine.
 #[derive(Clone, Debug)]
 pub(super) struct MachineConfig {
@@ -31,6 +40,7 @@ pub(super) struct MachineConfig {
     pub(super) iommu: bool,
     pub(super) user: Option<(u32, u32)>,
     pub(super) vf_sockets: Vec<PathBuf>,
+    pub(super) vhost_sockets: Vec<VhostInterface>,
     pub(super) extra: Vec<OsString>,
 }
 
@@ -66,6 +76,11 @@ impl MachineConfig {
             add("-device", port.into());
             add("-device", device.into());
         }
+        for (index, interface) in self.vhost_sockets.iter().enumerate() {
+            for (option, value) in vhost_devices(self.vf_sockets.len() + index, interface) {
+                add(option, value.into());
+            }
+        }
         arguments.extend(self.extra.iter().cloned());
         arguments
     }
@@ -82,15 +97,43 @@ pub(super) fn control_socket(folder: &Path) -> PathBuf {
 /// Returns QEMU's device options for a root port and the VF below it. On the root bus QEMU would show the VF as an
 /// integrated endpoint.
 fn vf_devices(index: usize, socket: &Path) -> [String; 2] {
-    let port = json!({
-        "driver": "pcie-root-port", "id": format!("port{index}"), "bus": "pcie.0",
-        "addr": format!("{:#x}", 0x10 + index), "chassis": index + 1,
-    });
+    let port = root_port(index);
     let device = json!({
         "driver": "vfio-user-pci", "id": format!("vf{index}"), "bus": format!("port{index}"),
         "socket": {"path": socket.to_string_lossy(), "type": "unix"},
     });
-    [port.to_string(), device.to_string()]
+    [port, device.to_string()]
+}
+
+/// Returns QEMU's device option for a root port.
+fn root_port(index: usize) -> String {
+    let port = json!({
+        "driver": "pcie-root-port", "id": format!("port{index}"), "bus": "pcie.0",
+        "addr": format!("{:#x}", 0x10 + index), "chassis": index + 1,
+    });
+    port.to_string()
+}
+
+/// Returns QEMU's options for an interface behind a vhost-user socket, and for the root port above it. QEMU connects again when
+/// the server has restarted.
+fn vhost_devices(index: usize, interface: &VhostInterface) -> [(&'static str, String); 4] {
+    let VhostInterface { socket, pairs, properties } = interface;
+    let path = socket.to_string_lossy().replace(',', ",,");
+    let chardev = format!("socket,id=vhost{index},path={path},reconnect-ms=100");
+    let backend = format!("vhost-user,id=net{index},chardev=vhost{index},queues={pairs}");
+    let mut device = json!({
+        "driver": "virtio-net-pci", "netdev": format!("net{index}"), "bus": format!("port{index}"),
+        "mq": *pairs > 1, "vectors": 2 * pairs + 2, "romfile": "",
+    });
+    if let Some(device) = device.as_object_mut() {
+        device.extend(properties.iter().cloned());
+    }
+    [
+        ("-chardev", chardev),
+        ("-netdev", backend),
+        ("-device", root_port(index)),
+        ("-device", device.to_string()),
+    ]
 }
 
 /// Returns a QEMU option that ends with a path, in which a comma is written twice.

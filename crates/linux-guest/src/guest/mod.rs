@@ -18,7 +18,7 @@ use control::{CommandError, ControlChannel, GuestCommandOutput, PendingCommand};
 pub use error::GuestError;
 use error::Result;
 use frame::GuestRequest;
-use machine::MachineConfig;
+use machine::{MachineConfig, VhostInterface};
 use process::{QemuProcess, QemuStartError};
 
 /// Builder of a guest: its name, accelerator and virtual machine.
@@ -46,6 +46,19 @@ impl GuestBuilder {
     /// `02:00.0`.
     pub fn vf_socket(mut self, path: impl Into<PathBuf>) -> Self {
         self.machine.vf_sockets.push(path.into());
+        self
+    }
+
+    /// Adds a virtio network interface with `pairs` queue pairs, by the path of the vhost-user socket that serves it. `properties`
+    /// are further ones of QEMU's device `virtio-net-pci`.
+    pub fn vhost_socket(
+        mut self,
+        path: impl Into<PathBuf>,
+        pairs: u32,
+        properties: &[(&str, serde_json::Value)],
+    ) -> Self {
+        let properties = properties.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        self.machine.vhost_sockets.push(VhostInterface { socket: path.into(), pairs, properties });
         self
     }
 
@@ -133,6 +146,7 @@ impl LinuxGuest {
             iommu: false,
             user: None,
             vf_sockets: Vec::new(),
+            vhost_sockets: Vec::new(),
             extra: Vec::new(),
         };
         GuestBuilder { name: name.into(), accel: None, machine }

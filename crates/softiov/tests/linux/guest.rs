@@ -1,6 +1,6 @@
 //! Guest of the checks: its addresses by number, and the questions that checks ask of the guest.
 
-use crate::world::PF;
+use crate::world::{PACKED, PF, SPLIT};
 use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use daemon::control::client::ask;
 use daemon::control::protocol::{ControlAnswer, ControlRequest};
@@ -41,7 +41,11 @@ impl ScenarioGuest {
         vf: &'static str,
         number: u8,
     ) -> Result<Self> {
-        let driver = if vf == PF { "igb" } else { "igbvf" };
+        let driver = match vf {
+            PF => "igb",
+            SPLIT | PACKED => "virtio_net",
+            _ => "igbvf",
+        };
         Ok(Self { linux: builder.spawn(assets)?, vf, driver, number })
     }
 

@@ -33,6 +33,7 @@ mod testpmd;
 mod traffic;
 mod uplink;
 mod vfio;
+mod virtio;
 mod vlan;
 mod wire;
 mod world;
@@ -114,6 +115,12 @@ const CHECKS: &[(&str, ScenarioCheck)] = &[
     ("avf::recovery::guest_reboots", avf::recovery::guest_reboots),
     ("avf::fleet::eight_guests_exchange_frames", avf::fleet::eight_guests_exchange_frames),
     ("avf::fleet::last_of_64_vfs_is_like_the_first", avf::fleet::last_of_64_vfs_is_like_the_first),
+    ("virtio::binds", virtio::binds),
+    ("virtio::jumbo_frames_pass_whole", virtio::jumbo_frames_pass_whole),
+    ("virtio::vlans_separate_guests", virtio::vlans_separate_guests),
+    ("virtio::disabled_vf_moves_no_frame", virtio::disabled_vf_moves_no_frame),
+    ("virtio::spoofing_is_checked", virtio::spoofing_is_checked),
+    ("virtio::guests_come_back", virtio::guests_come_back),
     ("igb::binds_and_brings_the_link_up", igb::binds_and_brings_the_link_up),
     ("igb::ethtool_reads", igb::ethtool_reads),
     ("igb::registers_show_what_is_set", igb::registers_show_what_is_set),

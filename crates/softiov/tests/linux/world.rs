@@ -46,6 +46,10 @@ pub(crate) const MIDDLE_AVF: &str = "pf3vf31";
 /// Name of the PF that the guest Dave drives, on a port of its own that shares the wire.
 pub(crate) const PF: &str = "pf2";
 
+/// Name of the VF of the third family for a guest with split rings. That for a guest with packed rings follows.
+pub(crate) const SPLIT: &str = "pf5vf0";
+pub(crate) const PACKED: &str = "pf5vf1";
+
 /// Guests that run through all checks: names, processors, and functions from eth0 on. The addresses of the first end in
 /// 1.
 const STANDING: [(&str, u32, &[&str]); 3] = [
@@ -74,6 +78,8 @@ pub(crate) struct LinuxTestbed {
     standing: [OnceCell<ScenarioGuest>; 3],
     dave: Option<ScenarioGuest>,
     dpdk: Option<ScenarioGuest>,
+    /// Guests on [`SPLIT`] and [`PACKED`].
+    virtio: Option<[ScenarioGuest; 2]>,
     /// Another host with guests of its own, for checks that end the host.
     pub(crate) survival: Option<SurvivalTestbed>,
     assets: BootFiles,
@@ -95,7 +101,17 @@ impl LinuxTestbed {
             PORTS.iter().try_for_each(|port| wire.plug(*port))?;
         }
         let standing = [(); 3].map(|()| OnceCell::new());
-        Ok(Self { standing, dave: None, dpdk: None, survival: None, assets, host, wire, runtime_dir })
+        Ok(Self {
+            standing,
+            dave: None,
+            dpdk: None,
+            virtio: None,
+            survival: None,
+            assets,
+            host,
+            wire,
+            runtime_dir,
+        })
     }
 
     /// Restores MTU, policies and guests to the state in which each check begins, whatever the check before has left.
@@ -221,6 +237,36 @@ impl LinuxTestbed {
     /// Returns the guest in which testpmd drives functions.
     pub(crate) fn dpdk(&self) -> Result<&ScenarioGuest> {
         self.dpdk.as_ref().context("the guest for DPDK is not running")
+    }
+
+    /// Boots the guests on [`SPLIT`] and [`PACKED`], unless they run, and restores their network state. The second has two
+    /// processors and two queue pairs.
+    pub(crate) fn settle_virtio(&mut self) -> Result<()> {
+        if self.virtio.is_none() {
+            let judy = LinuxGuest::builder("judy").vhost_socket(self.socket(SPLIT), 1, &[]);
+            let packed = [("packed", true.into())];
+            let kim = LinuxGuest::builder("kim").cpus(2).vhost_socket(self.socket(PACKED), 2, &packed);
+            let judy = ScenarioGuest::spawn(judy, &self.assets, SPLIT, 6)?;
+            let kim = ScenarioGuest::spawn(kim, &self.assets, PACKED, 7)?;
+            [&judy, &kim].iter().try_for_each(|guest| guest.linux.wait_ready(BOOT))?;
+            self.virtio = Some([judy, kim]);
+        }
+        for vf in [SPLIT, PACKED] {
+            self.change(vf, virtio_defaults())?;
+        }
+        settle_all(self.virtio.iter().flatten())
+    }
+
+    /// Returns the guests on [`SPLIT`] and [`PACKED`].
+    pub(crate) fn virtio(&self) -> Result<[&ScenarioGuest; 2]> {
+        let [judy, kim] = self.virtio.as_ref().context("the guests on virtio VFs are not running")?;
+        Ok([judy, kim])
+    }
+
+    /// Returns the guest on [`PACKED`], to reboot it.
+    pub(crate) fn kim_mut(&mut self) -> Result<&mut ScenarioGuest> {
+        let [_, kim] = self.virtio.as_mut().context("the guests on virtio VFs are not running")?;
+        Ok(kim)
     }
 
     /// Ends the guests that hold [`PF`] and the visitors' VFs, if there are any.
@@ -368,6 +414,17 @@ fn defaults(mac: &str) -> VfSettings {
     }
 }
 
+/// Returns the settings of a VF of the third family in which each check begins.
+fn virtio_defaults() -> VfSettings {
+    VfSettings {
+        state: Some(LinkState::Auto),
+        vlan: Some(0),
+        spoofchk: Some(true),
+        max_tx_rate: Some(0),
+        ..VfSettings::default()
+    }
+}
+
 /// Returns port settings that switch storm control off and remove all mirror rules.
 fn no_rules() -> PortSettings {
     let storm = StormControlSettings { broadcast: Some(0), multicast: Some(0), interval: Some(100) };
@@ -387,6 +444,7 @@ fn config(wire: Option<&WireNamespace>) -> String {
          [[port]]\n{second}\nwait = {wait:?}\nvfs = 1\nlimits.storm.quarantine = {STORM}\n\
          [[port]]\n{third}\npf = \"guest\"\nmac = {PF_MAC:?}\n\
          [[port]]\nfamily = \"avf\"\nvfs = 64\nuplink.wire = \"avf\"\nwait = {wait:?}\nlimits.storm.quarantine = {STORM}\n\
-         [[port]]\nfamily = \"avf\"\nvfs = 2\nuplink.wire = \"avf\"\nwait = \"mapped\"\n"
+         [[port]]\nfamily = \"avf\"\nvfs = 2\nuplink.wire = \"avf\"\nwait = \"mapped\"\n\
+         [[port]]\nfamily = \"virtio\"\nvfs = 2\n"
     )
 }

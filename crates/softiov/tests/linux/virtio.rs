@@ -1,0 +1,159 @@
+//! Checks the third family: stock virtio_net behind vhost-user. Judy has split rings, and Kim packed ones if the host offers them,
+//! with two queue pairs. Both are on one port, so that large packets pass uncut.
+
+use crate::avf::no_checksum_errors;
+use crate::guest::{BOOT, ScenarioGuest, eventually};
+use crate::report::CheckOutcome;
+use crate::stream::IperfStream;
+use crate::world::{LinuxTestbed, PACKED, SPLIT};
+use anyhow::{Context, Result, ensure};
+use daemon::control::status::{LinkState, VfStatus};
+use daemon::settings::VfSettings;
+
+const VLAN: u8 = 77;
+
+/// Boots both guests, restores their network state, and waits until they reach each other.
+fn linked(world: &mut LinuxTestbed) -> Result<[&ScenarioGuest; 2]> {
+    world.settle_virtio()?;
+    let [judy, kim] = world.virtio()?;
+    judy.reach(&kim.address())?;
+    Ok([judy, kim])
+}
+
+/// Checks that pings of every size and TCP pass between two guests, both ways, without a checksum error.
+fn exchange([judy, kim]: [&ScenarioGuest; 2]) -> Result<()> {
+    for (from, to) in [(judy, kim), (kim, judy)] {
+        for size in [56, 1400, 8000] {
+            from.ping(&to.address(), size, 10)?;
+        }
+        let flow = from.iperf(&to.address(), "-n 24M")?;
+        ensure!(flow.received > 20 << 20, "{} to {}: {flow:?}", from.name(), to.name());
+    }
+    no_checksum_errors(judy)?;
+    no_checksum_errors(kim)
+}
+
+/// Checks that an unmodified Debian kernel binds virtio_net, and exchanges pings and TCP with another guest. Large packets come
+/// uncut.
+pub(crate) fn binds(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+    let guests = linked(world)?;
+    for guest in guests {
+        let driver = guest.check("ethtool -i eth0")?;
+        ensure!(driver.contains("driver: virtio_net"), "{}: {driver}", guest.name());
+        let offloads = guest.check("ethtool -k eth0")?;
+        let wanted = ["tx-checksumming: on", "tx-tcp-segmentation: on", "rx-checksumming: on"];
+        let missing = wanted.iter().find(|offload| !offloads.contains(**offload));
+        ensure!(missing.is_none(), "{}: {missing:?} is not in {offloads}", guest.name());
+    }
+    exchange(guests)?;
+    let [judy, kim] = guests;
+    for (from, to) in [(judy, kim), (kim, judy)] {
+        from.reach(&to.address_v6())?;
+        from.iperf(&to.address_v6(), "-n 8M")?;
+        let flow = from.iperf(&to.address(), "-u -b 10M -l 1400 -n 1M")?;
+        ensure!(flow.received > flow.sent / 2, "{} to {}: {flow:?}", from.name(), to.name());
+    }
+    no_checksum_errors(judy)?;
+    no_checksum_errors(kim)?;
+    Ok(CheckOutcome::Passed)
+}
+
+/// Checks that frames of 9,000 bytes pass whole.
+pub(crate) fn jumbo_frames_pass_whole(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+    let [judy, kim] = linked(world)?;
+    for guest in [judy, kim] {
+        guest.check("ip link set eth0 mtu 9000")?;
+    }
+    for (from, to) in [(judy, kim), (kim, judy)] {
+        let before = from.fragments_made()?;
+        from.ping(&to.address(), 8000, 20)?;
+        let made = from.fragments_made()? - before;
+        ensure!(made == 0, "{}: {made} fragments were made of frames that fit", from.name());
+        from.iperf(&to.address(), "-n 24M")?;
+    }
+    no_checksum_errors(judy)?;
+    no_checksum_errors(kim)?;
+    Ok(CheckOutcome::Passed)
+}
+
+/// Checks tags of the guests, and then a port VLAN of the administrator, which no guest sees.
+pub(crate) fn vlans_separate_guests(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+    linked(world)?;
+    let [judy, kim] = world.virtio()?;
+    for guest in [judy, kim] {
+        guest.join_vlan("eth0", VLAN)?;
+    }
+    judy.reach(&kim.vlan_address(VLAN))?;
+    for size in [56, 1400, 8000] {
+        judy.ping(&kim.vlan_address(VLAN), size, 5)?;
+    }
+    judy.iperf(&kim.vlan_address(VLAN), "-n 8M")?;
+    let port_vlan = |vlan| VfSettings { vlan: Some(vlan), ..VfSettings::default() };
+    world.change(SPLIT, port_vlan(30))?;
+    judy.cannot_reach("eth0", &kim.address())?;
+    world.change(PACKED, port_vlan(30))?;
+    judy.reach(&kim.address())?;
+    judy.iperf(&kim.address(), "-n 8M")?;
+    no_checksum_errors(kim)?;
+    Ok(CheckOutcome::Passed)
+}
+
+/// Checks that the administrator's link state stops a guest's frames, and that the guest continues afterwards.
+pub(crate) fn disabled_vf_moves_no_frame(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+    linked(world)?;
+    let [judy, kim] = world.virtio()?;
+    world.set_link(SPLIT, LinkState::Disable)?;
+    judy.cannot_ping(&kim.address(), 56)?;
+    world.set_link(SPLIT, LinkState::Auto)?;
+    judy.reach(&kim.address())?;
+    Ok(CheckOutcome::Passed)
+}
+
+/// Checks that frames with another source address are dropped while spoof checking is on.
+pub(crate) fn spoofing_is_checked(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+    linked(world)?;
+    let [judy, kim] = world.virtio()?;
+    let mac = judy.check("cat /sys/class/net/eth0/address")?;
+    judy.check("ip link set eth0 down && ip link set eth0 address 02:00:00:00:66:66 && ip link set eth0 up")?;
+    judy.cannot_ping(&kim.address(), 56)?;
+    let status = world.vf(SPLIT)?;
+    ensure!(status.drops.tx_spoofed > 0, "no frame was counted as spoofed: {status:?}");
+    judy.check(&format!(
+        "ip link set eth0 down && ip link set eth0 address {} && ip link set eth0 up",
+        mac.trim()
+    ))?;
+    judy.settle()?;
+    judy.reach(&kim.address())?;
+    Ok(CheckOutcome::Passed)
+}
+
+/// Checks restarts: interface down and up, driver unbound and bound, the port reset under TCP, the guest rebooted.
+pub(crate) fn guests_come_back(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+    const REBIND: &str =
+        "cd /sys/bus/virtio/drivers/virtio_net && device=$(ls -d virtio*) && echo $device > unbind &&
+        [ ! -e /sys/class/net/eth0 ] && echo $device > bind";
+    linked(world)?;
+    for disturbance in ["ip link set eth0 down && ip link set eth0 up", REBIND] {
+        let [_, kim] = world.virtio()?;
+        for _ in 0..3 {
+            kim.check(disturbance)?;
+            eventually(|| kim.settle()).context(disturbance)?;
+        }
+        exchange(world.virtio()?)?;
+    }
+    let [judy, kim] = world.virtio()?;
+    let mut stream = IperfStream::open(judy, &kim.address())?;
+    for _ in 0..3 {
+        world.reset_port("pf5")?;
+        world.wait_vf(SPLIT, "be back after a reset", |vf: &VfStatus| vf.active)?;
+        world.wait_vf(PACKED, "be back after a reset", |vf: &VfStatus| vf.active)?;
+        stream.moves()?;
+    }
+    stream.close()?;
+    let kim = world.kim_mut()?;
+    kim.linux.reboot()?;
+    kim.linux.wait_ready(BOOT)?;
+    kim.settle()?;
+    exchange(linked(world)?)?;
+    Ok(CheckOutcome::Passed)
+}
