@@ -118,7 +118,7 @@ impl PostedBuffers {
             let Some(chain) = burst.chains().get(*next) else { break };
             header[0] = if words & VALID == 0 { 0 } else { flag::DATA_VALID };
             header[10] = 1;
-            *target = burst.writable(chain).first().map_or(0, |buffer| buffer.address);
+            *target = burst.only_writable(chain).map_or(0, |buffer| buffer.address);
             if let Some(place) = used.get_mut(*filled) {
                 *place = chain.used(words as u32 + size as u32);
                 *filled += 1;
@@ -134,10 +134,8 @@ impl PostedBuffers {
         let Self { burst, next, plain, longest, .. } = self;
         *longest = usize::MAX;
         let chains = burst.chains().get(*next..).unwrap_or_default();
-        let buffers = chains.iter().map_while(|chain| match burst.writable(chain) {
-            [only] if only.length > size && chain.readable_bytes() == 0 => Some(only),
-            _ => None,
-        });
+        let only = |chain| burst.only_writable(chain).filter(|only| only.length > size);
+        let buffers = chains.iter().map_while(only);
         plain.offer_buffers(buffers.map(|buffer| {
             *longest = (*longest).min((buffer.length - size) as usize);
             buffer.address + u64::from(size)

@@ -8,8 +8,8 @@ use pcie::burst::{BURST, HEAD};
 use pcie::{Bus, Function, HintedMemory};
 use plane::{PortIndex, TransmitQueueId};
 use rings::{BufferChain, NextPacket, PacketDropReason};
-use virtio::net::{NetHeader, NetHeaderFormat};
-use virtio::{Chain, ChainBurst, RingError, UsedChain, VirtioFeatures};
+use virtio::net::{NetHeader, NetHeaderFormat, PartialTransport, flag, gso};
+use virtio::{Chain, ChainBurst, RingError, VirtioFeatures};
 
 /// Bytes of a descriptor of crate `rings`.
 const DESCRIPTOR: usize = 16;
@@ -53,10 +53,8 @@ impl rings::TxFormat for ChainFormat {
 #[derive(Debug)]
 pub(crate) struct SentChains {
     burst: ChainBurst,
-    /// Number of chains of the burst that were sent or dropped.
+    /// Number of chains of the burst that were sent or dropped, and how many of these the driver has got back.
     done: usize,
-    /// Chains that were sent or dropped, to be returned to the driver.
-    used: [UsedChain; BURST],
     returned: usize,
     heads: [[u8; HEAD]; BURST],
     descriptors: [[u8; DESCRIPTOR]; BURST],
@@ -67,7 +65,6 @@ impl Default for SentChains {
         Self {
             burst: ChainBurst::default(),
             done: 0,
-            used: [Chain::default().used(0); BURST],
             returned: 0,
             heads: [[0; HEAD]; BURST],
             descriptors: [[0; DESCRIPTOR]; BURST],
@@ -81,12 +78,6 @@ impl SentChains {
         self.done < self.burst.chains().len()
     }
 
-    /// Marks the next chain as sent or dropped.
-    fn pass_chain(&mut self) {
-        self.used[self.returned] = self.burst.chains()[self.done].used(0);
-        (self.returned, self.done) = (self.returned + 1, self.done + 1);
-    }
-
     /// Marks the next `count` chains, which were described, as sent. Returns how many of them requested a checksum.
     pub(crate) fn pass_described(&mut self, count: usize) -> u64 {
         self.pass(count);
@@ -95,7 +86,7 @@ impl SentChains {
 
     /// Marks the next `count` chains as sent.
     pub(crate) fn pass(&mut self, count: usize) {
-        (0..count).for_each(|_| self.pass_chain());
+        self.done = (self.done + count).min(self.burst.chains().len());
     }
 
     /// Marks all fetched chains as dropped. Returns their number.
@@ -118,7 +109,7 @@ impl SentChains {
             return Ok(true);
         }
         self.give_back(device, sender, bus)?;
-        self.done = 0;
+        (self.done, self.returned) = (0, 0);
         let Some(ring) = device.transmit.get_mut(usize::from(sender.queue)) else { return Ok(false) };
         if ring.queue.is_none() {
             return Ok(false);
@@ -137,15 +128,14 @@ impl SentChains {
         sender: TransmitQueueId,
         bus: &mut B,
     ) -> Result<(), RingError> {
-        let returned = core::mem::take(&mut self.returned);
+        let first = core::mem::replace(&mut self.returned, self.done);
+        let sent = self.burst.chains().get(first..self.done).unwrap_or_default();
         let Some(ring) = device.transmit.get_mut(usize::from(sender.queue)) else { return Ok(()) };
-        match &mut ring.queue {
-            Some(queue) if returned > 0 => {
-                let mut memory = ring_memory(bus, sender.port, &mut ring.hint);
-                queue.complete(&mut memory, &self.used[..returned])
-            }
-            _ => Ok(()),
-        }
+        let Some(queue) = ring.queue.as_mut().filter(|_| !sent.is_empty()) else { return Ok(()) };
+        let mut used = [Chain::default().used(0); BURST];
+        used.iter_mut().zip(sent).for_each(|(place, chain)| *place = chain.used(0));
+        let used = used.get(..sent.len()).unwrap_or_default();
+        queue.complete(&mut ring_memory(bus, sender.port, &mut ring.hint), used)
     }
 
     /// Ends a visit: returns the sent chains to the driver, puts the others back into the ring, and asks for a notification if
@@ -162,7 +152,7 @@ impl SentChains {
         let Some(ring) = device.transmit.get_mut(usize::from(sender.queue)) else { return Ok(false) };
         let Some(queue) = &mut ring.queue else { return Ok(false) };
         queue.unfetch(left);
-        self.done = self.burst.chains().len();
+        (self.done, self.returned) = (self.burst.chains().len(), self.burst.chains().len());
         let interrupt = queue.needs_interrupt(&mut ring_memory(bus, sender.port, &mut ring.hint))?;
         // Until the ring is empty the device visits it without a notification.
         if device.ready & bit == 0 && ring.arm(sender.port, bus)? {
@@ -174,7 +164,7 @@ impl SentChains {
     /// Stops a ring that has failed, and forgets its chains.
     #[cold]
     pub(crate) fn fail(&mut self, device: &mut VirtioDevice, sender: TransmitQueueId) {
-        (self.done, self.returned) = (self.burst.chains().len(), 0);
+        (self.done, self.returned) = (self.burst.chains().len(), self.burst.chains().len());
         device.fail(transmit_ring(sender.queue));
     }
 
@@ -188,24 +178,24 @@ impl SentChains {
     ) -> &[[u8; DESCRIPTOR]] {
         let format = NetHeaderFormat::of(device.accepted);
         let Some(ring) = device.transmit.get_mut(usize::from(sender.queue)) else { return &[] };
-        let (mut sources, mut frames) = ([0; BURST], [(0, 0); BURST]);
+        let (mut sources, mut count) = ([0; BURST], 0);
         let chains = self.burst.chains().get(self.done..).unwrap_or_default();
-        let mut count = 0;
-        for chain in chains.iter().take(most) {
+        let places = sources.iter_mut().zip(&mut self.descriptors);
+        for (chain, (source, place)) in chains.iter().take(most).zip(places) {
             let Some((header, frame)) = in_one_piece(&self.burst, chain, format.size()) else { break };
-            (sources[count], frames[count]) = (header, frame);
+            *source = header;
+            *place = descriptor(frame.0, u64::from(frame.1));
             count += 1;
         }
         let space = HintedMemory { function: Function::Vf(sender.port.get()), hint: &mut ring.buffers };
-        let lengths = [format.size() as u32; BURST];
-        let read = bus.gather(space, &sources[..count], &lengths[..count], &mut self.heads);
+        let read =
+            bus.gather(space, &sources[..count], &[format.size() as u32; BURST][..count], &mut self.heads);
         let mut described = 0;
-        for ((head, (address, length)), place) in
-            self.heads.iter().zip(frames).take(read).zip(&mut self.descriptors)
-        {
+        for (head, place) in self.heads[..read.min(count)].iter().zip(&mut self.descriptors) {
+            let [address, length] = place.as_chunks().0 else { break };
+            let (address, length) = (u64::from_le_bytes(*address), u64::from_le_bytes(*length));
             let Some(bits) = plain_bits(head, length, device.accepted) else { break };
-            place[..8].copy_from_slice(&u64::to_le_bytes(address));
-            place[8..].copy_from_slice(&(bits | u64::from(length)).to_le_bytes());
+            *place = descriptor(address, length | bits);
             described += 1;
         }
         &self.descriptors[..described]
@@ -234,7 +224,7 @@ impl SentChains {
         let packet = self.packet(device, port, &chain, buffers, bus);
         let taken = packet.map_or_else(
             |reason| {
-                self.pass_chain();
+                self.pass(1);
                 NextPacket::Dropped(reason)
             },
             NextPacket::Packet,
@@ -279,29 +269,39 @@ impl SentChains {
 #[inline]
 fn in_one_piece(burst: &ChainBurst, chain: &Chain, size: usize) -> Option<(u64, (u64, u32))> {
     let size = size as u32;
+    if let Some(only) = burst.only_readable(chain) {
+        let frame =
+            (only.address + u64::from(size), only.length.checked_sub(size).filter(|length| *length > 0)?);
+        return Some((only.address, frame));
+    }
     match burst.readable(chain) {
-        [only] if only.length > size => {
-            Some((only.address, (only.address + u64::from(size), only.length - size)))
+        [header, frame] if header.length == size && chain.writable_bytes() == 0 => {
+            Some((header.address, (frame.address, frame.length)))
         }
-        [header, frame] if header.length == size => Some((header.address, (frame.address, frame.length))),
         _ => None,
     }
-    .filter(|_| chain.writable_bytes() == 0)
 }
 
-/// Returns the bits of a plain frame with a header. `None` if the frame requests more than a usual checksum.
+/// Returns a descriptor of crate `rings`.
 #[inline]
-fn plain_bits(head: &[u8; HEAD], length: u32, accepted: VirtioFeatures) -> Option<u64> {
-    let header = NetHeader::parse(head.first_chunk()?);
-    if header.is_plain() {
+fn descriptor(address: u64, second: u64) -> [u8; DESCRIPTOR] {
+    (u128::from(address) | u128::from(second) << 64).to_le_bytes()
+}
+
+/// Returns the bits of a plain frame of `length` bytes. `None` if its header requests more than a usual checksum.
+#[inline]
+fn plain_bits(head: &[u8; HEAD], length: u64, accepted: VirtioFeatures) -> Option<u64> {
+    let [flags, gso_type, ..] = *head;
+    if flags & flag::NEEDS_CSUM == 0 && gso_type == gso::NONE {
         return Some(PLAIN);
     }
-    let asked = header.check(length as usize, accepted).ok()?;
+    core::hint::cold_path();
+    let asked = NetHeader::parse(head.first_chunk()?).check(length as usize, accepted).ok()?;
     let checksum = asked.checksum.filter(|checksum| checksum.start() == PLAIN_START)?;
     let udp = match checksum.transport() {
-        virtio::net::PartialTransport::Tcp => 0,
-        virtio::net::PartialTransport::Udp => UDP,
-        virtio::net::PartialTransport::Other => return None,
+        PartialTransport::Tcp => 0,
+        PartialTransport::Udp => UDP,
+        PartialTransport::Other => return None,
     };
     asked.segmentation.is_none().then_some(PLAIN | SUMMED | udp)
 }

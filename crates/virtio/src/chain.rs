@@ -195,6 +195,20 @@ impl ChainBurst {
         self.buffers.get(first..first + usize::from(chain.readable)).unwrap_or_default()
     }
 
+    /// Returns the first buffer of a chain of this burst, if the device reads it and no other: the usual packet.
+    #[must_use]
+    #[inline]
+    pub fn only_readable(&self, chain: &Chain) -> Option<ChainBuffer> {
+        (chain.readable == 1 && chain.writable == 0).then(|| self.buffers[usize::from(chain.first) % STORAGE])
+    }
+
+    /// Returns the first buffer of a chain of this burst, if the device writes it and no other.
+    #[must_use]
+    #[inline]
+    pub fn only_writable(&self, chain: &Chain) -> Option<ChainBuffer> {
+        (chain.readable == 0 && chain.writable == 1).then(|| self.buffers[usize::from(chain.first) % STORAGE])
+    }
+
     /// Returns the buffers of a chain of this burst that the device may write.
     #[must_use]
     #[inline]

@@ -10,11 +10,12 @@ use crate::metadata;
 
 /// Arguments of cargo for the builds: the static program of the stage `package`, the demo's program, and the benchmarks
 /// whose instructions are counted.
-const BUILDS: [&str; 5] = [
+const BUILDS: [&str; 6] = [
     "build --quiet --locked --package softiov --profile quick --target x86_64-unknown-linux-musl",
     "build --quiet --release --package softiov",
     "bench --quiet --profile release --package softiov-nic --bench frame_path --no-run",
     "bench --quiet --profile release --package softiov-avf-nic --bench frame_path --no-run",
+    "bench --quiet --profile release --package virtio-nic --bench frame_path --no-run",
     "bench --quiet --profile release --package softiov-driver --bench frame_path --no-run",
 ];
 

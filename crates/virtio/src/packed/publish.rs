@@ -1,6 +1,6 @@
 //! Returns chains of a packed ring to the driver: used descriptors overwrite available ones (section 2.8.1).
 
-use super::{PackedPosition, PackedQueue};
+use super::{PackedLayout, PackedPosition, PackedQueue};
 use crate::chain::{BURST, UsedChain, batch};
 use crate::descriptor::{PackedDescriptor, SIZE, flag};
 use crate::error::RingError;
@@ -28,10 +28,8 @@ impl PackedQueue {
             return Err(RingError::NotFetched { returned: slots, fetched: self.fetched });
         }
         let Some((first, mut rest)) = self.next_used(returned) else { return Ok(()) };
-        let (start, mut position) = (self.used, self.used.after(first.slots, self.layout.size));
-        while !rest.is_empty() {
-            (position, rest) = self.write_run(memory, position, rest)?;
-        }
+        let (start, position) = (self.used, self.used.after(first.slots, self.layout.size));
+        let position = self.write_later(memory, position, &mut rest)?;
         release();
         let published = used_descriptor(&first, start);
         memory.write(self.layout.slot(start) + SECOND_HALF as u64, &published[SECOND_HALF..])?;
@@ -51,31 +49,54 @@ impl PackedQueue {
         Some((UsedChain { slots: these.iter().map(|chain| chain.slots).sum(), ..*last }, rest))
     }
 
-    /// Writes the used descriptors of chains that follow each other directly, from a position on; in order, that of a batch.
-    /// Returns the position after them, and the chains that are left.
+    /// Writes the used descriptors of `returned` from a position on, those that follow each other directly together. Returns the
+    /// position after them.
     #[inline]
-    fn write_run<'a, M: RingMemory>(
+    fn write_later<M: RingMemory>(
         &self,
         memory: &mut M,
-        start: PackedPosition,
-        returned: &'a [UsedChain],
-    ) -> Result<(PackedPosition, &'a [UsedChain]), RingError> {
-        let single = |chain: &&UsedChain| chain.slots == 1;
-        let count = returned.iter().take(self.layout.contiguous(start, BURST)).take_while(single).count();
-        if self.features.in_order || count < 2 {
-            let Some((used, rest)) = self.next_used(returned) else { return Ok((start, returned)) };
-            let word = &used_descriptor(&used, start)[SECOND_HALF..];
-            memory.write(self.layout.slot(start) + SECOND_HALF as u64, word)?;
-            return Ok((start.after(used.slots, self.layout.size), rest));
+        mut position: PackedPosition,
+        returned: &mut &[UsedChain],
+    ) -> Result<PackedPosition, RingError> {
+        let mut run = UsedRun { at: position, descriptors: [[0; SIZE]; BURST], count: 0 };
+        while let Some((used, rest)) = self.next_used(returned) {
+            if run.count == BURST || position.index() == 0 || !run.is_followed_by(position) {
+                run.write(&self.layout, memory)?;
+                run.at = position;
+            }
+            run.descriptors[run.count % BURST] = used_descriptor(&used, position);
+            run.count += 1;
+            (position, *returned) = (position.after(used.slots, self.layout.size), rest);
         }
-        // The address of a used descriptor is unused, so the descriptors are one piece. They are in the same round.
-        let (these, rest) = returned.split_at(count);
-        let mut run = [[0; SIZE]; BURST];
-        for (raw, used) in run.iter_mut().zip(these) {
-            *raw = used_descriptor(used, start);
+        run.write(&self.layout, memory)?;
+        Ok(position)
+    }
+}
+
+/// Used descriptors in slots that follow each other directly. The address of a used descriptor is unused, so they are one piece.
+struct UsedRun {
+    /// Position of the first of them. All are in the same round of the ring.
+    at: PackedPosition,
+    descriptors: [[u8; SIZE]; BURST],
+    count: usize,
+}
+
+impl UsedRun {
+    /// Returns true if the next used descriptor at a position is directly behind these.
+    #[inline]
+    fn is_followed_by(&self, position: PackedPosition) -> bool {
+        usize::from(self.at.index()) + self.count == position.index().into()
+    }
+
+    /// Writes the descriptors to the ring, and forgets them.
+    #[inline]
+    fn write<M: RingMemory>(&mut self, layout: &PackedLayout, memory: &mut M) -> Result<(), RingError> {
+        match &self.descriptors[..core::mem::take(&mut self.count)] {
+            [] => {}
+            [one] => memory.write(layout.slot(self.at) + SECOND_HALF as u64, &one[SECOND_HALF..])?,
+            several => memory.write(layout.slot(self.at), several.as_flattened())?,
         }
-        memory.write(self.layout.slot(start), run[..count].as_flattened())?;
-        Ok((start.after(count as u16, self.layout.size), rest))
+        Ok(())
     }
 }
 
