@@ -1,4 +1,4 @@
-//! Forwards a large TCP packet unsegmented, if only the uplink or one port gets it and takes such packets. The switch decides on
+//! Forwards a large TCP packet of a port or of the uplink unsegmented, if only the uplink or one port gets it and takes such packets. The switch decides on
 //! the longest segment, and segments are counted one by one, so that counters show no difference.
 //!
 //! The family still segments a packet that several ports or a mirror get, that its sender may not send, or whose port has a rate,
@@ -66,6 +66,44 @@ impl<const N: usize> Plane<N> {
                 false
             }
         })
+    }
+
+    /// Delivers an unsegmented packet from the uplink to the one port that gets it, once `complete` has finished its headers.
+    /// `shortest` is the least number of bytes that a segment counts as. Returns the number of segments that the packet counts as,
+    /// and `None`, with the packet unchanged except for a tag beside it, if it has to be segmented.
+    pub fn arrive_uncut<S: FrameSink>(
+        &mut self,
+        packet: &mut Frame<'_>,
+        (uncut, shortest): (&UnsegmentedLayout, usize),
+        complete: impl FnOnce(&mut [u8]),
+        sinks: &mut S,
+    ) -> Option<u64> {
+        let usual = self.uplink.link && self.uplink.receives && !self.uplink.loops_back;
+        if !usual || self.tables.outer.is_some() || self.tables.inner != tag::TYPE {
+            return None;
+        }
+        let (ends, tag) = (packet.ends(), if packet.tag.is_some() { TAG } else { 0 });
+        let length = uncut.longest() + tag;
+        let decision = self.flows.decide(&self.tables, ends, packet.tag, length, FrameOrigin::Uplink);
+        let to = decision.ports.single().filter(|_| decision.dropped.is_none())?;
+        if self.storm.limits.counts_unknown || ends.is_to_group() || !sinks.takes_uncut(to, uncut.ipv4) {
+            return None;
+        }
+        let bytes = packet.untagged_mut();
+        let length = bytes.len();
+        complete(bytes);
+        let strips = self.tables.strips(to, decision.replicated);
+        let about = DeliveryFlags { from_uplink: true, alone: true, inexact: decision.inexact, strips };
+        let delivered = sinks.deliver_uncut(to, packet, uncut, about);
+        for length in uncut.lengths(length).map(|length| length.max(shortest)) {
+            self.tally.arrived(length + tag);
+            self.tally.received(ends.destination(), length + tag, delivered.is_ok());
+            match delivered {
+                Ok(()) => self.count_received(to, true, ends, length + if strips { 0 } else { tag }),
+                Err(missed) => _ = self.count_lost(to, missed),
+            }
+        }
+        Some(uncut.frames(length))
     }
 
     /// Returns the port that gets an unsegmented packet, or `Some(None)` if the uplink does. `None` if the family has to segment

@@ -1,14 +1,19 @@
 //! Takes frames from the uplink: they pass the MAC, and go to the plane. The plane decides who gets a frame, and
 //! `deliver` puts it into receive queues.
 
-use crate::frames::{LONGEST_FRAME, pad};
+use crate::frames::{LONGEST_FRAME, SHORTEST, pad};
 use crate::packets::FrameReceiver;
 use crate::visit::lend;
 use offload::crc::frame_check_sequence;
+use offload::uncut;
 use plane::frame::{Frame, HEADER, HEADROOM};
+use plane::tag::TAG;
 use plane::uplink::UplinkMode;
 use plane::{FrameOrigin, Plane, UplinkWire};
 use units::FCS;
+
+/// Number of segments of an unsegmented packet that cost as much as a frame.
+const SEGMENTS_PER_COST: u64 = 4;
 
 /// Takes up to `budget` frames from the uplink and hands them to the plane. Returns `false` if there are no more.
 pub fn arrive<C: FrameReceiver, W: UplinkWire, const N: usize>(
@@ -18,9 +23,39 @@ pub fn arrive<C: FrameReceiver, W: UplinkWire, const N: usize>(
     wire: &mut W,
 ) -> bool {
     let mut places = lend(card);
-    let more = (0..budget).all(|_| arrive_one(card, &mut places.frames.staging, plane, wire));
+    let (mut left, mut more) = (budget, true);
+    while left > 0 && more {
+        let segments = if C::RECEIVES_UNCUT { arrive_uncut(card, plane, wire) } else { None };
+        let cost = 1 + segments.unwrap_or(0) / SEGMENTS_PER_COST;
+        more = segments.is_some() || arrive_one(card, &mut places.frames.staging, plane, wire);
+        left = left.saturating_sub(cost as usize);
+    }
     *card.places() = Some(places);
     more
+}
+
+/// Takes an unsegmented packet from the uplink, if it is next and one port takes it whole. Returns the number of its segments.
+fn arrive_uncut<C: FrameReceiver, W: UplinkWire, const N: usize>(
+    card: &mut C,
+    plane: &mut Plane<N>,
+    wire: &mut W,
+) -> Option<u64> {
+    if wire.is_watched() || card.keeps_check_sequence() || card.is_careful() {
+        return None;
+    }
+    let (packet, layout) = wire.uncut()?;
+    let mut frame = Frame::new(packet)?;
+    frame.look_behind(plane.tables().inner, plane.tables().outer);
+    frame.take_tag();
+    let layout = if frame.tag.is_some() { layout.before(TAG) } else { layout };
+    let counted = (&layout, SHORTEST as usize);
+    let segments = plane.arrive_uncut(&mut frame, counted, |bytes| uncut::complete(&layout, bytes), card);
+    // Its segments are cut, or it is recorded, with the tag that it came with.
+    frame.tagged();
+    if segments.is_some() {
+        wire.pass_uncut();
+    }
+    segments
 }
 
 /// Takes one frame from the uplink. Returns `false` if there is none.

@@ -33,6 +33,16 @@ pub trait UplinkWire {
         false
     }
 
+    /// Receives the next packet, and returns it with [`HEADROOM`](crate::frame::HEADROOM) before it if it is TCP that is not
+    /// segmented. The packet stays next: [`UplinkWire::receive`] returns its segments, unless
+    /// [`UplinkWire::pass_uncut`] has removed it.
+    fn uncut(&mut self) -> Option<(&mut [u8], UnsegmentedLayout)> {
+        None
+    }
+
+    /// Removes the packet that [`UplinkWire::uncut`] has returned: a port has received it unsegmented.
+    fn pass_uncut(&mut self) {}
+
     /// Returns `true` if a capture wants to see frames.
     fn is_watched(&self) -> bool {
         false

@@ -38,6 +38,13 @@ impl UnsegmentedLayout {
         self.payload + usize::from(self.mss)
     }
 
+    /// Returns the offsets in a packet with `bytes` fewer bytes before the network header, such as a tag that was taken out.
+    #[must_use]
+    pub fn before(self, bytes: usize) -> Self {
+        let fewer = |offset: usize| offset.saturating_sub(bytes);
+        Self { l3: fewer(self.l3), l4: fewer(self.l4), payload: fewer(self.payload), ..self }
+    }
+
     /// Returns the offsets in a packet with `bytes` more bytes before the network header, such as a tag.
     #[must_use]
     pub fn behind(self, bytes: usize) -> Self {

@@ -3,10 +3,13 @@
 use crate::address;
 use crate::exchange::{datagram, pseudo};
 use crate::machine::{MODERN, Machine};
-use offload::{FrameHeaders, verify};
+use offload::{FrameHeaders, uncut, verify};
 use plane::PortIndex;
+use plane::frame::HEADROOM;
+use units::MacAddress;
 use virtio::VirtioFeatures;
 use virtio::net::{NetHeader, flag, gso};
+use virtio_nic::{VfRules, VlanMembership};
 
 /// Header of a TCP packet that is to be cut.
 const TSO: NetHeader = NetHeader {
@@ -126,5 +129,40 @@ fn large_tcp_packet_passes_uncut_to_a_driver_that_takes_it() {
         // The counters of the ports count segments.
         machine.plane.ledger.settle_received(PortIndex::of_field(1));
         assert_eq!(machine.plane.ledger.of(PortIndex::of_field(1)).rx_packets, 28);
+    }
+}
+
+#[test]
+fn large_packet_from_the_uplink_passes_uncut_to_a_driver_that_takes_it() {
+    let payload: Vec<u8> = (0..20_000).map(|n| (n % 251) as u8).collect();
+    let packet = large_packet(9, 0, &payload);
+    for (takes, vlan) in [(false, None), (true, None), (false, Some(7)), (true, Some(7))] {
+        let more = if takes { VirtioFeatures::GUEST_TSO4 } else { VirtioFeatures::NONE };
+        let mut machine = Machine::new(&[(false, MODERN | more)]);
+        machine.post(0, &[&[1600][..]; 30]);
+        let tag: &[u8] = if let Some(vlan) = vlan {
+            let addresses = vec![MacAddress(address(0))];
+            let rules = VfRules { addresses, vlans: VlanMembership::Port(vlan), ..VfRules::default() };
+            machine.nic.set_rules(0, rules);
+            &[0x81, 0, 0, 7]
+        } else {
+            &[]
+        };
+        let mut arriving = [&[0; HEADROOM], &packet[..12], tag, &packet[12..]].concat();
+        let layout = uncut::arrived(&mut arriving[HEADROOM..], true, 1448, 9000).unwrap();
+        machine.wire.large = Some((arriving, layout));
+        machine.poll(0);
+        let received = machine.received(0);
+        if takes {
+            let (header, bytes, buffers) = &received[0];
+            assert_eq!((received.len(), bytes == &packet, *buffers), (1, true, 13), "{vlan:?}");
+            assert_eq!(*header, NetHeader { buffers: 13, ..TSO });
+        } else {
+            assert_eq!(received.len(), 14, "{vlan:?}");
+            assert!(received.iter().all(|(_, frame, _)| is_right(frame)));
+        }
+        machine.plane.ledger.settle_received(PortIndex::of_field(0));
+        let counters = *machine.plane.ledger.of(PortIndex::of_field(0));
+        assert_eq!((counters.rx_packets, counters.rx_bytes), (14, 20_000 + 14 * 54), "{takes} {vlan:?}");
     }
 }

@@ -69,6 +69,14 @@ pub(super) trait UplinkBackend: fmt::Debug + Send {
     /// Receives the next frame from the uplink. Returns its length in bytes.
     fn receive(&mut self, into: &mut [u8]) -> Option<usize>;
 
+    /// Receives the next packet, and returns it with headroom before it if it is TCP before segmentation. It stays next.
+    fn uncut(&mut self) -> Option<(&mut [u8], UnsegmentedLayout)> {
+        None
+    }
+
+    /// Removes the packet that [`UplinkBackend::uncut`] has returned.
+    fn pass_uncut(&mut self) {}
+
     /// Returns what the uplink guarantees about the checksum of the last received frame, if anything.
     fn sealed(&self) -> Option<TrustedChecksum> {
         None

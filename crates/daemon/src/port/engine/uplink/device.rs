@@ -91,6 +91,16 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
     /// Receives the next frame from the interface. After [`ReceiveOutcome::Empty`] the port waits on the descriptor.
     fn receive(&self, burst: &mut Self::Burst, into: &mut [u8]) -> io::Result<ReceiveOutcome>;
 
+    /// Receives the next packet from the interface, unless one is pending. It stays next.
+    fn fetch(&self, _burst: &mut Self::Burst) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Returns the next packet, with headroom before it, if it is TCP before segmentation.
+    fn uncut(_burst: &mut Self::Burst) -> Option<(&mut [u8], UnsegmentedLayout)> {
+        None
+    }
+
     /// Returns what the kernel guarantees about the checksum of the last received frame, if anything.
     fn sealed(_burst: &Self::Burst) -> Option<TrustedChecksum> {
         None

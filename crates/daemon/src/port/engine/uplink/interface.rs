@@ -272,6 +272,17 @@ impl<D: UplinkDevice> UplinkBackend for InterfaceUplink<D> {
         None
     }
 
+    fn uncut(&mut self) -> Option<(&mut [u8], UnsegmentedLayout)> {
+        let device = self.device.as_ref().filter(|_| self.readable)?;
+        // A failure is that of the next call of `receive`.
+        device.fetch(&mut self.burst).ok()?;
+        D::uncut(&mut self.burst)
+    }
+
+    fn pass_uncut(&mut self) {
+        D::clear(&mut self.burst);
+    }
+
     /// Returns `false` while the device may hold frames, also after a call that has only skipped invalid frames.
     fn may_sleep(&mut self) -> bool {
         !self.readable || self.device.is_none()

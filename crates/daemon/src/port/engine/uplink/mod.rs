@@ -52,6 +52,7 @@ use host::packet::PacketSocket;
 use i82576::Time;
 use interface::InterfaceUplink;
 use nic::{TrustedChecksum, UnsegmentedLayout, UplinkWire};
+use plane::frame::HEADROOM;
 use plane::watch::FrameObservation;
 use port_wire::WireUplink;
 pub(crate) use port_wire::cable::WireRegistry;
@@ -279,6 +280,17 @@ impl UplinkWire for PortUplink {
     fn transmit_uncut(&mut self, packet: &[u8], uncut: &UnsegmentedLayout) -> bool {
         let sent = self.kind.transmit_uncut(packet, uncut);
         self.stages.note_sent_uncut(sent, packet, uncut)
+    }
+
+    fn uncut(&mut self) -> Option<(&mut [u8], UnsegmentedLayout)> {
+        if self.stages.take_uncut() { self.kind.uncut() } else { None }
+    }
+
+    fn pass_uncut(&mut self) {
+        if let Some((packet, uncut)) = self.kind.uncut() {
+            self.stages.note_received_uncut(packet.get(HEADROOM..).unwrap_or_default(), &uncut);
+        }
+        self.kind.pass_uncut();
     }
 
     #[inline]

@@ -10,6 +10,7 @@ use nic::{TrustedChecksum, UnsegmentedLayout};
 use offload::checksum::PartialChecksum;
 use offload::headers::TCP_CHECKSUM;
 use offload::uncut;
+use plane::frame::HEADROOM;
 
 /// Maximum bytes of a packet before segmentation: the most that IP can express, the Ethernet header, and two tags.
 pub(super) const LONGEST: usize = 65_535 + 14 + 8;
@@ -21,8 +22,11 @@ pub(super) struct VnetHeaderError;
 /// Frame from the kernel to the card, or packet that is segmented into several frames.
 #[derive(Debug)]
 pub(super) struct KernelPacket {
+    /// The packet's bytes, behind headroom.
     memory: Box<[u8]>,
     length: usize,
+    /// True if the packet does not match the kernel's header, and is to be counted.
+    malformed: bool,
     /// Layout of the TCP packet that is being segmented, and the number of segments taken so far.
     uncut: Option<(UnsegmentedLayout, u32)>,
     /// Guarantee about the checksum of the segment that was taken last, if any.
@@ -31,21 +35,43 @@ pub(super) struct KernelPacket {
 
 impl Default for KernelPacket {
     fn default() -> Self {
-        Self { memory: vec![0; LONGEST].into(), length: 0, uncut: None, sealed: None }
+        let memory = vec![0; HEADROOM + LONGEST].into();
+        Self { memory, length: 0, malformed: false, uncut: None, sealed: None }
     }
 }
 
 impl KernelPacket {
     /// Returns the memory for the next received packet.
     pub(super) fn place(&mut self) -> &mut [u8] {
-        &mut self.memory
+        &mut self.memory[HEADROOM..]
+    }
+
+    /// Returns true if no packet is pending.
+    pub(super) fn is_empty(&self) -> bool {
+        self.length == 0 && !self.malformed
+    }
+
+    /// Records a packet that does not match the kernel's header.
+    pub(super) fn put_malformed(&mut self) {
+        self.malformed = true;
+    }
+
+    /// Returns true, once, if a packet did not match the kernel's header.
+    pub(super) fn take_malformed(&mut self) -> bool {
+        std::mem::take(&mut self.malformed)
+    }
+
+    /// Returns the packet with headroom before it, if it is to be segmented and no segment has been taken.
+    pub(super) fn uncut(&mut self) -> Option<(&mut [u8], UnsegmentedLayout)> {
+        let (whole, _) = self.uncut.filter(|(_, taken)| *taken == 0)?;
+        Some((self.memory.get_mut(..HEADROOM + self.length)?, whole))
     }
 
     /// Accepts the packet of `length` bytes in [`Self::place`], with the kernel's header. [`Self::take`] returns
     /// its frames.
     pub(super) fn put(&mut self, length: usize, header: &VnetHeader) -> Result<(), VnetHeaderError> {
         self.forget();
-        let packet = self.memory.get_mut(..length).ok_or(VnetHeaderError)?;
+        let packet = self.place().get_mut(..length).ok_or(VnetHeaderError)?;
         let ipv4 = match header.segments {
             GsoType::None => {
                 complete(packet, header.checksum)?;
@@ -65,7 +91,7 @@ impl KernelPacket {
     /// `None` after the last frame.
     pub(super) fn take(&mut self, into: &mut [u8]) -> Option<usize> {
         self.sealed = None;
-        let packet = self.memory.get(..self.length).filter(|packet| !packet.is_empty())?;
+        let packet = self.memory.get(HEADROOM..HEADROOM + self.length).filter(|packet| !packet.is_empty())?;
         let Some((whole, taken)) = self.uncut else {
             // The card drops frames longer than its longest, and does not need their exact length.
             let length = packet.len().min(into.len());
@@ -97,7 +123,7 @@ impl KernelPacket {
 
     /// Drops the remaining segments of the packet.
     pub(super) fn forget(&mut self) {
-        (self.length, self.uncut, self.sealed) = (0, None, None);
+        (self.length, self.malformed, self.uncut, self.sealed) = (0, false, None, None);
     }
 }
 

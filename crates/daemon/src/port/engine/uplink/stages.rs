@@ -85,6 +85,16 @@ impl UplinkStages {
         sent
     }
 
+    /// Counts and records a packet before segmentation that a port has received whole.
+    pub(super) fn note_received_uncut(&mut self, packet: &[u8], uncut: &UnsegmentedLayout) {
+        let more = uncut.frames(packet.len()).saturating_sub(1);
+        count(&mut self.rx, 1, packet.len());
+        count(&mut self.rx, more, uncut.payload * more as usize);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.note(PacketDirection::In, packet);
+        }
+    }
+
     /// Receives the next frame for the port through the stages. Returns its length in bytes.
     pub(super) fn receive(
         &mut self,

@@ -159,7 +159,25 @@ impl<S: TapKind> UplinkDevice for TapDevice<S> {
         self.send(&offload::header(uncut), packet)
     }
 
+    fn fetch(&self, arrival: &mut KernelPacket) -> io::Result<()> {
+        if self.offloads
+            && arrival.is_empty()
+            && let TapReceived::Frame(length, header) = self.tap.recv(arrival.place())?
+            && arrival.put(length, &header).is_err()
+        {
+            arrival.put_malformed();
+        }
+        Ok(())
+    }
+
+    fn uncut(arrival: &mut KernelPacket) -> Option<(&mut [u8], UnsegmentedLayout)> {
+        arrival.uncut()
+    }
+
     fn receive(&self, arrival: &mut KernelPacket, into: &mut [u8]) -> io::Result<ReceiveOutcome> {
+        if arrival.take_malformed() {
+            return Ok(ReceiveOutcome::Malformed);
+        }
         if let Some(length) = arrival.take(into) {
             return Ok(ReceiveOutcome::Frame(length));
         }

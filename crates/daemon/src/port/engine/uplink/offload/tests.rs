@@ -55,6 +55,19 @@ fn sum(frame: &[u8], tcp: usize, six: bool) -> u16 {
 }
 
 #[test]
+fn large_uplink_packet_is_offered_whole_until_a_segment_is_taken() {
+    let (packet, _) = packet(false, 0);
+    let mut arrival = arrive(&packet, &tcp_of(GsoType::TcpV4)).unwrap();
+    let (whole, layout) = arrival.uncut().unwrap();
+    assert_eq!((whole.len(), layout.payload), (HEADROOM + packet.len(), 54));
+    assert_eq!(whole[HEADROOM..][..40], packet[..40]);
+    arrival.take(&mut [0; 9728]).unwrap();
+    assert!(arrival.uncut().is_none());
+    let mut frame = arrive(&packet[..200], &VnetHeader::default()).unwrap();
+    assert!(frame.uncut().is_none() && !frame.is_empty());
+}
+
+#[test]
 fn large_uplink_packet_arrives_as_its_segments() {
     for (six, tags) in [(false, 0), (true, 0), (false, 1), (true, 2)] {
         let (packet, tcp) = packet(six, tags);
