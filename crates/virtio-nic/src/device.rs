@@ -113,8 +113,9 @@ impl DeviceRing {
     ) -> Result<usize, RingError> {
         let Some(queue) = &mut self.queue else { return Ok(0) };
         let mut memory = ring_memory(bus, port, &mut self.hint);
-        if core::mem::take(&mut self.armed) {
+        if self.armed {
             queue.disable_notifications(&mut memory)?;
+            self.armed = false;
         }
         queue.fetch(&mut memory, burst, most)
     }

@@ -4,12 +4,14 @@ use crate::device::ReceiveRing;
 use crate::receive::{MOST_MERGED, Missed};
 use pcie::{Bus, DmaFault, Function, Iova};
 use plane::PortIndex;
-use virtio::chain::ChainBuffer;
+use virtio::chain::{ChainBuffer, MAX_CHAIN};
 use virtio::net::{NetHeader, NetHeaderFormat};
 use virtio::{Chain, VirtioFeatures};
 
 /// Offset of the number of merged buffers in the header, in bytes.
 const BUFFERS: usize = 10;
+/// Maximum number of places in all buffers of one frame. Each place costs an access, and the sender pays for one frame only.
+const MOST_PLACES: usize = MAX_CHAIN;
 
 /// Buffers that a frame has taken.
 struct TakenBuffers {
@@ -17,6 +19,8 @@ struct TakenBuffers {
     count: usize,
     /// Number of the last of them that are in the burst that was fetched last.
     in_burst: usize,
+    /// Number of places that the buffers consist of.
+    places: usize,
     /// Addresses of the two bytes in the header that hold the number of buffers.
     number: [Iova; 2],
 }
@@ -36,8 +40,8 @@ pub(crate) fn merge<B: Bus>(
     let raw = NetHeader { buffers: 1, ..header }.emit();
     let parts = [&raw[..size], frame];
     let most = if merges { MOST_MERGED } else { 1 };
-    let mut taken =
-        TakenBuffers { chains: [Chain::default(); MOST_MERGED], count: 0, in_burst: 0, number: [0; 2] };
+    let chains = [Chain::default(); MOST_MERGED];
+    let mut taken = TakenBuffers { chains, count: 0, in_burst: 0, places: 0, number: [0; 2] };
     let (mut at, end) = (0, size + frame.len());
     while at < end {
         match fill_next(receive, (port, bus), parts, at, (merges, &mut taken)) {
@@ -59,7 +63,7 @@ pub(crate) fn merge<B: Bus>(
 }
 
 /// Writes the bytes of header and frame from `at` on into the next buffer. Returns how many it has taken: 0 if no buffer is
-/// posted, or if the driver does not merge buffers and this one is too short.
+/// posted, if the driver does not merge buffers and this one is too short, or if the frame's buffers have too many places.
 fn fill_next<B: Bus>(
     receive: &mut ReceiveRing,
     (port, bus): (PortIndex, &mut B),
@@ -85,7 +89,8 @@ fn fill_next<B: Bus>(
     if chain.fault().is_some() || chain.readable_bytes() > 0 || room < parts[0].len() {
         return Err(Missed::Fault);
     }
-    if room < left && !merges {
+    taken.places += places.len();
+    if (room < left && !merges) || taken.places > MOST_PLACES {
         return Ok(0);
     }
     let bytes = room.min(left);
@@ -149,8 +154,8 @@ impl ReceiveRing {
         if posted.take_back(taken.count, taken.in_burst) {
             return;
         }
-        // The first of them were in an earlier burst, which is forgotten. The ring has all of them still.
+        // The first of them were in an earlier burst, which is forgotten, as is the last burst. The ring has all of them still.
         queue.unfetch(posted.forget());
-        queue.unfetch(&taken.chains[..taken.count]);
+        queue.unfetch(&taken.chains[..taken.count - taken.in_burst]);
     }
 }

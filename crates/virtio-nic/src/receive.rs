@@ -172,8 +172,10 @@ impl ReceiveRing {
     fn complete<B: Bus>(&mut self, port: PortIndex, bus: &mut B) -> Result<(), RingError> {
         let Self { ring, posted } = self;
         let (Some(queue), Some(posted)) = (&mut ring.queue, posted) else { return Ok(()) };
-        let filled = core::mem::take(&mut posted.filled);
-        queue.complete(&mut ring_memory(bus, port, &mut ring.hint), &posted.used[..filled])
+        // After a fault the buffers stay filled: a ring that goes on would otherwise never return them.
+        queue.complete(&mut ring_memory(bus, port, &mut ring.hint), &posted.used[..posted.filled])?;
+        posted.filled = 0;
+        Ok(())
     }
 
     /// Returns the filled buffers to the driver. Returns true if it wants an interrupt.

@@ -43,7 +43,9 @@ impl<B: Bus> FramePath<'_, B> {
         let Self { devices, scratch, bus } = self;
         let mut left = false;
         if let Some(device) = devices.get_mut(usize::from(sender.port.get())) {
-            device.held.clear();
+            if !device.rules.enabled || device.held.is_of(sender.queue) {
+                device.held.clear();
+            }
             match scratch.sent.fetch(device, sender, budget, *bus) {
                 Ok(any) => {
                     let dropped = scratch.sent.pass_all();

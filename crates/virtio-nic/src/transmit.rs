@@ -1,13 +1,14 @@
 //! Transmit rings: chains that were fetched during a visit, their headers, and their return to the driver. A chain is plain if
 //! it holds a frame without a request, or with the usual request for a checksum, in one piece. Plain chains leave in bursts.
 
-use crate::device::VirtioDevice;
+use crate::device::{DeviceRing, VirtioDevice};
 use crate::packet::PacketRequest;
 use crate::work::ring_memory;
 use pcie::burst::{BURST, HEAD};
 use pcie::{Bus, Function, HintedMemory};
 use plane::{PortIndex, TransmitQueueId};
 use rings::{BufferChain, NextPacket, PacketDropReason};
+use virtio::chain::MAX_CHAIN;
 use virtio::net::{NetHeader, NetHeaderFormat, PartialTransport, flag, gso};
 use virtio::{Chain, ChainBurst, RingError, VirtioFeatures};
 
@@ -23,6 +24,9 @@ const UDP: u64 = 1 << 61;
 const PLAIN_START: usize = 34;
 /// Number of buffers that cost as much as a frame.
 const BUFFERS_PER_COST: usize = 8;
+/// Length of the longest packet to be cut, in bytes: an IPv6 header, 65,535 bytes behind it, and an Ethernet header with two
+/// tags. A longer one is no IP packet, and would have the card allocate as much memory as its driver likes.
+const LONGEST_PACKET: usize = 40 + 65_535 + 22;
 /// Number of a packet's first bytes that may hold its headers.
 const LOOK: usize = 256;
 
@@ -128,14 +132,17 @@ impl SentChains {
         sender: TransmitQueueId,
         bus: &mut B,
     ) -> Result<(), RingError> {
-        let first = core::mem::replace(&mut self.returned, self.done);
-        let sent = self.burst.chains().get(first..self.done).unwrap_or_default();
-        let Some(ring) = device.transmit.get_mut(usize::from(sender.queue)) else { return Ok(()) };
-        let Some(queue) = ring.queue.as_mut().filter(|_| !sent.is_empty()) else { return Ok(()) };
-        let mut used = [Chain::default().used(0); BURST];
-        used.iter_mut().zip(sent).for_each(|(place, chain)| *place = chain.used(0));
-        let used = used.get(..sent.len()).unwrap_or_default();
-        queue.complete(&mut ring_memory(bus, sender.port, &mut ring.hint), used)
+        let sent = self.burst.chains().get(self.returned..self.done).unwrap_or_default();
+        let ring = device.transmit.get_mut(usize::from(sender.queue)).filter(|_| !sent.is_empty());
+        if let Some(DeviceRing { queue: Some(queue), hint, .. }) = ring {
+            let mut used = [Chain::default().used(0); BURST];
+            used.iter_mut().zip(sent).for_each(|(place, chain)| *place = chain.used(0));
+            let used = used.get(..sent.len()).unwrap_or_default();
+            // After a fault the chains stay to be returned: a ring that goes on would otherwise never return them.
+            queue.complete(&mut ring_memory(bus, sender.port, hint), used)?;
+        }
+        self.returned = self.done;
+        Ok(())
     }
 
     /// Ends a visit: returns the sent chains to the driver, puts the others back into the ring, and asks for a notification if
@@ -220,7 +227,10 @@ impl SentChains {
         let Some(chain) = self.burst.chains().get(self.done).copied() else {
             return (NextPacket::Nothing, 0);
         };
-        let cost = 1 + self.burst.readable(&chain).len() / BUFFERS_PER_COST;
+        // The search for the end of a malformed chain costs as much as the longest chain.
+        let buffers_read =
+            if chain.fault().is_some() { MAX_CHAIN } else { self.burst.readable(&chain).len() };
+        let cost = 1 + buffers_read / BUFFERS_PER_COST;
         let packet = self.packet(device, port, &chain, buffers, bus);
         let taken = packet.map_or_else(
             |reason| {
@@ -243,9 +253,11 @@ impl SentChains {
         let size = NetHeaderFormat::of(device.accepted).size();
         let bytes = (chain.readable_bytes() as usize).checked_sub(size).filter(|bytes| *bytes > 0);
         let bytes = match bytes {
-            Some(bytes) if chain.fault().is_none() && chain.writable_bytes() == 0 => bytes,
-            Some(_) => return Err(PacketDropReason::Descriptor),
-            None => return Err(PacketDropReason::Size),
+            Some(_) if chain.fault().is_some() || chain.writable_bytes() > 0 => {
+                return Err(PacketDropReason::Descriptor);
+            }
+            Some(bytes @ ..=LONGEST_PACKET) => bytes,
+            _ => return Err(PacketDropReason::Size),
         };
         let (mut raw, function) = ([0; NetHeader::SIZE], Function::Vf(port.get()));
         buffers.clear();
@@ -254,6 +266,9 @@ impl SentChains {
         buffers.skip(size);
         let asked = NetHeader::parse(&raw).check(bytes, device.accepted);
         let asked = asked.map_err(|_| PacketDropReason::Offload)?;
+        if asked.segmentation.is_none() && bytes > crate::LONGEST_FRAME {
+            return Err(PacketDropReason::Size);
+        }
         device.counters.checksums += u64::from(asked.checksum.is_some());
         device.counters.segmented += u64::from(asked.segmentation.is_some());
         let mut head = [0; LOOK];

@@ -1,25 +1,28 @@
 //! A card with guests: their memory behind the bus, their drivers, and the plane between them.
 
 use crate::address;
-use crate::driver::{Buffer, DriverRing, store};
-use pcie::{Bus, DmaFault, Function, Iova};
-use plane::frame::HEADROOM;
+use crate::bus::{GuestsBus, TestWire};
+use crate::driver::{Buffer, DriverRing, ReturnedChain, store};
+use plane::Plane;
 use plane::ledger::PortCounters;
 use plane::pacing::Pacing;
 use plane::switch::{PortMirrorRules, StormState, SwitchTables};
-use plane::{Plane, UnsegmentedLayout, UplinkWire};
-use std::collections::VecDeque;
 use units::{MacAddress, Time};
 use virtio::VirtioFeatures;
+use virtio::layout::RingFeatures;
 use virtio::net::{NetHeader, NetHeaderFormat};
 use virtio_nic::{MAX_VFS, Nic, RingStart, VfRules};
 
 /// Bytes of each guest's memory.
-const MEMORY: usize = 0x10_0000;
-/// Addresses of the receive ring, the transmit ring, receive buffers and sent packets.
-const RINGS: [u64; 2] = [0x1000, 0x8000];
-const POSTED: u64 = 0x1_0000;
-const SENT: u64 = 0x8_0000;
+pub(crate) const MEMORY: usize = 0x56_0000;
+/// Address of the first ring, and distance of rings.
+pub(crate) const RING: u64 = 0x1_0000;
+/// Address of receive buffers, and bytes for those of one chain.
+pub(crate) const POSTED: u64 = 0x8_0000;
+const POSTED_CHAIN: u64 = 0x2800;
+/// Address of sent packets, and bytes for them.
+const SENT: u64 = 0x44_0000;
+const SENT_BYTES: u64 = 0x10_0000;
 /// Number of entries of each ring.
 pub(crate) const SIZE: u16 = 128;
 
@@ -29,84 +32,22 @@ pub(crate) const MODERN: VirtioFeatures = {
     F::VERSION_1.with(F::MRG_RXBUF).with(F::CSUM).with(F::GUEST_CSUM).with(F::HOST_TSO4).with(F::HOST_TSO6)
 };
 
-/// Memory and interrupts of all guests.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct GuestsBus {
-    pub(crate) memories: Vec<Vec<u8>>,
-    /// Interrupts that were sent: VF and ring.
-    pub(crate) calls: Vec<(u8, u16)>,
-}
-
-impl GuestsBus {
-    fn range(&mut self, function: Function, iova: Iova, length: usize) -> Result<&mut [u8], DmaFault> {
-        let fault = DmaFault { function, iova };
-        let Function::Vf(n) = function else { return Err(fault) };
-        let memory = self.memories.get_mut(usize::from(n)).ok_or(fault)?;
-        let start = usize::try_from(iova).unwrap_or(usize::MAX);
-        memory.get_mut(start..start.saturating_add(length)).ok_or(fault)
-    }
-}
-
-impl Bus for GuestsBus {
-    fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
-        into.copy_from_slice(self.range(function, iova, into.len())?);
-        Ok(())
-    }
-
-    fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
-        self.range(function, iova, from.len())?.copy_from_slice(from);
-        Ok(())
-    }
-
-    fn msix(&mut self, function: Function, vector: u16) {
-        let Function::Vf(n) = function else { panic!("only VFs interrupt") };
-        self.calls.push((n, vector));
-    }
-}
-
-/// Uplink whose frames a test puts in and takes out.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct TestWire {
-    pub(crate) sent: Vec<Vec<u8>>,
-    pub(crate) arriving: VecDeque<Vec<u8>>,
-    /// Unsegmented packet that is next, behind headroom, as its kernel gives it.
-    pub(crate) large: Option<(Vec<u8>, UnsegmentedLayout)>,
-    /// Number of segments of it that were received.
-    taken: u32,
-}
-
-impl UplinkWire for TestWire {
-    fn transmit(&mut self, frame: &[u8]) -> bool {
-        self.sent.push(frame.to_vec());
-        true
-    }
-
-    fn receive(&mut self, into: &mut [u8]) -> Option<usize> {
-        if let Some((packet, layout)) = &self.large {
-            let mut segments =
-                offload::uncut::segments(layout, &packet[HEADROOM..]).unwrap().skip(self.taken);
-            if let Some(length) = segments.write_next(into) {
-                self.taken += 1;
-                return Some(length);
-            }
-            (self.large, self.taken) = (None, 0);
-        }
-        let frame = self.arriving.pop_front()?;
-        into[..frame.len()].copy_from_slice(&frame);
-        Some(frame.len())
-    }
-
-    fn uncut(&mut self) -> Option<(&mut [u8], UnsegmentedLayout)> {
-        self.large.as_mut().filter(|_| self.taken == 0).map(|(packet, layout)| (&mut packet[..], *layout))
-    }
-
-    fn pass_uncut(&mut self) {
-        self.large = None;
-    }
-}
-
 /// Frame that a guest has received: its header, its bytes, and its number of buffers.
 pub(crate) type Received = (NetHeader, Vec<u8>, usize);
+
+/// Guest with a driver.
+#[derive(Debug, Clone)]
+pub(crate) struct Guest {
+    pub(crate) packed: bool,
+    pub(crate) features: VirtioFeatures,
+    pub(crate) rings: Vec<DriverRing>,
+    /// Number of chains that were posted to each receive ring.
+    posted: Vec<u64>,
+    /// Buffers that were posted.
+    granted: Vec<Buffer>,
+    /// Address of the next sent packet.
+    place: u64,
+}
 
 /// A card with guests.
 pub(crate) struct Machine {
@@ -114,127 +55,221 @@ pub(crate) struct Machine {
     pub(crate) plane: Box<Plane<MAX_VFS>>,
     pub(crate) bus: GuestsBus,
     pub(crate) wire: TestWire,
-    /// Receive and transmit ring of each guest.
-    pub(crate) rings: Vec<[DriverRing; 2]>,
-    features: Vec<VirtioFeatures>,
-    place: u64,
+    pub(crate) guests: Vec<Guest>,
+    pub(crate) mirrors: PortMirrorRules,
 }
 
 impl Machine {
     /// Starts a card whose guests have these ring formats and features. VF n has the address of [`address`].
     pub(crate) fn new(guests: &[(bool, VirtioFeatures)]) -> Self {
-        let mut nic = Nic::new(guests.len() as u8);
-        let rings = |packed| [0, 1].map(|ring| DriverRing::new(packed, RINGS[ring], SIZE));
-        let rings: Vec<_> = guests.iter().map(|(packed, _)| rings(*packed)).collect();
-        for (n, (packed, features)) in (0..).zip(guests) {
-            let rules = VfRules { addresses: vec![MacAddress(address(n))], ..VfRules::default() };
-            nic.set_rules(n, rules);
-            nic.set_features(n, *features);
-            for ring in [0, 1] {
-                let addresses = rings[usize::from(n)][ring as usize].addresses();
-                let (size, position) = (SIZE.into(), Some(if *packed { 0x8000_8000 } else { 0 }));
-                nic.start_ring(
-                    n,
-                    &RingStart { ring, size, packed: *packed, enabled: true, position, addresses },
-                )
-                .unwrap();
-            }
-        }
-        let bus = GuestsBus { memories: vec![vec![0; MEMORY]; guests.len()], calls: Vec::new() };
-        let features = guests.iter().map(|(_, features)| *features).collect();
+        let guests: Vec<_> = guests.iter().map(|(packed, features)| (*packed, *features, 1)).collect();
+        Self::with_pairs(&guests)
+    }
+
+    /// Starts a card whose guests have these ring formats, features and numbers of queue pairs.
+    pub(crate) fn with_pairs(guests: &[(bool, VirtioFeatures, u8)]) -> Self {
+        let nic = Nic::new(guests.len() as u8);
+        // Memory that is allocated as zeros costs nothing until it is touched.
+        let memories = guests.iter().map(|_| vec![0; MEMORY]).collect();
+        let bus = GuestsBus { memories, ..GuestsBus::default() };
         let counters = [PortCounters::default(); MAX_VFS];
         let plane = Plane::new(SwitchTables::closed(0), Pacing::new(None), StormState::default(), counters);
-        let (plane, wire) = (Box::new(plane), TestWire::default());
-        Self { nic, plane, bus, wire, rings, features, place: SENT }
+        let (plane, wire, mirrors) = (Box::new(plane), TestWire::default(), PortMirrorRules::default());
+        let count = guests.len() as u8;
+        let guests = guests.iter().map(|guest| Guest::new(*guest)).collect();
+        let mut machine = Self { nic, plane, bus, wire, guests, mirrors };
+        for vf in 0..count {
+            let rules = VfRules { addresses: vec![MacAddress(address(vf))], ..VfRules::default() };
+            machine.nic.set_rules(vf, rules);
+            machine.nic.set_features(vf, machine.guests[usize::from(vf)].features);
+            for ring in 0..machine.guests[usize::from(vf)].rings.len() {
+                let position = Some(machine.guests[usize::from(vf)].rings[ring].first_position());
+                machine.start(vf, ring as u32, position).unwrap();
+            }
+        }
+        machine
+    }
+
+    /// Starts a ring of a guest anew: the driver has forgotten its chains.
+    pub(crate) fn restart(&mut self, vf: u8, ring: u32) {
+        let guest = &mut self.guests[usize::from(vf)];
+        let memory = &mut self.bus.memories[usize::from(vf)];
+        let at = ring as usize;
+        memory[(RING as usize * at)..][..RING as usize].fill(0);
+        guest.rings[at] = guest.ring(ring);
+        let position = Some(guest.rings[at].first_position());
+        self.start(vf, ring, position).unwrap();
+    }
+
+    /// Returns a guest's number of queue pairs.
+    pub(crate) fn pairs(&self, vf: u8) -> u8 {
+        self.guests[usize::from(vf)].rings.len() as u8 / 2
+    }
+
+    /// Starts a ring of a guest at a position.
+    pub(crate) fn start(
+        &mut self,
+        vf: u8,
+        ring: u32,
+        position: Option<u32>,
+    ) -> Result<(), virtio_nic::RingStartError> {
+        let driver = &self.guests[usize::from(vf)].rings[ring as usize];
+        let (size, packed, addresses) = (driver.size.into(), driver.packed, driver.addresses());
+        self.nic.start_ring(vf, &RingStart { ring, size, packed, enabled: true, position, addresses })
     }
 
     /// Sends a packet of a guest with its header, in pieces of these lengths; the last piece has the rest.
     pub(crate) fn send(&mut self, vf: u8, header: NetHeader, frame: &[u8], pieces: &[usize]) -> bool {
-        let n = usize::from(vf);
-        let size = NetHeaderFormat::of(self.features[n]).size();
+        let buffers = self.place(vf, header, frame, pieces);
+        self.make_available(vf, 1, &buffers)
+    }
+
+    /// Stores a packet with its header in a guest's memory, in pieces of these lengths. Returns the buffers.
+    pub(crate) fn place(&mut self, vf: u8, header: NetHeader, frame: &[u8], pieces: &[usize]) -> Vec<Buffer> {
+        let guest = &mut self.guests[usize::from(vf)];
+        let size = NetHeaderFormat::of(guest.features).size();
         let packet = [&header.emit()[..size], frame].concat();
         let (mut buffers, mut rest) = (Vec::new(), &packet[..]);
+        if guest.place + (packet.len() + 16 * pieces.len() + 16) as u64 > SENT + SENT_BYTES {
+            guest.place = SENT;
+        }
         for piece in pieces.iter().copied().chain([usize::MAX]) {
             let (now, later) = rest.split_at(piece.min(rest.len()));
             if !now.is_empty() {
-                store(&mut self.bus.memories[n], self.place, now);
-                buffers.push((self.place, now.len() as u32, false));
-                self.place += now.len() as u64 + 16;
+                store(&mut self.bus.memories[usize::from(vf)], guest.place, now);
+                buffers.push((guest.place, now.len() as u32, false));
+                guest.place += now.len() as u64 + 16;
             }
             rest = later;
         }
-        if self.place > (MEMORY - 0x2_0000) as u64 {
-            self.place = SENT;
+        buffers
+    }
+
+    /// Makes a chain of a guest available, and notifies the card if it wants that. Returns false if descriptors are missing.
+    pub(crate) fn make_available(&mut self, vf: u8, ring: u32, buffers: &[Buffer]) -> bool {
+        let memory = &mut self.bus.memories[usize::from(vf)];
+        let driver = &mut self.guests[usize::from(vf)].rings[ring as usize];
+        let added = driver.add(memory, buffers);
+        if driver.needs_kick(memory) {
+            self.nic.kick(vf, ring);
         }
-        let sent = self.rings[n][1].add(&mut self.bus.memories[n], &buffers);
-        self.nic.kick(vf, 1);
-        sent
+        added
     }
 
     /// Posts receive buffers of a guest, each a chain of pieces with these lengths.
     pub(crate) fn post(&mut self, vf: u8, buffers: &[&[u32]]) {
-        let n = usize::from(vf);
-        for (at, pieces) in buffers.iter().enumerate() {
-            let mut address = POSTED + (at as u64 % 100) * 0x1000;
-            let chain: Vec<Buffer> = pieces
-                .iter()
-                .map(|length| {
-                    address += 0x40;
-                    let buffer = (address, *length, true);
-                    address += u64::from(*length);
-                    buffer
-                })
-                .collect();
-            assert!(self.rings[n][0].add(&mut self.bus.memories[n], &chain));
+        buffers.iter().for_each(|pieces| assert!(self.post_one(vf, 0, pieces)));
+    }
+
+    /// Posts a receive buffer of a guest, a chain of pieces with these lengths. Returns false if descriptors are missing.
+    pub(crate) fn post_one(&mut self, vf: u8, ring: u32, pieces: &[u32]) -> bool {
+        let guest = &mut self.guests[usize::from(vf)];
+        let pair = ring as usize / 2;
+        let chain = pair as u64 * u64::from(SIZE) + guest.posted[pair] % u64::from(SIZE);
+        let mut address = POSTED + POSTED_CHAIN * chain;
+        let chain: Vec<Buffer> = pieces
+            .iter()
+            .map(|length| {
+                address += 0x40;
+                let buffer = (address, *length, true);
+                address += u64::from(*length);
+                buffer
+            })
+            .collect();
+        let added = self.make_available(vf, ring, &chain);
+        let guest = &mut self.guests[usize::from(vf)];
+        guest.posted[pair] += u64::from(added);
+        guest.granted.extend(chain.iter().filter(|_| added));
+        added
+    }
+
+    /// Returns the address of a byte that the card has written outside of all posted buffers, among the memory for these.
+    pub(crate) fn stray_byte(&self, vf: u8) -> Option<usize> {
+        let (n, mut at) = (usize::from(vf), POSTED as usize);
+        let mut granted = self.guests[n].granted.clone();
+        granted.sort_unstable();
+        granted.push((SENT, 0, true));
+        for (address, length, _) in granted {
+            let between = self.bus.memories[n].get(at..address as usize).unwrap_or_default();
+            // Comparisons of pieces are much faster than a look at each byte.
+            if between.chunks(0x1000).any(|piece| piece != &[0; 0x1000][..piece.len()]) {
+                return between.iter().position(|byte| *byte != 0).map(|offset| at + offset);
+            }
+            at = at.max(address as usize + length as usize);
         }
+        None
+    }
+
+    /// Polls the card once, with a budget of frames for each ring. Returns true if it has more work.
+    pub(crate) fn poll_once(&mut self, now_ns: u64, budget: usize) -> bool {
+        self.plane.now = Time::from_nanos(now_ns);
+        (self.plane.uplink.link, self.plane.uplink.receives) = (true, true);
+        if self.nic.take_changed() {
+            self.nic.apply_policy(&mut self.plane, &self.mirrors);
+        }
+        let arrived = self.nic.arrive(&mut self.plane, budget, &mut self.bus, &mut self.wire);
+        let more = self.nic.visit_ready(&mut self.plane, budget, &mut self.bus, &mut self.wire);
+        arrived || more
     }
 
     /// Polls the card until it has no more work.
     pub(crate) fn poll(&mut self, now_ns: u64) {
-        self.plane.now = Time::from_nanos(now_ns);
-        (self.plane.uplink.link, self.plane.uplink.receives) = (true, true);
-        loop {
-            if self.nic.take_changed() {
-                self.nic.apply_policy(&mut self.plane, &PortMirrorRules::default());
-            }
-            let arrived = self.nic.arrive(&mut self.plane, 64, &mut self.bus, &mut self.wire);
-            let more = self.nic.visit_ready(&mut self.plane, 64, &mut self.bus, &mut self.wire);
-            if !arrived && !more {
-                return;
-            }
-        }
+        while self.poll_once(now_ns, 64) {}
     }
 
-    /// Collects the frames that a guest has received.
-    pub(crate) fn received(&mut self, vf: u8) -> Vec<Received> {
+    /// Collects the chains of a ring that the card has returned.
+    pub(crate) fn collect(&mut self, vf: u8, ring: u32) -> Vec<ReturnedChain> {
         let n = usize::from(vf);
-        let size = NetHeaderFormat::of(self.features[n]).size();
-        let memory = &self.bus.memories[n];
-        let mut chains = self.rings[n][0].collect(memory).into_iter();
+        self.guests[n].rings[ring as usize].collect(&self.bus.memories[n])
+    }
+
+    /// Collects the frames that a guest has received in its first queue pair.
+    pub(crate) fn received(&mut self, vf: u8) -> Vec<Received> {
+        self.received_by(vf, 0)
+    }
+
+    /// Collects the frames that a guest has received in a ring.
+    pub(crate) fn received_by(&mut self, vf: u8, ring: u32) -> Vec<Received> {
+        let size = NetHeaderFormat::of(self.guests[usize::from(vf)].features).size();
+        let mut chains = self.collect(vf, ring).into_iter();
+        let memory = &self.bus.memories[usize::from(vf)];
         let mut frames = Vec::new();
         while let Some((buffers, written)) = chains.next() {
             let mut bytes = contents(memory, &buffers, written);
             let mut raw = [0; NetHeader::SIZE];
             raw[..size].copy_from_slice(&bytes[..size]);
             let header = NetHeader::parse(&raw);
-            let more = usize::from(header.buffers).saturating_sub(1);
-            chains.by_ref().take(more).for_each(|(buffers, written)| {
+            for _ in 1..header.buffers.max(1) {
+                let (buffers, written) = chains.next().expect("all buffers of a frame are returned together");
                 bytes.extend(contents(memory, &buffers, written));
-            });
-            frames.push((header, bytes.split_off(size), more + 1));
+            }
+            frames.push((header, bytes.split_off(size), header.buffers.max(1).into()));
         }
         frames
     }
 
     /// Collects the chains of a guest's transmit ring that the card has returned. Returns their number.
     pub(crate) fn finished(&mut self, vf: u8) -> usize {
-        let n = usize::from(vf);
-        self.rings[n][1].collect(&self.bus.memories[n]).len()
+        self.collect(vf, 1).len()
+    }
+}
+
+impl Guest {
+    fn new((packed, features, pairs): (bool, VirtioFeatures, u8)) -> Self {
+        let posted = vec![0; pairs.into()];
+        let (rings, granted) = (Vec::new(), Vec::new());
+        let mut guest = Self { packed, features, rings, posted, granted, place: SENT };
+        guest.rings = (0..2 * u32::from(pairs)).map(|ring| guest.ring(ring)).collect();
+        guest
+    }
+
+    fn ring(&self, ring: u32) -> DriverRing {
+        DriverRing::new(self.packed, RING * u64::from(ring), SIZE, RingFeatures::of(self.features))
     }
 }
 
 fn contents(memory: &[u8], buffers: &[Buffer], written: u32) -> Vec<u8> {
-    let bytes =
-        buffers.iter().flat_map(|(address, length, _)| &memory[*address as usize..][..*length as usize]);
+    let writable = buffers.iter().filter(|buffer| buffer.2);
+    let bytes = writable.flat_map(|(address, length, _)| &memory[*address as usize..][..*length as usize]);
     bytes.copied().take(written as usize).collect()
 }

@@ -1,10 +1,16 @@
 //! The card with model drivers of both ring formats: frames, offloads, merged receive buffers, policy, hostile guests.
 
+mod bursts;
+mod bus;
+mod conversation;
 mod driver;
 mod exchange;
 mod machine;
 mod offloads;
+mod packets;
 mod policies;
+mod receive_faults;
+mod transmit_faults;
 
 /// Returns the Ethernet address of VF `n`.
 pub(crate) fn address(n: u8) -> [u8; 6] {

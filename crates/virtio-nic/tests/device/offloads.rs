@@ -24,7 +24,7 @@ const TSO: NetHeader = NetHeader {
 
 /// Returns a TCP packet over IPv4 as Linux gives it to a device that cuts it: its own lengths, and the sum of the pseudo header
 /// with the length.
-fn large_packet(from: u8, to: u8, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn large_packet(from: u8, to: u8, payload: &[u8]) -> Vec<u8> {
     let mut ip = vec![0x45, 0, 0, 0, 0, 7, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, from, 10, 0, 0, to];
     ip[2..4].copy_from_slice(&(40 + payload.len() as u16).to_be_bytes());
     let sum = offload::checksum::PartialChecksum::of(&ip).checksum();

@@ -117,7 +117,7 @@ fn stopped_ring_continues_at_its_position() {
         assert!(machine.send(vf, NetHeader::default(), &datagram(vf, to, &[2; 100]), &[]));
         machine.poll(0);
         assert_eq!(machine.received(to).len(), 1, "a stopped ring sends nothing");
-        let ring = &machine.rings[usize::from(vf)][1];
+        let ring = &machine.guests[usize::from(vf)].rings[1];
         let start = virtio_nic::RingStart {
             ring: 1,
             size: ring.size.into(),

@@ -1,0 +1,99 @@
+//! A card that sends frames in bursts and one that sends each frame alone leave the same frames, chains, interrupts and counters.
+
+use crate::conversation::{Action, Conversation, VFS};
+use crate::machine::POSTED;
+use plane::PortIndex;
+use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
+
+fn action() -> impl Strategy<Value = Action> {
+    let vf = || 0..VFS;
+    let pair = || prop_oneof![3 => 0..1_u8, 1 => 0..3_u8];
+    let to = || prop_oneof![12 => 0..VFS, 1 => 8..10_u8, 1 => 255..=255_u8];
+    // Most packets are plain, and make no request.
+    let kind = || prop_oneof![2 => 0..2_u8, 1 => any::<u8>()];
+    let request = || prop_oneof![2 => 0xf0..0xf6_u8, 1 => 0xf9..0xfc_u8, 2 => any::<u8>()];
+    let pieces = || prop_oneof![3 => 0..1_u8, 1 => 0..8_u8];
+    let count = || prop_oneof![2 => 1..4_u8, 1 => 1..50_u8];
+    let send = ((vf(), pair(), to(), kind()), (any::<u8>(), request(), pieces(), count()));
+    prop_oneof![
+        12 => send.prop_map(|((vf, pair, to, kind), (length, request, pieces, count))| {
+            Action::Send { vf, pair, to, kind, length, request, pieces, count }
+        }),
+        1 => (vf(), pair(), any::<u8>()).prop_map(|(vf, pair, kind)| Action::Malformed(vf, pair, kind)),
+        6 => (vf(), pair(), any::<u8>(), 1..60_u8)
+            .prop_map(|(vf, pair, shape, count)| Action::Post { vf, pair, shape, count }),
+        1 => (vf(), any::<u16>()).prop_map(|(vf, bits)| Action::Rules(vf, bits)),
+        1 => (vf(), prop_oneof![0..1_u32, 10..20_000_u32]).prop_map(|(vf, rate)| Action::Rate(vf, rate)),
+        1 => prop::bool::weighted(0.2).prop_map(Action::Mirror),
+        1 => (vf(), 0..6_u8, any::<u8>()).prop_map(|(vf, ring, change)| Action::Ring(vf, ring, change)),
+        1 => (vf(), 0..6_u8, any::<u8>()).prop_map(|(vf, ring, wish)| Action::Interrupts(vf, ring, wish)),
+        2 => (to(), kind(), any::<u8>()).prop_map(|(to, kind, length)| Action::Arrive(to, kind, length)),
+        10 => (0..40_000_u64, 1..70_u8).prop_map(|(later, budget)| Action::Poll(later, budget)),
+        4 => prop::bool::ANY.prop_map(|_| Action::Collect),
+    ]
+}
+
+/// Asserts that a card with bursts and a card that sends each frame alone agree after each action.
+fn assert_ways_agree(guests: [u16; VFS as usize], actions: &[Action]) {
+    let [mut usual, mut careful] = [false, true].map(|careful| {
+        let mut conversation = Conversation::new(guests);
+        if careful {
+            conversation.machine.nic.take_no_shortcuts();
+        }
+        conversation
+    });
+    for (n, action) in actions.iter().enumerate() {
+        let [usual, careful] = [&mut usual, &mut careful].map(|conversation| {
+            conversation.perform(action);
+            conversation.seen()
+        });
+        assert_eq!(usual, careful, "after action {n}");
+    }
+    for conversation in [&mut usual, &mut careful] {
+        assert_eq!(conversation.end(), 0, "all sent chains return");
+    }
+    assert_eq!(usual.seen(), careful.seen(), "at the end");
+    for vf in 0..usize::from(VFS) {
+        assert_eq!(usual.machine.stray_byte(vf as u8), None, "VF {vf}");
+        // The formats of the rings leave it to the device how many chains it returns together.
+        let [usual, careful] =
+            [&usual, &careful].map(|conversation| &conversation.machine.bus.memories[vf][POSTED as usize..]);
+        if usual != careful {
+            let differs = usual.iter().zip(careful).position(|(usual, careful)| usual != careful);
+            panic!("memory of VF {vf} differs at {:#x}", differs.unwrap_or(0) + POSTED as usize);
+        }
+    }
+}
+
+/// Returns true if a driver that keeps to the rules does this: it posts buffers with room for a header, in its memory.
+fn is_honest(action: &Action) -> bool {
+    match action {
+        Action::Malformed(..) => false,
+        Action::Post { shape, .. } => shape % 32 < 10,
+        _ => true,
+    }
+}
+
+proptest! {
+    #[test]
+    fn honest_drivers_cause_no_fault(
+        guests in any::<[u16; VFS as usize]>(),
+        actions in prop::collection::vec(action().prop_filter("honest", is_honest), 1..50),
+    ) {
+        let mut conversation = Conversation::new(guests);
+        actions.iter().for_each(|action| conversation.perform(action));
+        assert_eq!(conversation.end(), 0, "all sent chains return");
+        for vf in 0..VFS {
+            let ledger = conversation.machine.plane.ledger.total(PortIndex::of_field(vf.into()));
+            assert_eq!((ledger.dma_faults, conversation.machine.nic.counters(vf).unwrap().faults), (0, 0));
+        }
+    }
+
+    #[test]
+    fn bursts_and_single_frames_leave_equal_results(
+        guests in any::<[u16; VFS as usize]>(),
+        actions in prop::collection::vec(action(), 1..50),
+    ) {
+        assert_ways_agree(guests, &actions);
+    }
+}

@@ -1,0 +1,120 @@
+//! Memory and interrupts of guests. The memory may have holes, and may change while the card reads it.
+
+use pcie::{Bus, DmaFault, Function, Iova};
+use plane::frame::HEADROOM;
+use plane::{UnsegmentedLayout, UplinkWire};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Memory and interrupts of all guests.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct GuestsBus {
+    pub(crate) memories: Vec<Vec<u8>>,
+    /// Interrupts that were sent: VF and ring.
+    pub(crate) calls: Vec<(u8, u16)>,
+    /// Number of accesses by the card.
+    pub(crate) accesses: usize,
+    /// Ranges without memory, with their VF.
+    pub(crate) holes: Vec<(u8, Range<u64>)>,
+    /// Number of accesses after which the holes appear.
+    pub(crate) holes_after: usize,
+    /// Number of accesses that holes refuse before they are gone; 0 for holes that stay.
+    pub(crate) holes_last: usize,
+    /// VF that changes its own memory while the card reads it, the range in which it does so, and the state of its choice.
+    pub(crate) turmoil: Option<(u8, Range<u64>, u32)>,
+}
+
+impl GuestsBus {
+    fn range(&mut self, function: Function, iova: Iova, length: usize) -> Result<&mut [u8], DmaFault> {
+        let fault = DmaFault { function, iova };
+        let Function::Vf(n) = function else { return Err(fault) };
+        self.accesses += 1;
+        let end = iova.checked_add(length as u64).ok_or(fault)?;
+        let holed = |(vf, hole): &(u8, Range<u64>)| *vf == n && iova < hole.end && hole.start < end;
+        if self.accesses > self.holes_after && self.holes.iter().any(holed) {
+            if self.holes_last > 0 {
+                self.holes_last -= 1;
+                if self.holes_last == 0 {
+                    self.holes.clear();
+                }
+            }
+            return Err(fault);
+        }
+        let memory = self.memories.get_mut(usize::from(n)).ok_or(fault)?;
+        let start = usize::try_from(iova).unwrap_or(usize::MAX);
+        memory.get_mut(start..start.saturating_add(length)).ok_or(fault)
+    }
+
+    /// Changes a byte of the guest that is in turmoil.
+    fn stir(&mut self, function: Function) {
+        let Some((vf, range, state)) = self.turmoil.as_mut().filter(|(vf, ..)| Function::Vf(*vf) == function)
+        else {
+            return;
+        };
+        // Xorshift (Marsaglia): any sequence that a failing test can repeat.
+        *state ^= *state << 13;
+        *state ^= *state >> 17;
+        *state ^= *state << 5;
+        let place = range.start + u64::from(*state >> 8) % (range.end - range.start);
+        self.memories[usize::from(*vf)][place as usize] ^= *state as u8;
+    }
+}
+
+impl Bus for GuestsBus {
+    fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
+        self.stir(function);
+        into.copy_from_slice(self.range(function, iova, into.len())?);
+        Ok(())
+    }
+
+    fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
+        self.range(function, iova, from.len())?.copy_from_slice(from);
+        Ok(())
+    }
+
+    fn msix(&mut self, function: Function, vector: u16) {
+        let Function::Vf(n) = function else { panic!("only VFs interrupt") };
+        self.calls.push((n, vector));
+    }
+}
+
+/// Uplink whose frames a test puts in and takes out.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TestWire {
+    pub(crate) sent: Vec<Vec<u8>>,
+    pub(crate) arriving: VecDeque<Vec<u8>>,
+    /// Unsegmented packet that is next, behind headroom, as its kernel gives it.
+    pub(crate) large: Option<(Vec<u8>, UnsegmentedLayout)>,
+    /// Number of segments of it that were received.
+    taken: u32,
+}
+
+impl UplinkWire for TestWire {
+    fn transmit(&mut self, frame: &[u8]) -> bool {
+        self.sent.push(frame.to_vec());
+        true
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Option<usize> {
+        if let Some((packet, layout)) = &self.large {
+            let mut segments =
+                offload::uncut::segments(layout, &packet[HEADROOM..]).unwrap().skip(self.taken);
+            if let Some(length) = segments.write_next(into) {
+                self.taken += 1;
+                return Some(length);
+            }
+            (self.large, self.taken) = (None, 0);
+        }
+        let frame = self.arriving.pop_front()?;
+        into[..frame.len()].copy_from_slice(&frame);
+        Some(frame.len())
+    }
+
+    fn uncut(&mut self) -> Option<(&mut [u8], UnsegmentedLayout)> {
+        self.large.as_mut().filter(|_| self.taken == 0).map(|(packet, layout)| (&mut packet[..], *layout))
+    }
+
+    fn pass_uncut(&mut self) {
+        self.large = None;
+    }
+}

@@ -1,0 +1,291 @@
+//! Actions of guests, the administrator, the uplink and time, which tests and the fuzzer play on cards.
+
+use crate::address;
+use crate::driver::{Buffer, ReturnedChain};
+use crate::machine::{Machine, POSTED, Received};
+use crate::packets::requested;
+use plane::PortIndex;
+use plane::ledger::PortCounters;
+use plane::switch::{PortMirrorRule, PortMirrorRules, VlanIdSet};
+use units::{MacAddress, Time};
+use virtio::VirtioFeatures as F;
+use virtio_nic::{DeviceCounters, VfRules, VlanMembership};
+
+/// Number of guests.
+pub(crate) const VFS: u8 = 3;
+
+/// Action of a conversation. VFs, rings and stations are taken modulo their number.
+#[derive(Debug, Clone)]
+pub(crate) enum Action {
+    /// Sends `count` packets of a kind to a station, in pieces.
+    Send {
+        vf: u8,
+        pair: u8,
+        to: u8,
+        kind: u8,
+        length: u8,
+        request: u8,
+        pieces: u8,
+        count: u8,
+    },
+    /// VF, pair, kind: sends a chain that no driver sends.
+    Malformed(u8, u8, u8),
+    /// Posts `count` receive buffers of a shape.
+    Post {
+        vf: u8,
+        pair: u8,
+        shape: u8,
+        count: u8,
+    },
+    /// VF, bits: changes the VF's rules.
+    Rules(u8, u16),
+    Rate(u8, u32),
+    Mirror(bool),
+    /// VF, ring, kind of change: stops, starts, enables or disables a ring.
+    Ring(u8, u8, u8),
+    /// VF, ring, wish: asks for interrupts, or for none.
+    Interrupts(u8, u8, u8),
+    /// Station, kind, length: the uplink brings a frame.
+    Arrive(u8, u8, u8),
+    /// Nanoseconds and budget: lets time pass, and polls the card once.
+    Poll(u64, u8),
+    /// Lets all drivers collect the chains that the card has returned.
+    Collect,
+}
+
+/// State of a card that guests, administrator and uplink see.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Seen {
+    ports: Vec<PortCounters>,
+    devices: Vec<DeviceCounters>,
+    calls: Vec<(u8, u16)>,
+    sent: Vec<Vec<u8>>,
+    due: Option<Time>,
+    addresses: Vec<Option<MacAddress>>,
+    more: bool,
+    frames: Vec<Vec<Received>>,
+    finished: Vec<Vec<ReturnedChain>>,
+}
+
+/// Features and number of pairs of a driver, which bits choose.
+pub(crate) fn guest(bits: u16) -> (bool, F, u8) {
+    let mut features = F::CSUM.with(F::GUEST_CSUM).with(F::HOST_TSO4).with(F::HOST_TSO6).with(F::HOST_ECN);
+    let choices = [F::MRG_RXBUF, F::EVENT_IDX, F::IN_ORDER, F::INDIRECT_DESC, F::VERSION_1];
+    for (bit, feature) in choices.into_iter().enumerate() {
+        if bits >> bit & 1 != 0 {
+            features = features.with(feature);
+        }
+    }
+    if bits & 0x60 == 0x60 {
+        features = features.without(F::HOST_TSO6).without(F::CSUM);
+    }
+    (bits & 0x80 != 0, features, 1 + (bits >> 8 & 3).min(2) as u8)
+}
+
+/// A card with guests that converse.
+pub(crate) struct Conversation {
+    pub(crate) machine: Machine,
+    now: u64,
+    more: bool,
+    frames: Vec<Vec<Received>>,
+    finished: Vec<Vec<ReturnedChain>>,
+}
+
+impl Conversation {
+    pub(crate) fn new(guests: [u16; VFS as usize]) -> Self {
+        let machine = Machine::with_pairs(&guests.map(guest));
+        let mut conversation =
+            Self { machine, now: 0, more: false, frames: Vec::new(), finished: Vec::new() };
+        for vf in 0..VFS {
+            for pair in 0..conversation.machine.pairs(vf) {
+                conversation.perform(&Action::Post { vf, pair, shape: 0, count: 40 });
+            }
+        }
+        conversation
+    }
+
+    /// Returns the state that has changed since the last call, and all counters.
+    pub(crate) fn seen(&mut self) -> Seen {
+        let Self { machine, more, frames, finished, .. } = self;
+        let ports = (0..VFS).map(|vf| machine.plane.ledger.total(PortIndex::of_field(vf.into())));
+        Seen {
+            ports: ports.collect(),
+            devices: (0..VFS).map(|vf| *machine.nic.counters(vf).unwrap()).collect(),
+            calls: std::mem::take(&mut machine.bus.calls),
+            sent: std::mem::take(&mut machine.wire.sent),
+            due: machine.nic.due(),
+            addresses: (0..VFS).map(|vf| machine.nic.address(vf)).collect(),
+            more: *more,
+            frames: std::mem::take(frames),
+            finished: std::mem::take(finished),
+        }
+    }
+
+    pub(crate) fn perform(&mut self, action: &Action) {
+        let machine = &mut self.machine;
+        match *action {
+            Action::Send { vf, pair, to, kind, length, request, pieces, count } => {
+                let (vf, ring) = (vf % VFS, 2 * u32::from(pair % machine.pairs(vf % VFS)) + 1);
+                let (header, frame) = requested(kind, (vf, to), length, request);
+                let all: [&[usize]; 8] =
+                    [&[], &[], &[], &[12], &[10], &[3, 4, 5], &[12, 50, 700, 9], &[1; 40]];
+                for _ in 0..count {
+                    let chain = machine.place(vf, header, &frame, all[usize::from(pieces & 7)]);
+                    machine.make_available(vf, ring, &chain);
+                }
+            }
+            Action::Malformed(vf, pair, kind) => {
+                let (vf, ring) = (vf % VFS, 2 * u32::from(pair % machine.pairs(vf % VFS)) + 1);
+                machine.make_available(vf, ring, &malformed(kind));
+            }
+            Action::Post { vf, pair, shape, count } => {
+                let (vf, ring) = (vf % VFS, 2 * u32::from(pair % machine.pairs(vf % VFS)));
+                (0..count).for_each(|_| post(machine, vf, ring, shape));
+            }
+            Action::Rules(vf, bits) => {
+                let rate = machine.nic.rules(vf % VFS).map_or(0, |rules| rules.max_tx_rate);
+                machine.nic.set_rules(vf % VFS, rules(vf % VFS, bits, rate));
+            }
+            Action::Rate(vf, rate) => {
+                let rules = machine.nic.rules(vf % VFS).unwrap().clone();
+                machine.nic.set_rules(vf % VFS, VfRules { max_tx_rate: rate, ..rules });
+            }
+            Action::Mirror(on) => mirror(machine, on),
+            Action::Ring(vf, ring, change) => {
+                let vf = vf % VFS;
+                change_ring(machine, vf, u32::from(ring % (2 * machine.pairs(vf))), change);
+            }
+            Action::Interrupts(vf, ring, wish) => {
+                let (vf, ring) = (usize::from(vf % VFS), usize::from(ring));
+                let rings = &machine.guests[vf].rings;
+                let after = (wish > 1).then_some(u16::from(wish % 16));
+                rings[ring % rings.len()].ask_interrupts(&mut machine.bus.memories[vf], wish > 0, after);
+            }
+            Action::Arrive(to, kind, length) => {
+                machine.wire.arriving.push_back(requested(kind, (9, to), length, 0xf0).1);
+            }
+            Action::Poll(later, budget) => {
+                self.now += later;
+                self.more = machine.poll_once(self.now, budget.into());
+            }
+            Action::Collect => self.collect(),
+        }
+    }
+
+    fn collect(&mut self) {
+        for vf in 0..VFS {
+            for pair in 0..u32::from(self.machine.pairs(vf)) {
+                self.frames.push(self.machine.received_by(vf, 2 * pair));
+                self.finished.push(self.machine.collect(vf, 2 * pair + 1));
+            }
+        }
+    }
+
+    /// Ends the conversation: without rates and without policy, all chains that are sent return. Returns the number of packets
+    /// whose chains a live ring has not returned.
+    pub(crate) fn end(&mut self) -> usize {
+        (0..VFS).for_each(|vf| self.perform(&Action::Rate(vf, 0)));
+        self.perform(&Action::Poll(1 << 40, 64));
+        for _ in 0..1_000 {
+            if !self.more {
+                break;
+            }
+            self.perform(&Action::Poll(0, 64));
+        }
+        assert!(!self.more, "the card has work for ever");
+        self.collect();
+        let live = |vf: u8| self.machine.nic.rings(vf).1.len() == usize::from(self.machine.pairs(vf));
+        let left = |vf: u8| {
+            let rings = &self.machine.guests[usize::from(vf)].rings;
+            rings.iter().skip(1).step_by(2).map(|ring| ring.outstanding()).sum::<usize>()
+        };
+        (0..VFS).filter(|vf| live(*vf)).map(left).sum()
+    }
+}
+
+/// Returns the chain of a packet that is malformed in one of several ways.
+fn malformed(kind: u8) -> Vec<Buffer> {
+    let place = POSTED + 0x2000;
+    match kind % 8 {
+        0 => vec![(place, 12, false)],
+        1 => vec![(place, 5, false)],
+        2 => vec![(place, 200, false), (place, 0, false)],
+        3 => vec![(place, 200, false), (place, 100, true)],
+        4 => vec![(place, 200, true)],
+        5 => vec![(place, 12, false), (1 << 50, 100, false)],
+        6 => vec![(1 << 50, 100, false)],
+        _ => vec![(place, u32::MAX, false)],
+    }
+}
+
+fn post(machine: &mut Machine, vf: u8, ring: u32, shape: u8) {
+    let shapes: [&[u32]; 12] = [
+        &[1_536],
+        &[1_536],
+        &[2_060],
+        &[9_800],
+        &[100],
+        &[12, 1_514],
+        &[10, 700, 700],
+        &[5, 9, 3_000],
+        &[512],
+        &[1; 30],
+        &[11],
+        &[13],
+    ];
+    match shape % 32 {
+        31 => _ = machine.make_available(vf, ring, &[(1 << 50, 1_536, true)]),
+        30 => _ = machine.make_available(vf, ring, &[(POSTED, 1_536, false)]),
+        shape if shape < 12 => _ = machine.post_one(vf, ring, shapes[usize::from(shape)]),
+        shape => _ = machine.post_one(vf, ring, shapes[usize::from(shape % 4)]),
+    }
+}
+
+fn rules(vf: u8, bits: u16, max_tx_rate: u32) -> VfRules {
+    let on = |bit: u16| bits >> bit & 1 != 0;
+    let vlans = match bits >> 4 & 7 {
+        0 => VlanMembership::Port(7),
+        1 => {
+            let mut ids = VlanIdSet::NONE;
+            [0, 7].into_iter().filter(|id| *id == 0 || on(7)).for_each(|id| ids.add(id));
+            VlanMembership::Guest(Box::new(ids))
+        }
+        _ => VlanMembership::Any,
+    };
+    VfRules {
+        enabled: bits & 0xe000 != 0,
+        addresses: if bits & 0x700 == 0 { Vec::new() } else { vec![MacAddress(address(vf))] },
+        vlans,
+        spoof_check: on(0),
+        all_multicast: on(1),
+        promiscuous: on(2),
+        longest_frame: [1_514, 9_724, 9_724, 600][usize::from(bits >> 11 & 3)],
+        max_tx_rate,
+    }
+}
+
+fn mirror(machine: &mut Machine, on: bool) {
+    let [to, ports] = [2, 1].map(|port| PortIndex::of_field(port).only());
+    machine.mirrors = PortMirrorRules::NONE;
+    if on {
+        let vlans = VlanIdSet::NONE;
+        machine.mirrors.add(PortMirrorRule { to, ports, from_uplink: false, to_uplink: false, vlans });
+    }
+    // A change of rules has the card's user give the plane the mirrors too.
+    let rules = machine.nic.rules(0).unwrap().clone();
+    machine.nic.set_rules(0, rules);
+}
+
+fn change_ring(machine: &mut Machine, vf: u8, ring: u32, change: u8) {
+    match change % 6 {
+        0 => machine.nic.enable_ring(vf, ring, false),
+        1 => machine.nic.enable_ring(vf, ring, true),
+        2 => machine.nic.pause_ring(vf, ring),
+        3 => {
+            let position = machine.nic.stop_ring(vf, ring);
+            machine.start(vf, ring, Some(position)).unwrap();
+        }
+        4 => _ = machine.start(vf, ring, None),
+        _ => machine.restart(vf, ring),
+    }
+}

@@ -1,0 +1,130 @@
+//! Receive rings of hostile drivers: buffers that are too few, too small or malformed, and rings that lose their memory.
+
+use crate::driver::PARTS;
+use crate::exchange::datagram;
+use crate::machine::{MODERN, Machine, RING};
+use plane::PortIndex;
+use virtio::VirtioFeatures;
+use virtio::net::NetHeader;
+
+fn no_buffer(machine: &mut Machine, vf: u32) -> u64 {
+    machine.plane.ledger.of(PortIndex::of_field(vf)).rx_no_descriptors
+}
+
+#[test]
+fn frame_of_too_many_buffers_leaves_earlier_frames_alone() {
+    for packed in [false, true] {
+        let mut machine = Machine::new(&[(packed, MODERN), (packed, MODERN)]);
+        machine.post(1, &[&[100][..]; 120]);
+        // The first frame is in a buffer of the first burst; the second would need 64 buffers of three bursts and more.
+        for payload in [40, 9_000, 42] {
+            assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &vec![7; payload]), &[]));
+        }
+        machine.poll(0);
+        let lengths: Vec<_> = machine.received(1).iter().map(|(_, bytes, _)| bytes.len() - 42).collect();
+        assert_eq!((lengths, machine.nic.counters(1).unwrap().faults), (vec![40, 42], 0), "packed {packed}");
+        assert_eq!(no_buffer(&mut machine, 1), 1);
+    }
+}
+
+/// CVE-2014-0077: a merged frame is longer than all buffers together.
+#[test]
+fn merged_frame_never_exceeds_the_posted_buffers() {
+    for packed in [false, true] {
+        let mut machine = Machine::new(&[(packed, MODERN), (packed, MODERN)]);
+        machine.post(1, &[&[100][..]; 9]);
+        assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[7; 900]), &[]));
+        machine.poll(0);
+        assert!(machine.received(1).is_empty());
+        assert_eq!(machine.stray_byte(1), None, "packed {packed}");
+    }
+}
+
+#[test]
+fn pieces_of_receive_buffers_bound_the_cost_of_a_frame() {
+    let features = MODERN.with(VirtioFeatures::INDIRECT_DESC);
+    for packed in [false, true] {
+        let mut machine = Machine::new(&[(packed, MODERN), (packed, features)]);
+        machine.post(1, &[&[1; 16][..]; 120]);
+        assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[7; 9_000]), &[]));
+        machine.bus.accesses = 0;
+        machine.poll(0);
+        let accesses = machine.bus.accesses;
+        assert!(accesses < 400, "{accesses} accesses for one frame");
+        assert!(machine.received(1).is_empty());
+    }
+}
+
+#[test]
+fn malformed_receive_buffer_stops_its_ring_alone() {
+    // Shorter than a header; without memory; a buffer that the device reads.
+    for buffer in [(0x9_0000, 11, true), (1 << 40, 1500, true), (0x9_0000, 1500, false)] {
+        for packed in [false, true] {
+            let mut machine = Machine::new(&[(packed, MODERN), (packed, MODERN), (packed, MODERN)]);
+            machine.post(2, &[&[1500][..]; 8]);
+            machine.post(1, &[&[1500]]);
+            assert!(machine.make_available(1, 0, &[buffer]));
+            machine.post(1, &[&[1500]]);
+            for (to, byte) in [(1, 1), (1, 2), (1, 3), (2, 4)] {
+                assert!(machine.send(0, NetHeader::default(), &datagram(0, to, &[byte; 100]), &[]));
+            }
+            machine.poll(0);
+            assert_eq!(machine.nic.counters(1).unwrap().faults, 1, "packed {packed}, {buffer:?}");
+            assert_eq!(machine.received(2).len(), 1, "other VFs receive");
+            machine.restart(1, 0);
+            machine.post(1, &[&[1500]]);
+            assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[5; 100]), &[]));
+            machine.poll(0);
+            assert_eq!(machine.received(1).len(), 1, "the ring starts anew");
+        }
+    }
+}
+
+#[test]
+fn receive_buffers_inside_their_own_ring_harm_nobody_else() {
+    for packed in [false, true] {
+        for part in PARTS {
+            let mut machine = Machine::new(&[(packed, MODERN), (packed, MODERN), (packed, MODERN)]);
+            machine.post(2, &[&[1500][..]; 40]);
+            for _ in 0..40 {
+                machine.make_available(1, 0, &[(part, 1500, true)]);
+                // The transmit ring of the same guest too.
+                machine.make_available(1, 0, &[(RING + part, 1500, true)]);
+            }
+            for n in 0..40 {
+                assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[n; 700]), &[]));
+                assert!(machine.send(0, NetHeader::default(), &datagram(0, 2, &[n; 700]), &[]));
+            }
+            machine.bus.accesses = 0;
+            machine.poll(0);
+            machine.nic.kick(1, 1);
+            machine.poll(0);
+            assert!(machine.bus.accesses < 10_000, "{} accesses", machine.bus.accesses);
+            assert_eq!(machine.received(2).len(), 40);
+        }
+    }
+}
+
+#[test]
+fn receive_ring_that_loses_its_memory_stops_and_is_counted() {
+    for packed in [false, true] {
+        for part in PARTS {
+            for after in (0..60).step_by(7) {
+                let mut machine = Machine::new(&[(packed, MODERN), (packed, MODERN), (packed, MODERN)]);
+                machine.post(1, &[&[1500][..]; 100]);
+                machine.post(2, &[&[1500][..]; 100]);
+                for n in 0..40 {
+                    assert!(machine.send(0, NetHeader::default(), &datagram(0, 1 + n % 2, &[n; 700]), &[]));
+                }
+                machine.bus.holes = vec![(1, part..part + 0x1000)];
+                (machine.bus.accesses, machine.bus.holes_after) = (0, after);
+                machine.poll(0);
+                assert_eq!(machine.received(2).len(), 20, "packed {packed}, {part:#x}, {after}");
+                // The card touches all parts at first, and a used ring or the descriptors for every burst.
+                let needed = after == 0 || part == PARTS[if packed { 0 } else { 2 }];
+                let faults = machine.nic.counters(1).unwrap().faults;
+                assert!(faults == 1 || !needed, "packed {packed}, {part:#x}, {after}: {faults} faults");
+            }
+        }
+    }
+}
