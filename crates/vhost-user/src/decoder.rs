@@ -88,6 +88,12 @@ impl<F> MessageDecoder<F> {
         size - self.bytes.len()
     }
 
+    /// Returns the bytes received of the message that is incomplete, and its size in bytes if its header has come.
+    pub fn partial(&self) -> (usize, Option<u32>) {
+        let size = self.header().map(|header| MessageHeader::LEN as u32 + header.size.get());
+        (self.bytes.len(), size)
+    }
+
     /// Adds the bytes and descriptors that one `recvmsg` returned. Descriptors that stay in `fds` are the caller's to
     /// close: they are too many, or came without a byte.
     ///

@@ -138,6 +138,7 @@ impl OpenPort {
     fn reset(&mut self, now: Time) -> Result<(), RefusedChange> {
         self.engine.reset(now)?;
         tracing::info!(port = self.name, "the port was reset");
+        self.clients.disconnect_after_reset(&mut self.engine, now);
         self.clients.show_links(&mut self.engine, now);
         Ok(())
     }

@@ -114,11 +114,11 @@ impl OpenPort {
     fn take_over(&mut self, saved: &[ClientState], now: Time) {
         let Self { engine, clients, succession, .. } = self;
         let mut saved = saved.iter();
-        let orphans = clients.inherit(|poller, token, slot| {
+        let orphans = clients.inherit(|poller, place, slot| {
             if let Some(state) = saved.next() {
                 slot.restore(state, engine.reach_mut(slot.function));
             }
-            succession.adopt(slot, engine, (poller, token), now)
+            succession.adopt(slot, engine, (poller, place), now)
         });
         for (function, orphan) in orphans {
             clients.hang_up(function, orphan, engine, now);

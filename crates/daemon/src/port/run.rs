@@ -88,7 +88,7 @@ impl OpenPort {
             self.carry_out_commands(inbox, &clock);
             if self.phase == PortPhase::Left {
                 self.engine.leave_uplink();
-                self.clients.leave_sockets();
+                self.clients.leave_sockets(&mut self.engine, clock.now());
                 return PortOutcome::HandedOver;
             }
             timeout = self.round(&clock);
@@ -203,7 +203,12 @@ impl WaitEnvironment for WaitingPort<'_> {
                 WakeSource::Command => self.inbox.waker.drain(),
                 WakeSource::Uplink => self.port.engine.set_uplink_readable(),
                 WakeSource::Connection(index) => self.port.clients.mark(index),
-                WakeSource::Listener(index) => self.port.clients.accept(index, &self.port.engine, returned),
+                WakeSource::Kick { place, ring } => {
+                    self.port.clients.kick(place, ring, &mut self.port.engine);
+                }
+                WakeSource::Listener(index) => {
+                    self.port.clients.accept(index, &mut self.port.engine, returned);
+                }
             }
         }
         Ok(woken)

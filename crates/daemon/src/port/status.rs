@@ -1,7 +1,7 @@
 //! Status report of a port, and the list of its functions as PCI devices.
 
 use super::clients::PortClients;
-use super::clients::connection::PartialMessage;
+use super::clients::connection::ClientStall;
 use super::clients::service::{SHARE_HINT, lacks_memory};
 use super::clients::slot::OfferedFunction;
 use super::engine::PortEngine;
@@ -108,8 +108,8 @@ impl PortStatusSource<'_> {
     /// Returns a hint for the administrator about a problem of a function's client, if there is one.
     fn hint(&self, slot: &OfferedFunction, reach: &FunctionBus) -> Option<String> {
         let connection = slot.connection()?;
-        if let Some(partial) = connection.partial_message(self.now).filter(PartialMessage::is_shown) {
-            return Some(format!("the client has stopped in the middle of a message: {partial}"));
+        if let Some(stall) = connection.stall(self.now).filter(ClientStall::is_shown) {
+            return Some(stall.to_string());
         }
         lacks_memory(self.engine.card(), slot, reach).then(|| SHARE_HINT.to_owned())
     }

@@ -14,9 +14,17 @@ const CONNECTIONS: u64 = 100;
 pub(in crate::port) const WAKER: u64 = 200;
 /// Token of the uplink's descriptors.
 pub(in crate::port) const UPLINK: u64 = 201;
+/// First token of the eventfds by which guests kick rings, [`RINGS`] for each function.
+const KICKS: u64 = 1000;
+/// Number of rings of a function: 16 queue pairs.
+pub(in crate::port) const RINGS: u32 = 32;
 
-const _: () =
-    assert!(LISTENERS + FUNCTIONS <= CONNECTIONS && CONNECTIONS + FUNCTIONS <= WAKER && WAKER < UPLINK);
+const _: () = assert!(
+    LISTENERS + FUNCTIONS <= CONNECTIONS
+        && CONNECTIONS + FUNCTIONS <= WAKER
+        && WAKER < UPLINK
+        && UPLINK < KICKS
+);
 
 /// Descriptor that woke the port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +37,13 @@ pub(in crate::port) enum WakeSource {
     Listener(usize),
     /// The client of this function has sent messages, or accepts replies again.
     Connection(usize),
+    /// The guest of this function has kicked a ring.
+    Kick {
+        /// Index of the function among the port's functions.
+        place: usize,
+        /// Number of the kicked ring.
+        ring: u32,
+    },
 }
 
 impl WakeSource {
@@ -37,6 +52,10 @@ impl WakeSource {
         match token {
             WAKER => Self::Command,
             UPLINK => Self::Uplink,
+            KICKS.. => {
+                let (place, ring) = ((token - KICKS) / u64::from(RINGS), (token - KICKS) % u64::from(RINGS));
+                Self::Kick { place: place as usize, ring: ring as u32 }
+            }
             CONNECTIONS.. => Self::Connection((token - CONNECTIONS) as usize),
             _ => Self::Listener((token - LISTENERS) as usize),
         }
@@ -51,4 +70,9 @@ pub(in crate::port) fn listener(index: usize) -> u64 {
 /// Returns the token of a function's connection.
 pub(in crate::port) fn connection(index: usize) -> u64 {
     CONNECTIONS + index as u64
+}
+
+/// Returns the token of the eventfd by which the guest of a function kicks a ring.
+pub(in crate::port) fn kick(index: usize, ring: u32) -> u64 {
+    KICKS + index as u64 * u64::from(RINGS) + u64::from(ring)
 }

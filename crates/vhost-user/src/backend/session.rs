@@ -91,6 +91,11 @@ impl<F> BackendSession<F> {
         self.decoder.room()
     }
 
+    /// Returns the bytes received of the front end's incomplete message, and its size in bytes if its header has come.
+    pub fn partial(&self) -> (usize, Option<u32>) {
+        self.decoder.partial()
+    }
+
     /// Adds the bytes and descriptors of one `recvmsg`, of at most [`room`](Self::room) bytes. Then call
     /// [`step`](Self::step) until it returns [`BackendProgress::Starved`], `Blocked` or `Waiting`. Descriptors that stay
     /// in `fds` are the caller's to close.

@@ -16,7 +16,7 @@ use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
 
 /// Function of the card as a vfio-user device, with the resources that handle its client's messages.
-pub(super) struct FunctionDevice<'a> {
+pub(in crate::port) struct FunctionDevice<'a> {
     pub(super) function: Function,
     pub(super) engine: &'a mut PortEngine,
     pub(super) own: &'a mut ClientResources,
@@ -96,6 +96,8 @@ impl FunctionDevice<'_> {
                 self.own.successor.arrived();
                 Ok(())
             }
+            // Only vhost-user clients make these calls.
+            BlockingCallOutcome::RegionMapped(_) | BlockingCallOutcome::RingEventfd { .. } => Err(Errno::EIO),
         }
     }
 

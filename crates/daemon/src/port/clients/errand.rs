@@ -50,7 +50,7 @@ impl CompletedBlockingCall {
 
 /// Outcome of a blocking call on the function's worker thread.
 #[derive(Debug)]
-pub(super) enum BlockingCallOutcome {
+pub(in crate::port) enum BlockingCallOutcome {
     /// A DMA window was mapped and its file kept, or the reason for the failure.
     Mapped(Result<MappedWindow, MapRegionError>),
     /// Eventfds for interrupt vectors of one type, from vector `start` on, with the numbers under which they are kept;
@@ -58,13 +58,26 @@ pub(super) enum BlockingCallOutcome {
     Assigned { index: u32, start: u32, eventfds: Result<Vec<(EventFd, u64)>, EventFdError> },
     /// Descriptors of an incomplete message were kept, under these numbers.
     PartialKept(Vec<u64>),
+    /// A memory region of a vhost-user client was mapped. Nothing of it is kept.
+    RegionMapped(Result<MappedRegion, MapRegionError>),
+    /// The descriptor for a ring of a vhost-user client is an eventfd, or the reason why it is none. It is not kept.
+    RingEventfd { ring: u32, purpose: RingEventfdPurpose, eventfd: Result<EventFd, EventFdError> },
     /// All earlier blocking calls of the function have ended.
     CaughtUp,
 }
 
+/// Purpose of an eventfd for a ring of a vhost-user client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::port) enum RingEventfdPurpose {
+    /// The guest signals the eventfd when it has made buffers available.
+    Kick,
+    /// The card signals the eventfd when it has used buffers.
+    Call,
+}
+
 /// DMA window of a client that the worker thread has mapped.
 #[derive(Debug)]
-pub(super) struct MappedWindow {
+pub(in crate::port) struct MappedWindow {
     pub(super) region: MappedRegion,
     /// Saved form of the DMA window for the next process, with the number of the window's file.
     pub(super) window: SavedDmaWindow,
@@ -82,7 +95,11 @@ impl BlockingCallOutcome {
             Self::PartialKept(numbers) => {
                 numbers.iter().copied().filter(|number| *number != NOT_KEPT).collect()
             }
-            Self::Mapped(Err(_)) | Self::Assigned { .. } | Self::CaughtUp => Vec::new(),
+            Self::Mapped(Err(_))
+            | Self::Assigned { .. }
+            | Self::RegionMapped(_)
+            | Self::RingEventfd { .. }
+            | Self::CaughtUp => Vec::new(),
         }
     }
 }
@@ -157,6 +174,19 @@ impl BlockingCalls {
             let eventfds = fds.into_iter().map(|fd| EventFd::adopt(fd.into_inner()));
             let eventfds = eventfds.collect::<Result<Vec<_>, _>>().map(|eventfds| keeper.keep_all(eventfds));
             BlockingCallOutcome::Assigned { index, start, eventfds }
+        });
+    }
+
+    /// Maps a memory region on the worker.
+    pub(super) fn map_region(&self, region: PendingRegion, file: DeferredFd) {
+        self.run(move || BlockingCallOutcome::RegionMapped(region.map(file.into_inner())));
+    }
+
+    /// Takes a descriptor for a ring as an eventfd on the worker.
+    pub(super) fn take_eventfd(&self, ring: u32, purpose: RingEventfdPurpose, fd: DeferredFd) {
+        self.run(move || {
+            let eventfd = EventFd::adopt(fd.into_inner());
+            BlockingCallOutcome::RingEventfd { ring, purpose, eventfd }
         });
     }
 

@@ -23,12 +23,21 @@ pub(in crate::port) struct ClientResources {
     pub(super) refused: Option<MapRegionError>,
     /// Error of the last refused eventfd, for the log.
     pub(super) refused_eventfd: Option<EventFdError>,
+    /// Fault of a ring of a vhost-user client that the card does not serve, for the log.
+    pub(super) ring_fault: Option<String>,
 }
 
 impl ClientResources {
     /// Creates the resources of a function without a client.
     pub(in crate::port) fn new(successor: Box<dyn ClientSaver>, errands: BlockingCalls) -> Self {
-        let flight = FlightRecorder::default();
-        Self { pages: None, successor, errands, flight, refused: None, refused_eventfd: None }
+        Self {
+            pages: None,
+            successor,
+            errands,
+            flight: FlightRecorder::default(),
+            refused: None,
+            refused_eventfd: None,
+            ring_fault: None,
+        }
     }
 }

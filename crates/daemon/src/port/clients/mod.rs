@@ -1,11 +1,13 @@
-//! The vfio-user clients of a port's functions. Each function that the port offers has a slot, with its socket and
+//! The clients of a port's functions. Each function that the port offers has a slot, with its socket and
 //! its client, if one is connected.
 //!
 //! | module | content |
 //! |---|---|
 //! | `slot` | a function's socket and client, and counters over all clients |
 //! | `listening` | the listening socket |
-//! | `connection` | a client's connection, and its session |
+//! | `connection` | trait of a client's connection, and the bounds of every client |
+//! | `vfio` | a vfio-user client's connection, and its session |
+//! | `vhost` | a vhost-user client's connection, for virtio functions |
 //! | `holdings` | the host's resources for a client, those of the next three rows, and its flight recorder |
 //! | `pages` | pages of BAR0 that a client maps |
 //! | `errand` | calls for a client that may block, on a worker thread |
@@ -36,6 +38,8 @@ mod parting;
 pub(in crate::port) mod service;
 pub(in crate::port) mod slot;
 pub(in crate::port) mod successor;
+pub(in crate::port) mod vfio;
+mod vhost;
 
 use super::engine::PortEngine;
 use super::tokens;
@@ -46,6 +50,7 @@ use crate::flight::recording::PendingRecording;
 use crate::state::port::ClientState;
 use crate::totals::AnswerDelayTotals;
 use answers::{MailboxAnswers, MessageTimes};
+use device::FunctionDevice;
 use ending::HalfClosedConnections;
 use errand::CompletedBlockingCall;
 use host::poll::{PollInterest, Poller};
@@ -131,10 +136,10 @@ impl PortClients {
     /// not resume.
     pub(in crate::port) fn inherit(
         &mut self,
-        mut adopt: impl FnMut(&Poller, u64, &mut OfferedFunction) -> Option<StreamSocket>,
+        mut adopt: impl FnMut(&Poller, usize, &mut OfferedFunction) -> Option<StreamSocket>,
     ) -> Vec<(Function, StreamSocket)> {
         let adopt = |(index, slot): (usize, &mut OfferedFunction)| {
-            Some((slot.function, adopt(&self.poller, tokens::connection(index), slot)?))
+            Some((slot.function, adopt(&self.poller, index, slot)?))
         };
         self.slots.iter_mut().enumerate().filter_map(adopt).collect()
     }
@@ -178,9 +183,17 @@ impl PortClients {
         self.slots.iter_mut().for_each(|slot| slot.listener.own());
     }
 
-    /// Leaves the files of listening sockets to the next process.
-    pub(in crate::port) fn leave_sockets(self) {
-        self.slots.into_iter().for_each(|slot| slot.listener.leave());
+    /// Leaves the files of listening sockets to the next process, and disconnects clients that it does not resume:
+    /// they connect again, to the next process.
+    pub(in crate::port) fn leave_sockets(self, engine: &mut PortEngine, now: Time) {
+        for mut slot in self.slots {
+            if let Some(connection) = slot.connection.take_if(|connection| !connection.is_kept()) {
+                let (function, own) = (slot.function, &mut slot.own);
+                let stream = connection.close(&mut FunctionDevice { function, engine, own, now });
+                slot.own.errands.turn_away(stream);
+            }
+            slot.listener.leave();
+        }
     }
 
     /// Has the card read the doorbells that guests have stored into their register pages.
@@ -222,6 +235,7 @@ impl PortClients {
     /// Shows every VF the link that the PF driver has set. A VF whose client is being disconnected sees no link.
     pub(in crate::port) fn show_links(&mut self, engine: &mut PortEngine, now: Time) {
         self.slots.iter_mut().for_each(|slot| slot.show_link(engine, now));
+        self.shut_disabled(engine, now);
     }
 
     /// Records, before the PF driver runs, which VFs' requests wait for the driver.
@@ -271,6 +285,9 @@ impl PortClients {
                 let because = Some(verdict.offence.name());
                 self.flights.write(slot.take_flight(engine.card().family(), because, now));
             }
+        }
+        if judged {
+            self.shut_disabled(engine, now);
         }
         judged
     }

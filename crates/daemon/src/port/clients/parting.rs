@@ -1,8 +1,9 @@
 //! Disconnects clients from a port's functions. `ending` has the end of a connection.
 
 use super::PortClients;
-use super::connection::{DisconnectReason, PartialMessage};
+use super::connection::{ClientStall, DisconnectReason};
 use super::ending::PendingDisconnect;
+use super::service::is_shut;
 use crate::port::engine::PortEngine;
 use host::socket::StreamSocket;
 use i82576::Time;
@@ -31,6 +32,25 @@ impl PortClients {
         let slot = &mut self.slots[index];
         if let Some(connection) = slot.connection.as_ref().filter(|_| slot.ending.is_none()) {
             slot.ending = Some(PendingDisconnect::new(connection.counters().messages, now));
+        }
+    }
+
+    /// Begins to disconnect the front ends of disabled virtio functions.
+    pub(super) fn shut_disabled(&mut self, engine: &mut PortEngine, now: Time) {
+        for index in 0..self.slots.len() {
+            if self.slots[index].connection.is_some() && is_shut(&self.slots[index], engine.card()) {
+                self.wind_down(index, now);
+            }
+        }
+    }
+
+    /// Disconnects the clients that cannot continue after a reset of the card: front ends, which have no message for
+    /// it. They connect again, and set their rings up anew.
+    pub(in crate::port) fn disconnect_after_reset(&mut self, engine: &mut PortEngine, now: Time) {
+        for index in 0..self.slots.len() {
+            if self.slots[index].connection.as_ref().is_some_and(|connection| !connection.is_kept()) {
+                self.disconnect(index, &DisconnectReason::Ended, engine, now);
+            }
         }
     }
 
@@ -66,16 +86,15 @@ impl PortClients {
         next.into_iter().chain(drain).min()
     }
 
-    /// Disconnects clients that stop for too long in the middle of a message. Returns the earliest deadline of the
-    /// other clients.
+    /// Disconnects clients that stall for too long. Returns the earliest deadline of the other clients.
     fn cut_off_the_silent(&mut self, engine: &mut PortEngine, now: Time) -> Option<Time> {
         let mut next = None;
         for index in 0..self.slots.len() {
             let Some(connection) = &self.slots[index].connection else { continue };
             let Some(deadline) = connection.deadline() else { continue };
-            match connection.partial_message(now).filter(PartialMessage::is_overdue) {
-                Some(partial) => {
-                    self.disconnect(index, &DisconnectReason::Failed(partial.to_string()), engine, now);
+            match connection.stall(now).filter(ClientStall::is_overdue) {
+                Some(stall) => {
+                    self.disconnect(index, &DisconnectReason::Failed(stall.to_string()), engine, now);
                 }
                 None => next = next.into_iter().chain([deadline]).min(),
             }
@@ -120,9 +139,8 @@ impl PortClients {
             // The poller may have reported what clients sent during the pause to the successor alone.
             let slot = &mut self.slots[index];
             slot.more = slot.connection.is_some();
-            if let Some(Err(error)) =
-                slot.connection.as_ref().map(super::connection::ClientConnection::resume_peek)
-            {
+            let resumed = slot.connection.as_ref().map(|connection| connection.resume_receiving());
+            if let Some(Err(error)) = resumed {
                 self.disconnect(index, &DisconnectReason::Failed(error.to_string()), engine, now);
             }
         }

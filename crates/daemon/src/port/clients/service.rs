@@ -1,22 +1,24 @@
-//! Accepts, serves and disconnects a port's vfio-user clients. `ending` ends a connection without a reset, and
-//! `connection` handles messages.
+//! Accepts, serves and disconnects a port's clients. `ending` ends a connection without a reset, and
+//! the implementations of `connection` handle messages.
 
 use super::PortClients;
 use super::connection::{ClientConnection, DisconnectReason, VisitOutcome};
 use super::device::FunctionDevice;
 use super::pages::SharedPages;
 use super::slot::OfferedFunction;
+use super::vfio::VfioUserConnection;
+use super::vhost::VhostUserConnection;
 use crate::clock::TimeSource;
 use crate::config::file::DoorbellMode;
 use crate::flight::FlightRecordKind;
 use crate::port::engine::PortEngine;
 use crate::port::engine::bus::FunctionBus;
 use crate::port::engine::family::PortCard;
-use crate::port::tokens;
 use host::dma::{DmaTable, MapRegionError};
 use host::memory::FileMapError;
 use host::socket::StreamSocket;
 use i82576::Time;
+use std::io;
 
 /// Hint in status and log for a guest whose memory the card cannot reach.
 pub(in crate::port) const SHARE_HINT: &str = "the guest's memory is not shared, so no frame can move: \
@@ -54,8 +56,18 @@ impl PortClients {
         }
     }
 
-    /// Accepts a new client for a function. Turns it away if the function has a client.
-    pub(in crate::port) fn accept(&mut self, index: usize, engine: &PortEngine, now: Time) {
+    /// Has the card look at a ring that the guest of a function has kicked. The ring's eventfd may be gone meanwhile,
+    /// which has no consequence.
+    pub(in crate::port) fn kick(&self, place: usize, ring: u32, engine: &mut PortEngine) {
+        let vf = self.slots.get(place).and_then(|slot| slot.function.vf());
+        if let (Some(vf), Some(nic)) = (vf, engine.card_mut().virtio()) {
+            nic.kick(vf.get(), ring);
+        }
+    }
+
+    /// Accepts a new client for a function. Turns it away if the function has a client, or is a disabled virtio
+    /// function.
+    pub(in crate::port) fn accept(&mut self, index: usize, engine: &mut PortEngine, now: Time) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         let name = &slot.name;
         let stream = match slot.listener.accept() {
@@ -69,7 +81,9 @@ impl PortClients {
             }
         };
         match &slot.connection {
-            None => attach(slot, stream, self.wait, engine.card(), now),
+            // Without a connection the VMM shows its guest no link, and tries again.
+            None if is_shut(slot, engine.card()) => slot.own.errands.turn_away(stream),
+            None => attach(slot, stream, self.wait, engine.card_mut(), now),
             // The end of the old client's stream may lie behind many unread messages. The new client waits
             // meanwhile, and is not turned away.
             Some(connection) if slot.next.is_none() && connection.stream().is_hung_up() => {
@@ -117,7 +131,7 @@ impl PortClients {
             Ok(visit) => slot.more = visit == VisitOutcome::More,
             Err(end) => return self.disconnect(index, &end, engine, now),
         }
-        if let Err(error) = connection.update_interest(&self.poller, tokens::connection(index)) {
+        if let Err(error) = connection.watch(&self.poller, index) {
             return self.disconnect(index, &DisconnectReason::Failed(error.to_string()), engine, now);
         }
         warn_of_refusals(slot, now);
@@ -135,9 +149,8 @@ impl PortClients {
         now: Time,
     ) {
         let slot = &mut self.slots[index];
-        let Some(connection) = slot.connection.take() else { return };
-        // Closing the descriptor removes it from the poller too; a failure here has no consequence.
-        let _ = self.poller.remove(connection.stream());
+        let Some(mut connection) = slot.connection.take() else { return };
+        connection.unwatch(&self.poller);
         slot.retire(connection.counters());
         slot.own.flight.event(now, FlightRecordKind::Said(end.words()), 0);
         let (function, own) = (slot.function, &mut slot.own);
@@ -178,7 +191,7 @@ impl PortClients {
             }
         }
         if let Some(next) = next {
-            attach(&mut self.slots[index], next, self.wait, engine.card(), now);
+            attach(&mut self.slots[index], next, self.wait, engine.card_mut(), now);
         }
     }
 
@@ -192,7 +205,7 @@ impl PortClients {
                     if !own.errands.is_of_former_client(&done) =>
                 {
                     let mut device = FunctionDevice { function, engine, own, now };
-                    connection.complete(device.finish(done.outcome));
+                    connection.finish(&mut device, done.outcome);
                     *more = true;
                 }
                 _ => done.release(),
@@ -206,32 +219,46 @@ fn attach(
     slot: &mut OfferedFunction,
     stream: StreamSocket,
     wait: DoorbellMode,
-    card: &dyn PortCard,
+    card: &mut dyn PortCard,
     now: Time,
 ) {
-    let name = &slot.name;
-    match ClientConnection::new(stream, now) {
+    slot.own.pages = pages(slot, wait, card, now);
+    match open(stream, slot, card, now) {
         Ok(connection) => {
             slot.own.flight.event(now, FlightRecordKind::Said("a client has connected"), 0);
             if let Some(suppressed) = slot.log.allow(now) {
                 let peer = peer_pid(connection.stream());
-                tracing::info!(function = name, peer, suppressed, "a client has connected");
+                tracing::info!(function = slot.name, peer, suppressed, "a client has connected");
             }
-            slot.own.pages = pages(slot, wait, card, now);
-            let shared = slot.own.pages.as_ref().and_then(|pages| pages.fd().ok());
-            let mut fds = connection.copies();
-            fds.extend(shared.filter(|_| !fds.is_empty()));
-            let successor = &mut slot.own.successor;
-            let fds = successor.begin().into_iter().zip(fds).collect();
-            slot.own.errands.keep_client(fds, successor.keeper(0));
             slot.connection = Some(connection);
         }
         Err(error) => {
+            slot.own.pages = None;
             if let Some(suppressed) = slot.log.allow(now) {
+                let name = &slot.name;
                 tracing::error!(function = name, %error, suppressed, "cannot set up a client's connection");
             }
         }
     }
+}
+
+/// Returns true if a function may have no client now. Its VMM learns of the missing link only by the end of the
+/// connection.
+pub(super) fn is_shut(slot: &OfferedFunction, card: &dyn PortCard) -> bool {
+    slot.function.vf().is_some_and(|vf| card.is_disconnected(vf))
+}
+
+/// Creates the connection of a new client, by the protocol of the card's family.
+fn open(
+    stream: StreamSocket,
+    slot: &mut OfferedFunction,
+    card: &mut dyn PortCard,
+    now: Time,
+) -> io::Result<Box<dyn ClientConnection>> {
+    Ok(match card.virtio() {
+        Some(_) => Box::new(VhostUserConnection::new(stream)),
+        None => Box::new(VfioUserConnection::open(stream, &mut slot.own, now)?),
+    })
 }
 
 /// Creates register pages for a new client, if the port offers pages to map. Without pages the client is served by
@@ -255,7 +282,7 @@ fn pages(
     pages.ok().flatten()
 }
 
-/// Logs a refused DMA window with its remedy. A VMM shows its user only an error number.
+/// Logs a refused DMA window, eventfd or ring with its remedy. A VMM shows its user only an error number.
 fn warn_of_refusals(slot: &mut OfferedFunction, now: Time) {
     let (name, own) = (&slot.name, &mut slot.own);
     if let Some(error) = own.refused_eventfd.take()
@@ -263,6 +290,11 @@ fn warn_of_refusals(slot: &mut OfferedFunction, now: Time) {
     {
         let remedy = error.remedy();
         tracing::warn!(function = name, %error, remedy, suppressed, "refused a client's eventfd for an interrupt");
+    }
+    if let Some(fault) = own.ring_fault.take()
+        && let Some(suppressed) = slot.log.allow(now)
+    {
+        tracing::warn!(function = name, fault, suppressed, "the card does not serve a ring of the client");
     }
     let Some(error) = own.refused.take() else { return };
     let remedy = match &error {

@@ -38,7 +38,7 @@ pub(in crate::port) struct OfferedFunction {
     pub(in crate::port) mac: MacAddress,
     pub(in crate::port) socket: PathBuf,
     pub(in crate::port) listener: SocketListener,
-    pub(super) connection: Option<ClientConnection>,
+    pub(super) connection: Option<Box<dyn ClientConnection>>,
     /// Resources that the host holds for the function's client.
     pub(in crate::port) own: ClientResources,
     /// Client that waits until the present client has ended. It connected after the client hung up, and before all
@@ -95,12 +95,12 @@ impl OfferedFunction {
     }
 
     /// Returns the client's connection, if a client is connected.
-    pub(in crate::port) fn connection(&self) -> Option<&ClientConnection> {
-        self.connection.as_ref()
+    pub(in crate::port) fn connection(&self) -> Option<&dyn ClientConnection> {
+        self.connection.as_deref()
     }
 
     /// Connects a client of the previous process to this function again.
-    pub(in crate::port) fn resume(&mut self, connection: ClientConnection) {
+    pub(in crate::port) fn resume(&mut self, connection: Box<dyn ClientConnection>) {
         (self.connection, self.more) = (Some(connection), true);
     }
 
@@ -183,7 +183,7 @@ impl OfferedFunction {
 
     /// Returns the counts of accesses and interrupts between card and VMM, over all clients so far.
     pub(in crate::port) fn interventions(&self, interrupts: u64) -> VmmInterventions {
-        let now = self.connection.as_ref().map(ClientConnection::counters).unwrap_or_default();
+        let now = self.connection.as_ref().map(|connection| connection.counters()).unwrap_or_default();
         VmmInterventions { interrupts, ..add(self.past, now) }
     }
 

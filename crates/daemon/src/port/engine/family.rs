@@ -109,6 +109,18 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Returns the card family, as the configuration names the family.
     fn family(&self) -> config::file::CardFamily;
 
+    /// Returns the card of the family `virtio`, whose functions have vhost-user clients. Returns `None` for other
+    /// families, whose functions are PCI devices with vfio-user clients.
+    fn virtio(&mut self) -> Option<&mut virtio_nic::Nic> {
+        None
+    }
+
+    /// Returns true if the administrator or a quarantine has disabled a virtio VF, so that its client is disconnected.
+    /// A client of another family sees a link that is down.
+    fn is_disconnected(&self, _: VfIndex) -> bool {
+        false
+    }
+
     /// Returns the bytes of a region of a function, or 0 if there is no such region.
     fn region(&self, function: Function, index: u32) -> usize;
 

@@ -7,6 +7,7 @@ use crate::port::clients::connection::ClientConnection;
 use crate::port::clients::journal::{ClientProgress, SavedDmaWindow, SavedEventfd};
 use crate::port::clients::slot::OfferedFunction;
 use crate::port::clients::successor::ClientSaver;
+use crate::port::clients::vfio::VfioUserConnection;
 use crate::port::engine::bus::FunctionBus;
 use host::dma::MapRegionError;
 use host::eventfd::EventFd;
@@ -50,7 +51,7 @@ pub(super) struct ClientAdopter<'a> {
 impl ClientAdopter<'_> {
     /// Resumes a function's client, if the previous process had one. Returns the socket of a client that cannot be
     /// resumed.
-    pub(super) fn adopt(&mut self, token: u64, slot: &mut OfferedFunction) -> Option<StreamSocket> {
+    pub(super) fn adopt(&mut self, place: usize, slot: &mut OfferedFunction) -> Option<StreamSocket> {
         let successor = &mut *slot.own.successor;
         let progress = successor.progress();
         if progress.stream == 0 {
@@ -63,12 +64,12 @@ impl ClientAdopter<'_> {
         };
         let connection = self.connection(&stream, &progress, slot);
         let added = connection.and_then(|mut connection| {
-            connection.update_interest(self.poller, token)?;
+            connection.watch(self.poller, place)?;
             Ok(connection)
         });
         match added {
             Ok(connection) => {
-                slot.resume(connection);
+                slot.resume(Box::new(connection));
                 None
             }
             Err(error) => {
@@ -90,7 +91,7 @@ impl ClientAdopter<'_> {
         stream: &StreamSocket,
         progress: &ClientProgress,
         slot: &mut OfferedFunction,
-    ) -> Result<ClientConnection, ClientAdoptError> {
+    ) -> Result<VfioUserConnection, ClientAdoptError> {
         if progress.torn {
             return Err(ClientAdoptError::Torn);
         }
@@ -125,7 +126,7 @@ impl ClientAdopter<'_> {
         let mut session = ServerSession::resume(MAX_DMA_MAPS, agreed, windows);
         let partial = UnfinishedMessage { kept: &replies.read_held()?, skipped: progress.skipped as usize };
         session.resume_partial(partial, held_fds.into_iter().map(|fd| slot.own.errands.keep(fd)))?;
-        Ok(ClientConnection::resume(stream, session, MessageOutbox::resume(owed, sent), replies, self.now)?)
+        Ok(VfioUserConnection::resume(stream, session, MessageOutbox::resume(owed, sent), replies, self.now)?)
     }
 }
 

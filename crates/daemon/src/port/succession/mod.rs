@@ -107,7 +107,7 @@ impl PortSuccession {
         &self,
         slot: &mut OfferedFunction,
         engine: &mut PortEngine,
-        (poller, token): (&Poller, u64),
+        (poller, place): (&Poller, usize),
         now: Time,
     ) -> Option<StreamSocket> {
         if !self.trust.has_clients() {
@@ -115,7 +115,7 @@ impl PortSuccession {
         }
         let function = slot.function;
         let had_client = slot.own.successor.progress().stream != 0;
-        let orphan = ClientAdopter { poller, reach: engine.reach_mut(function), now }.adopt(token, slot);
+        let orphan = ClientAdopter { poller, reach: engine.reach_mut(function), now }.adopt(place, slot);
         if had_client && slot.connection().is_none() {
             engine.card_mut().reset_function(function);
             slot.own.successor.note_configuration(engine.card_mut());

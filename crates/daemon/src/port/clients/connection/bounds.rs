@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 /// Maximum number of receives from a client's socket before the port serves the next client.
-pub(super) const RECEIVES: usize = 8;
+pub(in crate::port::clients) const RECEIVES: usize = 8;
 /// Maximum number of a client's messages that the port handles before it serves the next client.
 const MESSAGES: usize = 32;
 /// Longest time for which the port handles one client's messages before it serves the next client. Other VFs wait
@@ -15,24 +15,24 @@ const TURN: Duration = Duration::from_micros(20);
 
 /// Messages and time that the port may still spend on a client before it serves the next client.
 #[derive(Debug)]
-pub(super) struct VisitBudget {
+pub(in crate::port::clients) struct VisitBudget {
     messages: usize,
     began: Time,
 }
 
 impl VisitBudget {
     /// Returns the full budget of messages and time for a visit to a client, which begins now.
-    pub(super) fn begin(now: Time) -> Self {
+    pub(in crate::port::clients) fn begin(now: Time) -> Self {
         Self { messages: MESSAGES, began: now }
     }
 
     /// Subtracts a message from the visit's budget.
-    pub(super) fn count(&mut self) {
+    pub(in crate::port::clients) fn count(&mut self) {
         self.messages -= 1;
     }
 
     /// Returns true if the visit's budget of messages or time is used up.
-    pub(super) fn is_used_up(&self, now: Time) -> bool {
+    pub(in crate::port::clients) fn is_used_up(&self, now: Time) -> bool {
         self.messages == 0 || now.since(self.began) >= TURN
     }
 }
@@ -55,12 +55,12 @@ pub(in crate::port) enum DisconnectReason {
 
 impl DisconnectReason {
     /// Creates the reason for a connection that ends after an error of the protocol or the socket.
-    pub(super) fn failed(error: impl Display) -> Self {
+    pub(in crate::port::clients) fn failed(error: impl Display) -> Self {
         Self::Failed(error.to_string())
     }
 
     /// Creates the reason for a connection that ends because descriptors of a message were lost.
-    pub(super) fn lost_fds() -> Self {
+    pub(in crate::port::clients) fn lost_fds() -> Self {
         Self::Failed(LOST_FDS.to_owned())
     }
 
@@ -86,4 +86,4 @@ pub(in crate::port) enum VisitOutcome {
 }
 
 /// Outcome of a visit of the port to a client, or the reason to disconnect the client.
-pub(super) type VisitResult = Result<VisitOutcome, DisconnectReason>;
+pub(in crate::port) type VisitResult = Result<VisitOutcome, DisconnectReason>;

@@ -1,400 +1,68 @@
-//! Connection of a client to one function: the socket, its session, and replies that are not sent yet.
-//!
-//! A successor can resume the client at any moment. Messages stay in the socket until they are handled, replies are
-//! written to a file before they are sent, and one step saves the progress of both ([`ClientProgress`],
-//! [`journal`](super::journal)). Only the first part of an incomplete message leaves the socket early (`partial`).
-//!
-//! `device` carries out the messages.
+//! Connection of a client to one function, by either protocol. `vfio` implements it for vfio-user, and `vhost` for
+//! vhost-user. The port accepts, serves and disconnects the clients of both in the same way.
 
 mod bounds;
-mod partial;
+mod interest;
+mod stall;
 
-pub(in crate::port) use bounds::{DisconnectReason, VisitOutcome};
-pub(in crate::port) use partial::PartialMessage;
+pub(in crate::port) use bounds::{DisconnectReason, VisitOutcome, VisitResult};
+pub(super) use bounds::{RECEIVES, VisitBudget};
+pub(super) use interest::SocketInterest;
+pub(in crate::port) use stall::ClientStall;
+pub(super) use stall::{MissingPart, PATIENCE};
 
 use super::device::FunctionDevice;
-use super::journal::ClientProgress;
+use super::errand::BlockingCallOutcome;
 use crate::clock::TimeSource;
-use bounds::{RECEIVES, VisitBudget, VisitResult};
-use host::poll::{PollInterest, Poller};
-use host::socket::{ReceivedFds, ReplyLog, SocketReceived, SocketSent, StreamSocket};
-use host::worker::DeferredFd;
+use host::poll::Poller;
+use host::socket::StreamSocket;
 use i82576::Time;
-use partial::PATIENCE;
-use std::collections::VecDeque;
+use std::fmt::Debug;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use vfio_user::decoder::UnfinishedMessage;
-use vfio_user::outbox::MessageOutbox;
-use vfio_user::server::{ServerSession, SessionCounters, SessionProgress};
-use vfio_user::wire::{Errno, MAX_MESSAGE_FDS};
+use vfio_user::server::SessionCounters;
 
-/// Connection of a vfio-user client to one function of the card.
-#[derive(Debug)]
-pub(in crate::port) struct ClientConnection {
-    stream: StreamSocket,
-    session: ServerSession<DeferredFd>,
-    outbox: MessageOutbox<DeferredFd>,
-    replies: ReplyLog,
-    fds: ReceivedFds,
-    /// Copies of received descriptors, each with the stream position up to which the socket holds the original.
-    /// While a copy exists, consuming bytes closes no descriptor for good, which could block. The worker closes
-    /// copies.
-    copies: VecDeque<(u64, DeferredFd)>,
-    /// Number of bytes consumed from the client's socket.
-    consumed: u64,
-    /// Bytes that were received by peeking and are still in the socket.
-    left: usize,
-    /// Bytes of the first unfinished message that were consumed and are held for the next process.
-    taken: usize,
-    /// Time of the last byte of an incomplete message.
-    since: Option<Time>,
-    /// Events that the poller reports for the socket, or `None` if it does not watch the socket.
-    interest: Option<PollInterest>,
-    /// True while messages wait for a pending blocking call.
-    waiting: bool,
-}
-
-impl ClientConnection {
-    /// Creates the connection of a new client.
-    pub(super) fn new(stream: StreamSocket, now: Time) -> io::Result<Self> {
-        let replies = ReplyLog::new()?;
-        let connection = Self::resume(stream, ServerSession::default(), MessageOutbox::new(), replies, now)?;
-        // The client waits until its socket and its reply file are kept for a successor.
-        Ok(Self { waiting: true, ..connection })
-    }
-
-    /// Continues the connection of a client of the previous process.
-    pub(in crate::port) fn resume(
-        stream: StreamSocket,
-        session: ServerSession<DeferredFd>,
-        outbox: MessageOutbox<DeferredFd>,
-        replies: ReplyLog,
-        now: Time,
-    ) -> io::Result<Self> {
-        stream.peek_from(0)?;
-        let (fds, copies) = (ReceivedFds::new(), VecDeque::new());
-        let taken = session.partial().received();
-        let since = (taken > 0).then_some(now);
-        let (consumed, left, interest, waiting) = (0, 0, None, false);
-        Ok(Self {
-            stream,
-            session,
-            outbox,
-            replies,
-            fds,
-            copies,
-            consumed,
-            left,
-            taken,
-            since,
-            interest,
-            waiting,
-        })
-    }
-
-    /// Restores the peek offset of the socket, which another process may have moved.
-    pub(super) fn resume_peek(&self) -> io::Result<()> {
-        self.stream.peek_from(self.left)
-    }
-
+/// Connection of a client to one function of the card.
+pub(in crate::port) trait ClientConnection: Debug + Send {
     /// Returns the socket of the client.
-    pub(in crate::port) fn stream(&self) -> &StreamSocket {
-        &self.stream
-    }
+    fn stream(&self) -> &StreamSocket;
 
-    /// Returns copies of the client's socket and reply file, or an empty list if the process is out of descriptors.
-    pub(super) fn copies(&self) -> Vec<OwnedFd> {
-        let fds = [self.stream.as_fd(), self.replies.as_fd()];
-        fds.iter().map(BorrowedFd::try_clone_to_owned).collect::<Result<_, _>>().unwrap_or_default()
-    }
-
-    pub(in crate::port) fn counters(&self) -> SessionCounters {
-        self.session.counters()
-    }
+    /// Returns the counters of the client's messages.
+    fn counters(&self) -> SessionCounters;
 
     /// Handles the client's pending messages within a budget, and sends replies. The clock bounds the time of the
     /// visit, and gives each message its time.
-    pub(super) fn visit(
+    fn visit(
         &mut self,
         device: &mut FunctionDevice<'_>,
         buffer: &mut [u8],
         clock: &dyn TimeSource,
-    ) -> VisitResult {
-        let visited = self.receive(device, buffer, clock);
-        if let Err(DisconnectReason::Failed(_)) = visited {
-            // Replies to earlier messages go out before the end, if the socket accepts them at once.
-            let _ = self.settle(device, buffer);
-        }
-        visited
-    }
+    ) -> VisitResult;
 
-    fn receive(
-        &mut self,
-        device: &mut FunctionDevice<'_>,
-        buffer: &mut [u8],
-        clock: &dyn TimeSource,
-    ) -> VisitResult {
-        if self.waiting {
-            return Ok(VisitOutcome::Waiting);
-        }
-        let mut budget = VisitBudget::begin(device.now);
-        for _ in 0..RECEIVES {
-            match self.steps(device, &mut budget, buffer, clock)? {
-                VisitOutcome::Done if self.outbox.pending() > 0 => return Ok(VisitOutcome::Done),
-                VisitOutcome::Done => {}
-                other => return Ok(other),
-            }
-            let errands = device.errands();
-            if errands.are_many() {
-                errands.catch_up();
-                self.waiting = true;
-                return Ok(VisitOutcome::Waiting);
-            }
-            match self.stream.peek(buffer, &mut self.fds) {
-                Ok(SocketReceived::Bytes(_)) if self.fds.truncated() => {
-                    return Err(DisconnectReason::lost_fds());
-                }
-                Ok(SocketReceived::Bytes(count)) => self.push(&buffer[..count], device)?,
-                Ok(SocketReceived::WouldBlock) => return self.hold_part(device, buffer),
-                Ok(SocketReceived::Closed) => return Err(DisconnectReason::Closed),
-                Err(error) => return Err(DisconnectReason::failed(error)),
-            }
-        }
-        Ok(VisitOutcome::More)
-    }
+    /// Applies the outcome of a blocking call, and resumes the client if it waited for the call.
+    fn finish(&mut self, device: &mut FunctionDevice<'_>, outcome: BlockingCallOutcome);
 
-    fn push(&mut self, bytes: &[u8], device: &mut FunctionDevice<'_>) -> Result<(), DisconnectReason> {
-        self.left += bytes.len();
-        self.since = None;
-        let errands = device.errands();
-        let behind = self.consumed + self.left as u64;
-        for fd in self.fds.iter() {
-            let copy = fd.try_clone_to_owned().map_err(DisconnectReason::failed)?;
-            self.copies.push_back((behind, errands.keep(copy)));
-        }
-        let fds = self.fds.drain().map(|fd| errands.keep(fd));
-        self.session.push(bytes, fds).map_err(DisconnectReason::failed)
-    }
+    /// Updates the client's descriptors in the port's poller. `place` is the index of the client's function.
+    fn watch(&mut self, poller: &Poller, place: usize) -> io::Result<()>;
 
-    /// Handles whole messages until none is left, replies pile up, a message has to wait, or the budget is used up.
-    fn steps(
-        &mut self,
-        device: &mut FunctionDevice<'_>,
-        budget: &mut VisitBudget,
-        buffer: &mut [u8],
-        clock: &dyn TimeSource,
-    ) -> VisitResult {
-        loop {
-            device.now = clock.now();
-            if budget.is_used_up(device.now) {
-                self.settle(device, buffer)?;
-                return Ok(VisitOutcome::More);
-            }
-            budget.count();
-            let step = self.session.step(device, &mut self.outbox);
-            let step = step.map_err(DisconnectReason::failed)?;
-            // The journal must hold the removal of a window before it can hold another window over it.
-            if step != SessionProgress::Handled || device.own.successor.is_touched() {
-                self.settle(device, buffer)?;
-            }
-            match step {
-                SessionProgress::Handled => {}
-                SessionProgress::Starved => return Ok(VisitOutcome::Done),
-                SessionProgress::Waiting => {
-                    self.waiting = true;
-                    return Ok(VisitOutcome::Waiting);
-                }
-                SessionProgress::Blocked if self.outbox.pending() > 0 => return Ok(VisitOutcome::Done),
-                SessionProgress::Blocked => {}
-            }
-        }
-    }
+    /// Removes the client's descriptors from the port's poller.
+    fn unwatch(&mut self, poller: &Poller);
 
-    /// Resumes a client that waited for blocking calls. If a request waited, `outcome` is its result.
-    pub(super) fn complete(&mut self, outcome: Result<(), Errno>) {
-        self.waiting = false;
-        self.session.complete(outcome, &mut self.outbox);
-    }
+    /// Returns the stall of a client that has stopped in the middle of a message, or reads no replies.
+    fn stall(&self, now: Time) -> Option<ClientStall>;
 
-    /// Saves the progress of the client for the next process, takes handled messages out of the socket, and sends
-    /// replies.
-    fn settle(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<(), DisconnectReason> {
-        self.note(device, buffer).map_err(DisconnectReason::failed)?;
-        self.send()
-    }
-
-    fn note(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> io::Result<()> {
-        let done = self.taken + self.left - self.session.undone();
-        // The taken part begins the first message, so it is done together with that message.
-        let handled = done.saturating_sub(self.taken);
-        let fresh = self.outbox.fresh();
-        let moves = !fresh.is_empty() && self.replies.make_room(fresh.len());
-        self.replies.append(fresh)?;
-        let before = device.own.successor.progress();
-        let agreed = self.session.negotiated().map(|agreed| (agreed.minor, agreed.write_multiple));
-        let mut progress = ClientProgress { extent: self.replies.extent(), agreed, ..before };
-        if done > 0 {
-            // The descriptors of the message may be kept although its rest came before the first part was taken.
-            device.own.successor.release_held();
-            progress = progress.without_held();
-        }
-        if done == 0 && progress == before && !device.own.successor.is_touched() {
-            return Ok(());
-        }
-        self.step(handled, progress, device, buffer)?;
-        if moves {
-            self.replies.settle()?;
-        }
-        if done > 0 && std::mem::take(&mut self.taken) > 0 {
-            self.replies.release()?;
-        }
-        Ok(())
-    }
-
-    /// Saves the client's `progress` in the journal, valid at once, and consumes `bytes` of the socket.
-    fn step(
-        &mut self,
-        bytes: usize,
-        progress: ClientProgress,
-        device: &mut FunctionDevice<'_>,
-        buffer: &mut [u8],
-    ) -> io::Result<()> {
-        if bytes == 0 {
-            device.own.successor.step(progress);
-            return Ok(());
-        }
-        let (consuming, peeked) = (bytes as u64, self.left as u64);
-        device.own.successor.step(ClientProgress { consuming, peeked, ..progress });
-        self.consume(bytes, buffer)?;
-        device.own.successor.step(progress);
-        Ok(())
-    }
-
-    fn consume(&mut self, mut bytes: usize, buffer: &mut [u8]) -> io::Result<()> {
-        while bytes > 0 {
-            let room = bytes.min(buffer.len());
-            let consumed = self.stream.consume(&mut buffer[..room])?;
-            if consumed == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            bytes -= consumed;
-            self.left -= consumed;
-            self.consumed += consumed as u64;
-        }
-        while self.copies.pop_front_if(|(behind, _)| *behind <= self.consumed).is_some() {}
-        Ok(())
-    }
-
-    fn send(&mut self) -> Result<(), DisconnectReason> {
-        while let Some(chunk) = self.outbox.chunk() {
-            let sent = if chunk.fds.is_empty() {
-                self.replies.send(&self.stream, chunk.bytes.len())
-            } else {
-                let fds: Vec<_> = chunk.fds.iter().map(AsFd::as_fd).collect();
-                self.replies.send_with(&self.stream, chunk.bytes, &fds)
-            };
-            match sent {
-                Ok(SocketSent::Bytes(count)) => self.outbox.sent(count),
-                Ok(SocketSent::WouldBlock) => return Ok(()),
-                Ok(SocketSent::Closed) => return Err(DisconnectReason::Closed),
-                Err(error) => return Err(DisconnectReason::failed(error)),
-            }
-        }
-        if self.outbox.is_between_messages() {
-            self.replies.trim().map_err(DisconnectReason::failed)?;
-        }
-        Ok(())
-    }
-
-    /// Updates the socket's events that the poller reports. While replies are pending, the port reads nothing more.
-    /// While blocking calls are pending, the port ignores the socket.
-    pub(in crate::port) fn update_interest(&mut self, poller: &Poller, token: u64) -> io::Result<()> {
-        let wanted = match (self.waiting, self.outbox.pending()) {
-            (true, _) => None,
-            (false, 0) => Some(PollInterest::NEWS),
-            (false, _) => Some(PollInterest::WRITE),
-        };
-        match (std::mem::replace(&mut self.interest, wanted), wanted) {
-            (before, wanted) if before == wanted => Ok(()),
-            (Some(_), None) => poller.remove(&self.stream),
-            (None, Some(wanted)) => poller.add(&self.stream, token, wanted),
-            (_, Some(wanted)) => poller.modify(&self.stream, token, wanted),
-            (None, None) => Ok(()),
-        }
-    }
+    /// Returns the time at which the client is disconnected if it still stalls.
+    fn deadline(&self) -> Option<Time>;
 
     /// Returns true if no reply to the client and no message from it is pending.
-    pub(super) fn is_idle(&self) -> bool {
-        self.outbox.pending() == 0 && !self.stream.has_unread()
-    }
+    fn is_idle(&self) -> bool;
+
+    /// Prepares the socket for the port's next round, after the next process may have received from it.
+    fn resume_receiving(&self) -> io::Result<()>;
+
+    /// Returns true if the client continues with the next process of the host, and after a reset of the card. Else it
+    /// is disconnected, and connects again.
+    fn is_kept(&self) -> bool;
 
     /// Ends the session, and releases memory and interrupts. Returns the socket, which may hold unread descriptors.
-    pub(super) fn close(self, device: &mut FunctionDevice<'_>) -> StreamSocket {
-        let Self { stream, session, outbox, fds, copies, .. } = self;
-        session.close(device);
-        device.own.successor.end();
-        let errands = device.errands();
-        errands.discard((outbox, fds, copies));
-        errands.next_client();
-        stream
-    }
-
-    /// Returns the incomplete message at which the client has stopped.
-    pub(in crate::port) fn partial_message(&self, now: Time) -> Option<PartialMessage> {
-        let since = self.since.filter(|_| !self.waiting)?;
-        let partial = self.session.partial();
-        Some(PartialMessage { received: partial.received(), size: partial.size(), silent: now.since(since) })
-    }
-
-    /// Returns the time at which the client is disconnected if it does not continue its message.
-    pub(super) fn deadline(&self) -> Option<Time> {
-        self.since.filter(|_| !self.waiting).map(|since| since + PATIENCE)
-    }
-
-    /// Takes the first part of an incomplete message out of the socket, after whole messages and their replies.
-    fn hold_part(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> VisitResult {
-        if self.left == 0 {
-            return Ok(VisitOutcome::Done);
-        }
-        self.since = Some(device.now);
-        let taken = self.keep_fds(device).and_then(|kept| match kept {
-            true => self.write_part(device, buffer).map(|()| VisitOutcome::Done),
-            false => Ok(VisitOutcome::Waiting),
-        });
-        taken.map_err(DisconnectReason::failed)
-    }
-
-    /// Keeps the incomplete message's descriptors for a successor. Returns `false` while a worker does that.
-    fn keep_fds(&mut self, device: &mut FunctionDevice<'_>) -> io::Result<bool> {
-        let noted = device.own.successor.progress().fds().count();
-        let wanted = self.copies.len().min(MAX_MESSAGE_FDS - noted);
-        let kept = device.own.successor.partial_fds();
-        if kept >= wanted {
-            return Ok(true);
-        }
-        let copies = self.copies.range(kept..wanted).map(|(_, fd)| fd.as_fd().try_clone_to_owned());
-        let copies = copies.collect::<io::Result<Vec<_>>>()?;
-        let keeper = device.own.successor.keeper(copies.len());
-        let errands = device.errands();
-        errands.keep_partial(copies.into_iter().map(|fd| errands.keep(fd)).collect(), keeper);
-        self.waiting = true;
-        Ok(false)
-    }
-
-    /// Writes the part of an incomplete message to the reply file, saves its descriptors, and consumes it.
-    fn write_part(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> io::Result<()> {
-        let UnfinishedMessage { kept, skipped } = self.session.partial();
-        let held = self.replies.held().length as usize;
-        self.replies.hold(&kept[held..])?;
-        let before = device.own.successor.progress();
-        let mut fds = before.fds;
-        let new = device.own.successor.take_partial_fds();
-        fds.iter_mut().skip(before.fds().count()).zip(new).for_each(|(place, number)| *place = number);
-        let (extent, held, skipped) = (self.replies.extent(), self.replies.held(), skipped as u64);
-        let left = self.left;
-        self.step(left, ClientProgress { extent, held, skipped, fds, ..before }, device, buffer)?;
-        self.taken += left;
-        Ok(())
-    }
+    fn close(self: Box<Self>, device: &mut FunctionDevice<'_>) -> StreamSocket;
 }

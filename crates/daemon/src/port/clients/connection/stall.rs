@@ -1,0 +1,67 @@
+//! Stall of a client: it has stopped in the middle of a message, or it reads no replies.
+//!
+//! The status shows such a client. The client is disconnected after [`PATIENCE`]. What it makes the port hold is
+//! bounded before that: one incomplete message with its descriptors, and some replies.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Timeout of a client that stalls. QEMU and Cloud Hypervisor send a message with one call, and wait for each reply.
+/// So only a client that is stopped while its socket is full comes near this limit.
+pub(in crate::port::clients) const PATIENCE: Duration = Duration::from_secs(30);
+/// Duration of a stall after which the status shows it.
+const SHOWN: Duration = Duration::from_secs(1);
+
+/// Thing that a stalled client has not done.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::port::clients) enum MissingPart {
+    /// The client has begun a message and not finished it.
+    Message {
+        /// Received bytes of the incomplete message.
+        received: usize,
+        /// Size of the incomplete message in bytes, if its header has come.
+        size: Option<u32>,
+    },
+    /// The client has not read this number of replies.
+    Replies(usize),
+}
+
+/// Stall of a client, and its duration.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::port) struct ClientStall {
+    pub(in crate::port::clients) missing: MissingPart,
+    pub(in crate::port::clients) silent: Duration,
+}
+
+impl ClientStall {
+    /// Returns true if the client stalls long enough for the status to show it.
+    pub(in crate::port) fn is_shown(&self) -> bool {
+        self.silent >= SHOWN
+    }
+
+    /// Returns true if the client has exceeded the timeout of a stall.
+    pub(in crate::port) fn is_overdue(&self) -> bool {
+        self.silent >= PATIENCE
+    }
+}
+
+impl fmt::Display for ClientStall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (seconds, most) = (self.silent.as_secs(), PATIENCE.as_secs());
+        match self.missing {
+            MissingPart::Message { received, size } => {
+                write!(f, "the client has stopped in the middle of a message: received {received} ")?;
+                if let Some(size) = size {
+                    write!(f, "of {size} ")?;
+                }
+                write!(f, "bytes, and not the rest for {seconds} s (the timeout is {most} s)")
+            }
+            MissingPart::Replies(unsent) => {
+                write!(
+                    f,
+                    "the client does not read {unsent} replies for {seconds} s (the timeout is {most} s)"
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! Connection of a vfio-user client: the socket, its session, and replies that are not sent yet.
+//!
+//! A successor can resume the client at any moment. Messages stay in the socket until they are handled, replies are
+//! written to a file before they are sent, and one step saves the progress of both ([`ClientProgress`],
+//! [`journal`](super::journal)).
+//!
+//! Only the first part of an incomplete message leaves the socket early. A stream may be cut anywhere, and the kernel
+//! charges a client some 3 KB for each piece in the socket, however short. A message in many pieces would fill the
+//! socket before it is whole, and the client could not send the rest. So when no more bytes are there, the port holds
+//! the received part in the reply file and consumes it, in one step. It keeps the descriptors of the part before. A
+//! successor finds the part in the file, and the rest in the socket.
+//!
+//! `device` carries out the messages.
+
+use super::connection::{
+    ClientConnection, ClientStall, DisconnectReason, MissingPart, PATIENCE, RECEIVES, SocketInterest,
+    VisitBudget, VisitOutcome, VisitResult,
+};
+use super::device::FunctionDevice;
+use super::errand::BlockingCallOutcome;
+use super::holdings::ClientResources;
+use super::journal::ClientProgress;
+use super::pages::SharedPages;
+use crate::clock::TimeSource;
+use crate::port::tokens;
+use host::poll::Poller;
+use host::socket::{ReceivedFds, ReplyLog, SocketReceived, SocketSent, StreamSocket};
+use host::worker::DeferredFd;
+use i82576::Time;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use vfio_user::decoder::UnfinishedMessage;
+use vfio_user::outbox::MessageOutbox;
+use vfio_user::server::{ServerSession, SessionCounters, SessionProgress};
+use vfio_user::wire::MAX_MESSAGE_FDS;
+
+/// Connection of a vfio-user client to one function of the card.
+#[derive(Debug)]
+pub(in crate::port) struct VfioUserConnection {
+    stream: StreamSocket,
+    session: ServerSession<DeferredFd>,
+    outbox: MessageOutbox<DeferredFd>,
+    replies: ReplyLog,
+    fds: ReceivedFds,
+    /// Copies of received descriptors, each with the stream position up to which the socket holds the original.
+    /// While a copy exists, consuming bytes closes no descriptor for good, which could block. The worker closes
+    /// copies.
+    copies: VecDeque<(u64, DeferredFd)>,
+    /// Number of bytes consumed from the client's socket.
+    consumed: u64,
+    /// Bytes that were received by peeking and are still in the socket.
+    left: usize,
+    /// Bytes of the first unfinished message that were consumed and are held for the next process.
+    taken: usize,
+    /// Time of the last byte of an incomplete message.
+    since: Option<Time>,
+    interest: SocketInterest,
+    /// True while messages wait for a pending blocking call.
+    waiting: bool,
+}
+
+impl VfioUserConnection {
+    /// Creates the connection of a new client, and keeps the client's socket, reply file and register pages for a
+    /// successor. The client waits until that is done.
+    pub(super) fn open(stream: StreamSocket, own: &mut ClientResources, now: Time) -> io::Result<Self> {
+        let replies = ReplyLog::new()?;
+        let connection = Self::resume(stream, ServerSession::default(), MessageOutbox::new(), replies, now)?;
+        let own_fds = [connection.stream.as_fd(), connection.replies.as_fd()];
+        // Without copies the process is out of descriptors, and a successor cannot resume the client.
+        let copies = own_fds.iter().map(BorrowedFd::try_clone_to_owned).collect::<Result<Vec<_>, _>>();
+        let mut fds = copies.unwrap_or_default();
+        let pages = own.pages.as_ref().and_then(|pages| SharedPages::fd(pages).ok());
+        fds.extend(pages.filter(|_| !fds.is_empty()));
+        let fds = own.successor.begin().into_iter().zip(fds).collect();
+        own.errands.keep_client(fds, own.successor.keeper(0));
+        Ok(Self { waiting: true, ..connection })
+    }
+
+    /// Continues the connection of a client of the previous process.
+    pub(in crate::port) fn resume(
+        stream: StreamSocket,
+        session: ServerSession<DeferredFd>,
+        outbox: MessageOutbox<DeferredFd>,
+        replies: ReplyLog,
+        now: Time,
+    ) -> io::Result<Self> {
+        stream.peek_from(0)?;
+        let (fds, copies) = (ReceivedFds::new(), VecDeque::new());
+        let taken = session.partial().received();
+        let since = (taken > 0).then_some(now);
+        let (interest, consumed, left, waiting) = (SocketInterest::default(), 0, 0, false);
+        Ok(Self {
+            stream,
+            session,
+            outbox,
+            replies,
+            fds,
+            copies,
+            consumed,
+            left,
+            taken,
+            since,
+            interest,
+            waiting,
+        })
+    }
+
+    fn receive(
+        &mut self,
+        device: &mut FunctionDevice<'_>,
+        buffer: &mut [u8],
+        clock: &dyn TimeSource,
+    ) -> VisitResult {
+        if self.waiting {
+            return Ok(VisitOutcome::Waiting);
+        }
+        let mut budget = VisitBudget::begin(device.now);
+        for _ in 0..RECEIVES {
+            match self.steps(device, &mut budget, buffer, clock)? {
+                VisitOutcome::Done if self.outbox.pending() > 0 => return Ok(VisitOutcome::Done),
+                VisitOutcome::Done => {}
+                other => return Ok(other),
+            }
+            let errands = device.errands();
+            if errands.are_many() {
+                errands.catch_up();
+                self.waiting = true;
+                return Ok(VisitOutcome::Waiting);
+            }
+            match self.stream.peek(buffer, &mut self.fds) {
+                Ok(SocketReceived::Bytes(_)) if self.fds.truncated() => {
+                    return Err(DisconnectReason::lost_fds());
+                }
+                Ok(SocketReceived::Bytes(count)) => self.push(&buffer[..count], device)?,
+                Ok(SocketReceived::WouldBlock) => return self.hold_part(device, buffer),
+                Ok(SocketReceived::Closed) => return Err(DisconnectReason::Closed),
+                Err(error) => return Err(DisconnectReason::failed(error)),
+            }
+        }
+        Ok(VisitOutcome::More)
+    }
+
+    fn push(&mut self, bytes: &[u8], device: &mut FunctionDevice<'_>) -> Result<(), DisconnectReason> {
+        self.left += bytes.len();
+        self.since = None;
+        let errands = device.errands();
+        let behind = self.consumed + self.left as u64;
+        for fd in self.fds.iter() {
+            let copy = fd.try_clone_to_owned().map_err(DisconnectReason::failed)?;
+            self.copies.push_back((behind, errands.keep(copy)));
+        }
+        let fds = self.fds.drain().map(|fd| errands.keep(fd));
+        self.session.push(bytes, fds).map_err(DisconnectReason::failed)
+    }
+
+    /// Handles whole messages until none is left, replies pile up, a message has to wait, or the budget is used up.
+    fn steps(
+        &mut self,
+        device: &mut FunctionDevice<'_>,
+        budget: &mut VisitBudget,
+        buffer: &mut [u8],
+        clock: &dyn TimeSource,
+    ) -> VisitResult {
+        loop {
+            device.now = clock.now();
+            if budget.is_used_up(device.now) {
+                self.settle(device, buffer)?;
+                return Ok(VisitOutcome::More);
+            }
+            budget.count();
+            let step = self.session.step(device, &mut self.outbox);
+            let step = step.map_err(DisconnectReason::failed)?;
+            // The journal must hold the removal of a window before it can hold another window over it.
+            if step != SessionProgress::Handled || device.own.successor.is_touched() {
+                self.settle(device, buffer)?;
+            }
+            match step {
+                SessionProgress::Handled => {}
+                SessionProgress::Starved => return Ok(VisitOutcome::Done),
+                SessionProgress::Waiting => {
+                    self.waiting = true;
+                    return Ok(VisitOutcome::Waiting);
+                }
+                SessionProgress::Blocked if self.outbox.pending() > 0 => return Ok(VisitOutcome::Done),
+                SessionProgress::Blocked => {}
+            }
+        }
+    }
+
+    /// Saves the progress of the client for the next process, takes handled messages out of the socket, and sends
+    /// replies.
+    fn settle(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<(), DisconnectReason> {
+        self.note(device, buffer).map_err(DisconnectReason::failed)?;
+        self.send()
+    }
+
+    fn note(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> io::Result<()> {
+        let done = self.taken + self.left - self.session.undone();
+        // The taken part begins the first message, so it is done together with that message.
+        let handled = done.saturating_sub(self.taken);
+        let fresh = self.outbox.fresh();
+        let moves = !fresh.is_empty() && self.replies.make_room(fresh.len());
+        self.replies.append(fresh)?;
+        let before = device.own.successor.progress();
+        let agreed = self.session.negotiated().map(|agreed| (agreed.minor, agreed.write_multiple));
+        let mut progress = ClientProgress { extent: self.replies.extent(), agreed, ..before };
+        if done > 0 {
+            // The descriptors of the message may be kept although its rest came before the first part was taken.
+            device.own.successor.release_held();
+            progress = progress.without_held();
+        }
+        if done == 0 && progress == before && !device.own.successor.is_touched() {
+            return Ok(());
+        }
+        self.step(handled, progress, device, buffer)?;
+        if moves {
+            self.replies.settle()?;
+        }
+        if done > 0 && std::mem::take(&mut self.taken) > 0 {
+            self.replies.release()?;
+        }
+        Ok(())
+    }
+
+    /// Saves the client's `progress` in the journal, valid at once, and consumes `bytes` of the socket.
+    fn step(
+        &mut self,
+        bytes: usize,
+        progress: ClientProgress,
+        device: &mut FunctionDevice<'_>,
+        buffer: &mut [u8],
+    ) -> io::Result<()> {
+        if bytes == 0 {
+            device.own.successor.step(progress);
+            return Ok(());
+        }
+        let (consuming, peeked) = (bytes as u64, self.left as u64);
+        device.own.successor.step(ClientProgress { consuming, peeked, ..progress });
+        self.consume(bytes, buffer)?;
+        device.own.successor.step(progress);
+        Ok(())
+    }
+
+    fn consume(&mut self, mut bytes: usize, buffer: &mut [u8]) -> io::Result<()> {
+        while bytes > 0 {
+            let room = bytes.min(buffer.len());
+            let consumed = self.stream.consume(&mut buffer[..room])?;
+            if consumed == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            bytes -= consumed;
+            self.left -= consumed;
+            self.consumed += consumed as u64;
+        }
+        while self.copies.pop_front_if(|(behind, _)| *behind <= self.consumed).is_some() {}
+        Ok(())
+    }
+
+    fn send(&mut self) -> Result<(), DisconnectReason> {
+        while let Some(chunk) = self.outbox.chunk() {
+            let sent = if chunk.fds.is_empty() {
+                self.replies.send(&self.stream, chunk.bytes.len())
+            } else {
+                let fds: Vec<_> = chunk.fds.iter().map(AsFd::as_fd).collect();
+                self.replies.send_with(&self.stream, chunk.bytes, &fds)
+            };
+            match sent {
+                Ok(SocketSent::Bytes(count)) => self.outbox.sent(count),
+                Ok(SocketSent::WouldBlock) => return Ok(()),
+                Ok(SocketSent::Closed) => return Err(DisconnectReason::Closed),
+                Err(error) => return Err(DisconnectReason::failed(error)),
+            }
+        }
+        if self.outbox.is_between_messages() {
+            self.replies.trim().map_err(DisconnectReason::failed)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the first part of an incomplete message out of the socket, after whole messages and their replies.
+    fn hold_part(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> VisitResult {
+        if self.left == 0 {
+            return Ok(VisitOutcome::Done);
+        }
+        self.since = Some(device.now);
+        let taken = self.keep_fds(device).and_then(|kept| match kept {
+            true => self.write_part(device, buffer).map(|()| VisitOutcome::Done),
+            false => Ok(VisitOutcome::Waiting),
+        });
+        taken.map_err(DisconnectReason::failed)
+    }
+
+    /// Keeps the incomplete message's descriptors for a successor. Returns `false` while a worker does that.
+    fn keep_fds(&mut self, device: &mut FunctionDevice<'_>) -> io::Result<bool> {
+        let noted = device.own.successor.progress().fds().count();
+        let wanted = self.copies.len().min(MAX_MESSAGE_FDS - noted);
+        let kept = device.own.successor.partial_fds();
+        if kept >= wanted {
+            return Ok(true);
+        }
+        let copies = self.copies.range(kept..wanted).map(|(_, fd)| fd.as_fd().try_clone_to_owned());
+        let copies = copies.collect::<io::Result<Vec<_>>>()?;
+        let keeper = device.own.successor.keeper(copies.len());
+        let errands = device.errands();
+        errands.keep_partial(copies.into_iter().map(|fd| errands.keep(fd)).collect(), keeper);
+        self.waiting = true;
+        Ok(false)
+    }
+
+    /// Writes the part of an incomplete message to the reply file, saves its descriptors, and consumes it.
+    fn write_part(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> io::Result<()> {
+        let UnfinishedMessage { kept, skipped } = self.session.partial();
+        let held = self.replies.held().length as usize;
+        self.replies.hold(&kept[held..])?;
+        let before = device.own.successor.progress();
+        let mut fds = before.fds;
+        let new = device.own.successor.take_partial_fds();
+        fds.iter_mut().skip(before.fds().count()).zip(new).for_each(|(place, number)| *place = number);
+        let (extent, held, skipped) = (self.replies.extent(), self.replies.held(), skipped as u64);
+        let left = self.left;
+        self.step(left, ClientProgress { extent, held, skipped, fds, ..before }, device, buffer)?;
+        self.taken += left;
+        Ok(())
+    }
+}
+
+impl ClientConnection for VfioUserConnection {
+    fn stream(&self) -> &StreamSocket {
+        &self.stream
+    }
+
+    fn counters(&self) -> SessionCounters {
+        self.session.counters()
+    }
+
+    fn visit(
+        &mut self,
+        device: &mut FunctionDevice<'_>,
+        buffer: &mut [u8],
+        clock: &dyn TimeSource,
+    ) -> VisitResult {
+        let visited = self.receive(device, buffer, clock);
+        if let Err(DisconnectReason::Failed(_)) = visited {
+            // Replies to earlier messages go out before the end, if the socket accepts them at once.
+            let _ = self.settle(device, buffer);
+        }
+        visited
+    }
+
+    fn finish(&mut self, device: &mut FunctionDevice<'_>, outcome: BlockingCallOutcome) {
+        self.waiting = false;
+        // If a request waited, the outcome is its result.
+        self.session.complete(device.finish(outcome), &mut self.outbox);
+    }
+
+    fn watch(&mut self, poller: &Poller, place: usize) -> io::Result<()> {
+        let state = (self.waiting, self.outbox.pending() > 0);
+        self.interest.update(state, &self.stream, poller, tokens::connection(place))
+    }
+
+    fn unwatch(&mut self, poller: &Poller) {
+        // Closing the descriptor removes it from the poller too; a failure here has no consequence.
+        let _ = poller.remove(&self.stream);
+    }
+
+    fn stall(&self, now: Time) -> Option<ClientStall> {
+        let since = self.since.filter(|_| !self.waiting)?;
+        let partial = self.session.partial();
+        let missing = MissingPart::Message { received: partial.received(), size: partial.size() };
+        Some(ClientStall { missing, silent: now.since(since) })
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        self.since.filter(|_| !self.waiting).map(|since| since + PATIENCE)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.outbox.pending() == 0 && !self.stream.has_unread()
+    }
+
+    /// Restores the peek offset of the socket, which another process may have moved.
+    fn resume_receiving(&self) -> io::Result<()> {
+        self.stream.peek_from(self.left)
+    }
+
+    fn is_kept(&self) -> bool {
+        true
+    }
+
+    fn close(self: Box<Self>, device: &mut FunctionDevice<'_>) -> StreamSocket {
+        let Self { stream, session, outbox, fds, copies, .. } = *self;
+        session.close(device);
+        device.own.successor.end();
+        let errands = device.errands();
+        errands.discard((outbox, fds, copies));
+        errands.next_client();
+        stream
+    }
+}

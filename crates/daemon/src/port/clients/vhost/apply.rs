@@ -1,0 +1,243 @@
+//! Applies events and tasks of a front end's session to the card and to the function's memory and interrupts.
+//!
+//! The session checks every number that the front end sends: rings exist, their addresses are in its memory, and no ring
+//! is live while its memory changes.
+
+use super::VhostUserConnection;
+use super::offer;
+use super::regions::{MappingProgress, PendingRegions};
+use crate::flight::FlightRecordKind;
+use crate::port::clients::connection::DisconnectReason;
+use crate::port::clients::device::FunctionDevice;
+use crate::port::clients::errand::{BlockingCallOutcome, RingEventfdPurpose};
+use host::eventfd::{EventFd, EventFdError};
+use host::worker::DeferredFd;
+use vfio_user::wire::pci_irq;
+use vhost_user::backend::{BackendEvent, BackendTask, RingSetup, TaskOutcome};
+use vhost_user::features;
+use vhost_user::message::RingBase;
+use virtio::layout::RingAddresses;
+use virtio_nic::{LONGEST_FRAME, Nic, RingStart};
+
+/// Bytes of an Ethernet header with one VLAN tag, by which a frame exceeds the MTU.
+const FRAME_OVERHEAD: usize = 18;
+
+/// Calls `act` with the card and the VF. A port of another family has no such card.
+fn with_nic<R>(device: &mut FunctionDevice<'_>, act: impl FnOnce(&mut Nic, u8) -> R) -> Option<R> {
+    let vf = device.function.vf()?;
+    Some(act(device.engine.card_mut().virtio()?, vf.get()))
+}
+
+/// Records an event of the function in its flight recorder.
+fn record(device: &mut FunctionDevice<'_>, text: &'static str, value: u64) {
+    device.own.flight.event(device.now, FlightRecordKind::Said(text), value);
+}
+
+impl VhostUserConnection {
+    /// Applies an event of the session. The client may have to wait for a blocking call then.
+    pub(super) fn apply(&mut self, event: BackendEvent<DeferredFd>, device: &mut FunctionDevice<'_>) {
+        match event {
+            BackendEvent::FeaturesSet(bits) => {
+                record(device, "the driver accepted features", bits);
+                with_nic(device, |nic, vf| nic.set_features(vf, offer::accepted(bits)));
+            }
+            BackendEvent::RingLive(setup) => start(&setup, device),
+            BackendEvent::RingPaused { ring } => {
+                with_nic(device, |nic, vf| nic.pause_ring(vf, ring));
+            }
+            BackendEvent::RingEnabled { ring, enabled } => {
+                record(device, if enabled { "ring enabled" } else { "ring disabled" }, ring.into());
+                with_nic(device, |nic, vf| nic.enable_ring(vf, ring, enabled));
+            }
+            BackendEvent::RingFaulty { ring, fault } => {
+                record(device, "ring is invalid", ring.into());
+                device.own.ring_fault = Some(format!("ring {ring}: {fault}"));
+            }
+            BackendEvent::KickSet { ring, fd } => {
+                self.kicks.set(ring, None);
+                if fd.is_none() {
+                    // Such a ring would have to be polled. No known front end asks for that.
+                    device.own.ring_fault =
+                        Some(format!("ring {ring} has no eventfd for kicks; polled rings are unsupported"));
+                }
+                self.take_eventfd(ring, RingEventfdPurpose::Kick, fd, device);
+            }
+            BackendEvent::CallSet { ring, fd } => {
+                set_call(ring, None, device);
+                self.take_eventfd(ring, RingEventfdPurpose::Call, fd, device);
+            }
+            BackendEvent::DeviceReset => {
+                record(device, "reset by the client", 0);
+                with_nic(device, |nic, vf| nic.reset(vf));
+            }
+            BackendEvent::SendRarp(address) => {
+                // The switch learns the guest's new place by its first frame. Nobody outside is told.
+                let number = address.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+                record(device, "the client asked to announce an address", number);
+            }
+            BackendEvent::StatusSet(status) => record(device, "device status", status.into()),
+            // No front end acts on errors of rings. The worker closes these descriptors.
+            BackendEvent::ErrorSet { .. }
+            | BackendEvent::LogEventSet(_)
+            | BackendEvent::UnusedDescriptors(_)
+            // The session answers by the protocol features, and disables the rings of a lost owner by events.
+            | BackendEvent::OwnerSet
+            | BackendEvent::OwnerReset
+            | BackendEvent::ProtocolFeaturesSet(_) => {}
+        }
+    }
+
+    /// Has the worker check that a descriptor is an eventfd. The client waits for that.
+    fn take_eventfd(
+        &mut self,
+        ring: u32,
+        purpose: RingEventfdPurpose,
+        fd: Option<DeferredFd>,
+        device: &mut FunctionDevice<'_>,
+    ) {
+        if let Some(fd) = fd {
+            device.errands().take_eventfd(ring, purpose, fd);
+            self.waiting = true;
+        }
+    }
+
+    /// Carries out a task of the session, or begins it, if the client has to wait for a blocking call.
+    pub(super) fn begin(&mut self, task: BackendTask<DeferredFd>, device: &mut FunctionDevice<'_>) {
+        let outcome = match task {
+            BackendTask::ReplaceMemory(regions) => {
+                self.regions = PendingRegions::replace(regions, device);
+                let progress = self.regions.map_next(device);
+                return self.continue_mapping(progress);
+            }
+            BackendTask::AddRegion(region) => {
+                self.regions = PendingRegions::add(region);
+                let progress = self.regions.map_next(device);
+                return self.continue_mapping(progress);
+            }
+            BackendTask::RemoveRegion(region) => {
+                device.engine.reach_mut(device.function).unmap(region.guest_address, region.size);
+                TaskOutcome::Done
+            }
+            BackendTask::StopRing { ring } => self.stop(ring, device),
+            BackendTask::SetMtu(mtu) => check_mtu(mtu, device),
+            // None of these protocol features is offered, so the session refuses such requests.
+            BackendTask::SetLog { .. }
+            | BackendTask::ReadConfig { .. }
+            | BackendTask::WriteConfig(_)
+            | BackendTask::CreateInflight { .. }
+            | BackendTask::RestoreInflight { .. } => TaskOutcome::Failed,
+        };
+        self.session.complete(outcome);
+    }
+
+    fn continue_mapping(&mut self, progress: MappingProgress) {
+        match progress {
+            MappingProgress::Waiting => self.waiting = true,
+            MappingProgress::Done => self.session.complete(TaskOutcome::Done),
+            MappingProgress::Failed => self.session.complete(TaskOutcome::Failed),
+        }
+    }
+
+    /// Stops a ring at its position, and removes its eventfd of kicks.
+    fn stop(&mut self, ring: u32, device: &mut FunctionDevice<'_>) -> TaskOutcome<DeferredFd> {
+        record(device, "ring stopped", ring.into());
+        self.kicks.set(ring, None);
+        let packed = self.session.features().unwrap_or(0) & features::device::RING_PACKED != 0;
+        let base = with_nic(device, |nic, vf| nic.stop_ring(vf, ring));
+        base.map_or(TaskOutcome::Failed, |base| TaskOutcome::Base(RingBase::from_wire(base, packed)))
+    }
+
+    /// Applies the outcome of a blocking call for which the client has waited.
+    pub(super) fn called(&mut self, outcome: BlockingCallOutcome, device: &mut FunctionDevice<'_>) {
+        match outcome {
+            BlockingCallOutcome::RegionMapped(region) => {
+                let progress = self.regions.mapped(region, device);
+                self.continue_mapping(progress);
+            }
+            BlockingCallOutcome::RingEventfd { ring, purpose, eventfd } => {
+                self.eventfd(ring, purpose, eventfd, device);
+            }
+            BlockingCallOutcome::CaughtUp => {}
+            // Only vfio-user clients make these calls.
+            BlockingCallOutcome::Mapped(_)
+            | BlockingCallOutcome::Assigned { .. }
+            | BlockingCallOutcome::PartialKept(_) => device.errands().discard(outcome),
+        }
+    }
+
+    fn eventfd(
+        &mut self,
+        ring: u32,
+        purpose: RingEventfdPurpose,
+        eventfd: Result<EventFd, EventFdError>,
+        device: &mut FunctionDevice<'_>,
+    ) {
+        match (eventfd, purpose) {
+            (Ok(eventfd), RingEventfdPurpose::Kick) => {
+                self.kicks.set(ring, Some(eventfd));
+                with_nic(device, |nic, vf| nic.kick(vf, ring));
+            }
+            (Ok(eventfd), RingEventfdPurpose::Call) => {
+                set_call(ring, Some(eventfd), device);
+                if self.session.is_live(ring) {
+                    call(ring, device);
+                }
+            }
+            // The message has no reply by which to refuse it.
+            (Err(error), _) => {
+                self.failed = Some(DisconnectReason::failed(format_args!("ring {ring}: {error}")));
+                device.own.refused_eventfd = Some(error);
+            }
+        }
+    }
+}
+
+/// Starts a ring.
+fn start(setup: &RingSetup, device: &mut FunctionDevice<'_>) {
+    let ring = setup.ring;
+    let start = RingStart {
+        ring,
+        size: setup.size,
+        packed: setup.packed,
+        enabled: setup.enabled,
+        position: setup.base.map(RingBase::to_wire),
+        addresses: RingAddresses {
+            descriptors: setup.descriptors.address,
+            driver: setup.available.address,
+            device: setup.used.address,
+        },
+    };
+    match with_nic(device, |nic, vf| nic.start_ring(vf, &start)) {
+        Some(Ok(())) => {
+            record(device, "ring started", ring.into());
+            // The guest may have made buffers available before, and the previous process may have used some without an
+            // interrupt.
+            with_nic(device, |nic, vf| nic.kick(vf, ring));
+            call(ring, device);
+        }
+        Some(Err(error)) => {
+            record(device, "ring refused by the card", ring.into());
+            device.own.ring_fault = Some(format!("ring {ring}: {error}"));
+        }
+        None => {}
+    }
+}
+
+/// Sets or removes the eventfd of a ring's interrupts. The card knows it as the MSI-X vector with the ring's number.
+fn set_call(ring: u32, eventfd: Option<EventFd>, device: &mut FunctionDevice<'_>) {
+    device.engine.reach_mut(device.function).set_eventfd(pci_irq::MSIX, ring, eventfd);
+}
+
+/// Interrupts the guest once, so that its driver looks at the ring. A driver tolerates such an interrupt.
+fn call(ring: u32, device: &mut FunctionDevice<'_>) {
+    device.engine.signal(device.function, pci_irq::MSIX, ring);
+}
+
+/// Checks the MTU that the guest will see against the longest frame of the VF's policy and of the card.
+fn check_mtu(mtu: u16, device: &mut FunctionDevice<'_>) -> TaskOutcome<DeferredFd> {
+    let longest = with_nic(device, |nic, vf| {
+        nic.rules(vf).map_or(LONGEST_FRAME, |rules| rules.longest_frame.min(LONGEST_FRAME))
+    });
+    let most = longest.unwrap_or(0).saturating_sub(FRAME_OVERHEAD);
+    if usize::from(mtu) <= most { TaskOutcome::Done } else { TaskOutcome::Failed }
+}

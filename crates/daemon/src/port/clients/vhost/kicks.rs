@@ -1,0 +1,129 @@
+//! Eventfds by which a guest kicks the rings of its function, in the port's poller.
+//!
+//! The poller reports each write to such an eventfd (edge-triggered), and the port never reads the eventfd. A read could
+//! block: its open file belongs to the front end too, which may clear `O_NONBLOCK` at any time. No read is needed,
+//! since the kernel reports a write also while the count is above 0, or at its maximum.
+
+use crate::port::tokens::{self, RINGS};
+use host::eventfd::EventFd;
+use host::poll::{PollInterest, Poller};
+use std::io;
+
+/// Eventfd of a ring, and true if the poller watches it.
+#[derive(Debug)]
+struct KickEventfd {
+    eventfd: EventFd,
+    watched: bool,
+}
+
+/// Eventfds of kicks of a function's rings.
+#[derive(Debug)]
+pub(super) struct KickEventfds {
+    rings: [Option<KickEventfd>; RINGS as usize],
+    /// Eventfds of former settings that the poller still watches. The front end has copies of them, so that closing
+    /// does not remove them from the poller.
+    replaced: Vec<EventFd>,
+}
+
+impl KickEventfds {
+    /// Creates the state of rings without eventfds.
+    pub(super) fn new() -> Self {
+        Self { rings: [const { None }; RINGS as usize], replaced: Vec::new() }
+    }
+
+    /// Sets or removes the eventfd of a ring. [`Self::watch`] brings the change to the poller.
+    pub(super) fn set(&mut self, ring: u32, eventfd: Option<EventFd>) {
+        let Some(place) = self.rings.get_mut(ring as usize) else { return };
+        let new = eventfd.map(|eventfd| KickEventfd { eventfd, watched: false });
+        if let Some(old) = std::mem::replace(place, new).filter(|old| old.watched) {
+            self.replaced.push(old.eventfd);
+        }
+    }
+
+    /// Adds new eventfds to the poller, and removes replaced ones. `place` is the index of the function. The poller
+    /// reports a new eventfd at once if the guest has written to it before.
+    pub(super) fn watch(&mut self, poller: &Poller, place: usize) -> io::Result<()> {
+        self.forget_replaced(poller);
+        for (ring, kick) in (0..).zip(&mut self.rings) {
+            if let Some(kick) = kick.as_mut().filter(|kick| !kick.watched) {
+                poller.add(&kick.eventfd, tokens::kick(place, ring), PollInterest::NEWS)?;
+                kick.watched = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes all eventfds from the poller.
+    pub(super) fn unwatch(&mut self, poller: &Poller) {
+        (0..RINGS).for_each(|ring| self.set(ring, None));
+        self.forget_replaced(poller);
+    }
+
+    fn forget_replaced(&mut self, poller: &Poller) {
+        for eventfd in self.replaced.drain(..) {
+            // The descriptor is in the poller, so it can be removed.
+            let _ = poller.remove(&eventfd);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EventFd, KickEventfds, Poller};
+    use crate::port::tokens::WakeSource;
+    use std::os::fd::AsFd;
+    use std::time::Duration;
+
+    /// Returns the events of a poller that are ready.
+    fn ready(poller: &mut Poller) -> Vec<WakeSource> {
+        poller.wait(Some(Duration::ZERO)).unwrap().map(|event| WakeSource::of(event.token)).collect()
+    }
+
+    /// Returns an eventfd, and the front end's copy of it.
+    fn shared() -> (EventFd, EventFd) {
+        let ours = EventFd::new().unwrap();
+        let theirs = EventFd::adopt(ours.as_fd().try_clone_to_owned().unwrap()).unwrap();
+        (ours, theirs)
+    }
+
+    #[test]
+    fn each_kick_is_reported_without_a_read() {
+        let (mut poller, mut kicks) = (Poller::new().unwrap(), KickEventfds::new());
+        let (ours, theirs) = shared();
+        kicks.set(31, Some(ours));
+        kicks.watch(&poller, 64).unwrap();
+        assert_eq!(ready(&mut poller), []);
+        for _ in 0..3 {
+            theirs.signal();
+            assert_eq!(ready(&mut poller), [WakeSource::Kick { place: 64, ring: 31 }]);
+            assert_eq!(ready(&mut poller), []);
+        }
+    }
+
+    #[test]
+    fn kick_before_the_poller_watches_is_reported() {
+        let (mut poller, mut kicks) = (Poller::new().unwrap(), KickEventfds::new());
+        let (ours, theirs) = shared();
+        theirs.signal();
+        kicks.set(1, Some(ours));
+        kicks.watch(&poller, 0).unwrap();
+        assert_eq!(ready(&mut poller), [WakeSource::Kick { place: 0, ring: 1 }]);
+    }
+
+    #[test]
+    fn replaced_kick_eventfd_is_not_reported_any_more() {
+        let (mut poller, mut kicks) = (Poller::new().unwrap(), KickEventfds::new());
+        let ((first, stale), (second, theirs)) = (shared(), shared());
+        kicks.set(1, Some(first));
+        kicks.watch(&poller, 0).unwrap();
+        kicks.set(1, Some(second));
+        kicks.watch(&poller, 0).unwrap();
+        stale.signal();
+        assert_eq!(ready(&mut poller), []);
+        theirs.signal();
+        assert_eq!(ready(&mut poller).len(), 1);
+        kicks.unwatch(&poller);
+        theirs.signal();
+        assert_eq!(ready(&mut poller), []);
+    }
+}

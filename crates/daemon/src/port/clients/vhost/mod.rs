@@ -1,0 +1,242 @@
+//! Connection of a vhost-user client (front end) to a virtio function: the socket, its session, and replies that are
+//! not sent yet.
+//!
+//! | module | content |
+//! |---|---|
+//! | `offer` | features that a function offers |
+//! | `apply` | events and tasks of the session, applied to card and bus |
+//! | `regions` | memory regions that wait to be mapped |
+//! | `kicks` | eventfds of kicks in the port's poller |
+//!
+//! No front end is kept for the next process: its socket is closed, and it connects again. Split rings continue at the
+//! used index in guest memory, so that nothing is lost.
+
+mod apply;
+mod kicks;
+mod offer;
+mod regions;
+
+use super::connection::{
+    ClientConnection, ClientStall, DisconnectReason, MissingPart, PATIENCE, RECEIVES, SocketInterest,
+    VisitBudget, VisitOutcome, VisitResult,
+};
+use super::device::FunctionDevice;
+use super::errand::BlockingCallOutcome;
+use crate::clock::TimeSource;
+use crate::port::tokens;
+use host::poll::Poller;
+use host::socket::{ReceivedFds, SocketReceived, SocketSent, StreamSocket};
+use host::worker::DeferredFd;
+use i82576::Time;
+use kicks::KickEventfds;
+use regions::PendingRegions;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use vfio_user::server::SessionCounters;
+use vhost_user::backend::{BackendProgress, BackendSession};
+use vhost_user::outbox::OutgoingMessages;
+
+/// Connection of a vhost-user client to one function of the card.
+#[derive(Debug)]
+pub(super) struct VhostUserConnection {
+    stream: StreamSocket,
+    session: BackendSession<DeferredFd>,
+    outbox: OutgoingMessages<DeferredFd>,
+    fds: ReceivedFds,
+    interest: SocketInterest,
+    kicks: KickEventfds,
+    regions: PendingRegions,
+    /// Begin of a stall, and the number of handled messages then. Each later message ends the stall.
+    stalled: Option<(Time, u64)>,
+    /// Reason to end the connection that the session does not know.
+    failed: Option<DisconnectReason>,
+    /// True while messages wait for a pending blocking call.
+    waiting: bool,
+}
+
+impl VhostUserConnection {
+    /// Creates the connection of a new client.
+    pub(super) fn new(stream: StreamSocket) -> Self {
+        Self {
+            stream,
+            session: BackendSession::new(offer::of_every_function()),
+            outbox: OutgoingMessages::new(),
+            fds: ReceivedFds::new(),
+            interest: SocketInterest::default(),
+            kicks: KickEventfds::new(),
+            regions: PendingRegions::default(),
+            stalled: None,
+            failed: None,
+            waiting: false,
+        }
+    }
+
+    fn receive(
+        &mut self,
+        device: &mut FunctionDevice<'_>,
+        buffer: &mut [u8],
+        clock: &dyn TimeSource,
+    ) -> VisitResult {
+        let mut budget = VisitBudget::begin(device.now);
+        for _ in 0..RECEIVES {
+            let handled = self.steps(device, &mut budget, clock)?;
+            self.send()?;
+            if handled != VisitOutcome::Done || self.outbox.pending() > 0 {
+                return Ok(handled);
+            }
+            let errands = device.errands();
+            if errands.are_many() {
+                errands.catch_up();
+                self.waiting = true;
+                return Ok(VisitOutcome::Waiting);
+            }
+            // All whole messages are handled, so the session has room for at least a byte.
+            let room = self.session.room().min(buffer.len());
+            match self.stream.recv(&mut buffer[..room], &mut self.fds) {
+                Ok(SocketReceived::Bytes(_)) if self.fds.truncated() => {
+                    return Err(DisconnectReason::lost_fds());
+                }
+                Ok(SocketReceived::Bytes(count)) => self.push(&buffer[..count], device)?,
+                Ok(SocketReceived::WouldBlock) => return Ok(VisitOutcome::Done),
+                Ok(SocketReceived::Closed) => return Err(DisconnectReason::Closed),
+                Err(error) => return Err(DisconnectReason::failed(error)),
+            }
+        }
+        Ok(VisitOutcome::More)
+    }
+
+    fn push(&mut self, bytes: &[u8], device: &mut FunctionDevice<'_>) -> Result<(), DisconnectReason> {
+        let errands = device.errands();
+        let mut fds = self.fds.drain().map(|fd| errands.keep(fd)).collect();
+        self.session.push(bytes, &mut fds).map_err(DisconnectReason::failed)
+    }
+
+    /// Handles whole messages until none is left, too many replies are unsent, the client has to wait for a blocking
+    /// call, or the budget is used up.
+    fn steps(
+        &mut self,
+        device: &mut FunctionDevice<'_>,
+        budget: &mut VisitBudget,
+        clock: &dyn TimeSource,
+    ) -> VisitResult {
+        while !self.waiting {
+            device.now = clock.now();
+            if budget.is_used_up(device.now) {
+                return Ok(VisitOutcome::More);
+            }
+            budget.count();
+            match self.session.step(&mut self.outbox).map_err(DisconnectReason::failed)? {
+                BackendProgress::Handled => {}
+                BackendProgress::Starved | BackendProgress::Blocked => return Ok(VisitOutcome::Done),
+                BackendProgress::Waiting => self.waiting = true,
+                BackendProgress::Event(event) => self.apply(event, device),
+                BackendProgress::Task(task) => self.begin(task, device),
+            }
+        }
+        Ok(VisitOutcome::Waiting)
+    }
+
+    fn send(&mut self) -> Result<(), DisconnectReason> {
+        while let Some(chunk) = self.outbox.chunk() {
+            let fds: Vec<BorrowedFd<'_>> = chunk.fds.iter().map(AsFd::as_fd).collect();
+            match self.stream.send(chunk.bytes, &fds) {
+                Ok(SocketSent::Bytes(count)) => self.outbox.sent(count),
+                Ok(SocketSent::WouldBlock) => return Ok(()),
+                Ok(SocketSent::Closed) => return Err(DisconnectReason::Closed),
+                Err(error) => return Err(DisconnectReason::failed(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Records the begin of a stall, or its end. A message must be whole within the timeout, so that a client that
+    /// sends a byte now and then stalls too.
+    fn note_stall(&mut self, now: Time) {
+        let stalls = !self.waiting && (self.session.partial().0 > 0 || self.outbox.pending() > 0);
+        let messages = self.session.counters().messages;
+        let since = self.stalled.filter(|(_, before)| *before == messages).map_or(now, |(since, _)| since);
+        self.stalled = stalls.then_some((since, messages));
+    }
+}
+
+impl ClientConnection for VhostUserConnection {
+    fn stream(&self) -> &StreamSocket {
+        &self.stream
+    }
+
+    fn counters(&self) -> SessionCounters {
+        SessionCounters { messages: self.session.counters().messages, ..SessionCounters::default() }
+    }
+
+    fn visit(
+        &mut self,
+        device: &mut FunctionDevice<'_>,
+        buffer: &mut [u8],
+        clock: &dyn TimeSource,
+    ) -> VisitResult {
+        if let Some(reason) = self.failed.take() {
+            return Err(reason);
+        }
+        let visited = self.receive(device, buffer, clock);
+        if let Err(DisconnectReason::Failed(_)) = visited {
+            // Replies to earlier messages go out before the end, if the socket accepts them at once.
+            let _ = self.send();
+        }
+        self.note_stall(device.now);
+        visited
+    }
+
+    fn finish(&mut self, device: &mut FunctionDevice<'_>, outcome: BlockingCallOutcome) {
+        self.waiting = false;
+        self.called(outcome, device);
+    }
+
+    fn watch(&mut self, poller: &Poller, place: usize) -> io::Result<()> {
+        self.kicks.watch(poller, place)?;
+        let state = (self.waiting, self.outbox.pending() > 0);
+        self.interest.update(state, &self.stream, poller, tokens::connection(place))
+    }
+
+    fn unwatch(&mut self, poller: &Poller) {
+        self.kicks.unwatch(poller);
+        // Closing the descriptor removes it from the poller too; a failure here has no consequence.
+        let _ = poller.remove(&self.stream);
+    }
+
+    fn stall(&self, now: Time) -> Option<ClientStall> {
+        let (since, _) = self.stalled?;
+        let missing = match self.session.partial() {
+            (received, size) if received > 0 => MissingPart::Message { received, size },
+            _ => MissingPart::Replies(self.outbox.pending()),
+        };
+        Some(ClientStall { missing, silent: now.since(since) })
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        self.stalled.map(|(since, _)| since + PATIENCE)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.outbox.pending() == 0 && !self.stream.has_unread()
+    }
+
+    /// Does nothing: the next process does not receive from the socket.
+    fn resume_receiving(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn is_kept(&self) -> bool {
+        false
+    }
+
+    fn close(self: Box<Self>, device: &mut FunctionDevice<'_>) -> StreamSocket {
+        let reach = device.engine.reach_mut(device.function);
+        reach.unmap_all();
+        reach.clear_eventfds();
+        let Self { stream, session, outbox, fds, regions, .. } = *self;
+        let errands = device.errands();
+        errands.discard((session, outbox, fds, regions));
+        errands.next_client();
+        stream
+    }
+}

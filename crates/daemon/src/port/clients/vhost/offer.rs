@@ -1,0 +1,22 @@
+//! Offer of a virtio function to its front end.
+
+use crate::port::tokens::RINGS;
+use vhost_user::backend::BackendOffer;
+use virtio::VirtioFeatures;
+
+/// Features that a function offers. It must not shrink from one version of softiov to the next: QEMU gives up a back end
+/// that offers less after a reconnection.
+///
+/// Packed rings are not offered. After a crash of the host, QEMU restarts a packed ring at its first position, whatever
+/// the card had consumed, and the ring stops for good. A split ring continues at the used index in guest memory.
+const FEATURES: VirtioFeatures = virtio_nic::FEATURES.without(VirtioFeatures::RING_PACKED);
+
+/// Returns the offer of every virtio function: the same for all, at any time.
+pub(super) fn of_every_function() -> BackendOffer {
+    BackendOffer::net(RINGS / 2, FEATURES.bits())
+}
+
+/// Returns the accepted features that the card interprets. The others are those of the protocol.
+pub(super) fn accepted(bits: u64) -> VirtioFeatures {
+    VirtioFeatures::from_bits(bits & FEATURES.bits())
+}
