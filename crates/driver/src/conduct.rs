@@ -104,13 +104,14 @@ impl ConductMonitor {
     }
 
     /// Returns true if no counter of the VF's offences is about to overflow.
-    pub(crate) fn is_sound(&self) -> bool {
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
         self.crossed.iter().all(|count| *count < MOST_COUNTED)
     }
 
     /// Compares new totals of events with the VF's limits once a period, and throttles the VF if they require it.
     /// Returns the gravest verdict; the caller carries out a quarantine.
-    pub(crate) fn observe(
+    pub fn observe(
         &mut self,
         now: Time,
         totals: OffenceCounts,
@@ -149,18 +150,18 @@ impl ConductMonitor {
     }
 
     /// Records that the VF is quarantined. Returns true if the VF was not quarantined before.
-    pub(crate) fn quarantine(&mut self, why: QuarantineCause) -> bool {
+    pub fn quarantine(&mut self, why: QuarantineCause) -> bool {
         self.quarantined.replace(why).is_none()
     }
 
     /// Releases the VF, and ends its throttle. Returns true if the VF was quarantined.
-    pub(crate) fn release(&mut self) -> bool {
+    pub fn release(&mut self) -> bool {
         let before = core::mem::replace(self, Self { crossed: self.crossed, ..Self::default() });
         before.quarantined.is_some()
     }
 
     /// Ends the VF's throttle if its time has passed. Returns true if one has expired.
-    pub(crate) fn end_throttle(&mut self, now: Time) -> bool {
+    pub fn end_throttle(&mut self, now: Time) -> bool {
         let over = self.throttled_until.is_some_and(|until| until <= now);
         if over {
             self.throttled_until = None;
@@ -182,12 +183,14 @@ impl ConductMonitor {
     }
 
     /// Returns the next time at which a throttle ends or a delayed request may be served.
-    pub(crate) fn deadline(&self, now: Time) -> Option<Time> {
+    #[must_use]
+    pub fn deadline(&self, now: Time) -> Option<Time> {
         [self.throttled_until, self.serve_at].into_iter().flatten().filter(|at| *at > now).min()
     }
 
     /// Returns the VF's transmit rate limit in Mb/s, given the administrator's limit; 0 is no limit.
-    pub(crate) fn rate(&self, most: u32) -> u32 {
+    #[must_use]
+    pub fn rate(&self, most: u32) -> u32 {
         match (self.throttled(), most) {
             (false, most) => most,
             (true, 0) => THROTTLED_RATE,

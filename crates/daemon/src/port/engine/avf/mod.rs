@@ -4,20 +4,20 @@
 //! |---|---|
 //! | `access` | configuration space and registers, as clients reach them |
 //! | `hal` | the PF driver's access to the card |
-//! | `rules` | copies and storm control |
 //! | `saved` | creates, saves and restores a port |
 //! | `report` | counters and status |
 
 mod access;
 mod hal;
 mod report;
-mod rules;
 mod saved;
 
 use super::bus::GuestBus;
+use super::decided::VfPolicyState;
 use super::error::CardRefusal;
 use super::family::{PfDriverRun, PortCard, RefusedPolicy, VfCardState, VfDriverState};
 use super::page_memory::VfRegisterPages;
+use super::switch_policy::SwitchPolicy;
 use super::uplink::PortUplink;
 use crate::config;
 use crate::settings::PortSettings;
@@ -35,8 +35,7 @@ use nic::{PollResult, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
 use plane::Plane;
 use plane::uplink::UplinkTally;
-use policy::{PolicyError, PortPolicy, VfLinkPolicy, VfPolicy};
-use rules::AvfPortPolicy;
+use policy::{PolicyError, PortPolicy, VfPolicy};
 use std::ops::Range;
 use vfio_user::types::SparseArea;
 use vfio_user::wire::pci_region;
@@ -54,23 +53,6 @@ const fn area(pages: &Range<u32>) -> SparseArea {
     SparseArea { offset: pages.start as u64, size: (pages.end - pages.start) as u64 }
 }
 
-/// Policy of a VF, and a flag that the VF sees no link for now.
-#[derive(Debug, Clone, Copy)]
-struct VfPolicyState {
-    policy: VfPolicy,
-    /// True while the VF's client is being disconnected, and the VF sees no link.
-    hidden: bool,
-}
-
-impl VfPolicyState {
-    /// Returns the VF's policy in force: the configured one, but with the link down while the VF's client is being
-    /// disconnected.
-    fn in_force(&self) -> VfPolicy {
-        let state = if self.hidden { VfLinkPolicy::Disable } else { self.policy.state };
-        VfPolicy { state, ..self.policy }
-    }
-}
-
 /// AVF card of a port: the PF driver, the plane between VFs and uplink, and the VFs' configuration spaces.
 #[derive(Debug)]
 pub(in crate::port) struct AvfCard {
@@ -82,7 +64,7 @@ pub(in crate::port) struct AvfCard {
     /// Doorbells in the register pages of each VF whose client has received these pages to map.
     doorbells: [Option<Doorbells>; MAX_VFS],
     decided: Vec<VfPolicyState>,
-    rules: AvfPortPolicy,
+    rules: SwitchPolicy,
     configured: ConfiguredPolicies<PortPolicy>,
     /// VFs with a mailbox message that the PF driver has not handled yet.
     asking: VfSet,

@@ -5,20 +5,23 @@
 #[cfg(test)]
 mod tests;
 
+use super::AvfCard;
 use super::hal::{AvfPfHal, PfMemory};
-use super::rules::AvfPortPolicy;
-use super::{AvfCard, VfPolicyState};
 use crate::config::PortConfig;
 use crate::pf_config::PF_RID;
 use crate::port::engine::bus::GuestBus;
+use crate::port::engine::decided::{
+    VfPolicyState, configured, decided, hidden_vfs, monitors_of_all, still_decided, still_policy,
+};
 use crate::port::engine::error::{EngineError, InheritedStateError};
 use crate::port::engine::family::{InheritedCard, PortCard as _, not_offered};
+use crate::port::engine::switch_policy::{MOST_STORMS, SwitchPolicy};
 use crate::state::port::{ClientState, ConfiguredPolicies};
 use crate::state::{self, AvfPortState, PausedAvfPort, SavedStateError};
 use avf::ids::MAX_VFS;
 use avf_nic::Nic;
 use driver::avf::pf::{AvfPf, LIMITS};
-use driver::conduct::{ConductMonitor, QuarantineCause};
+use driver::conduct::QuarantineCause;
 use i82576::Time;
 use iovm::{VirtualFunction, VirtualFunctionState};
 use pcie::sriov::VfRoutingIds;
@@ -27,10 +30,6 @@ use plane::pacing::Pacing;
 use plane::switch::{StormState, SwitchTables};
 use plane::{Plane, PortCounters};
 use policy::{PortPolicy, RefusedVf, VfPolicy};
-
-/// Highest number of storms that a saved state may have. No port detects more, and a counter below this limit cannot
-/// overflow.
-const MOST_STORMS: u64 = 1 << 62;
 
 /// Routing ids of VFs relative to the PF's, as on an X710.
 const PLACEMENT: VfRoutingIds = VfRoutingIds { first_offset: 16, stride: 1 };
@@ -52,7 +51,7 @@ impl AvfCard {
         parts: AvfCardParts,
         link: bool,
         configured: ConfiguredPolicies<PortPolicy>,
-        rules: AvfPortPolicy,
+        rules: SwitchPolicy,
         decided: Vec<VfPolicyState>,
     ) -> Self {
         let function = |vf: VfIndex| {
@@ -89,7 +88,7 @@ impl AvfCard {
         let counters = [PortCounters::default(); MAX_VFS];
         let plane = Plane::new(SwitchTables::closed(0), Pacing::new(None), StormState::default(), counters);
         let parts = AvfCardParts { card, pf, pf_memory, plane: Box::new(plane) };
-        let mut avf = Self::assemble(parts, link, configured, AvfPortPolicy::new(policy), decided);
+        let mut avf = Self::assemble(parts, link, configured, SwitchPolicy::new(policy), decided);
         for vf in VfIndex::first(MAX_VFS) {
             avf.enforce(vf, guests, now).map_err(|error| EngineError::Card(error.to_string()))?;
         }
@@ -125,7 +124,7 @@ impl AvfCard {
         let decided = still_decided(config, &before, &policies);
         let policy = still_policy(config, &before, policy);
         let mut avf = Self::bring_up(link, configured(config), policy, decided, (guests, now))?;
-        avf.with_pf(guests, now, |pf, hal| pf.resume_conduct(hal, of_all(conduct)))?;
+        avf.with_pf(guests, now, |pf, hal| pf.resume_conduct(hal, monitors_of_all(conduct)))?;
         avf.quarantine_configured(config, guests, now);
         for (vf, configured) in since {
             if let Some(function) = functions.get_mut(vf.index()) {
@@ -163,13 +162,13 @@ impl AvfCard {
         // Cards of earlier versions had eight VFs.
         hal.card.grow(VFS);
         pf.grow(VFS);
-        pf.resume_conduct(&mut hal, of_all(conduct))?;
+        pf.resume_conduct(&mut hal, monitors_of_all(conduct))?;
         let was = |vf: VfIndex| VfPolicyState {
             policy: policies.get(vf.index()).copied().unwrap_or_else(not_offered),
             hidden: hidden.has(vf),
         };
         let were = VfIndex::first(MAX_VFS).map(was).collect();
-        let rules = AvfPortPolicy::resume(still_policy(config, &before, policy), storms);
+        let rules = SwitchPolicy::resume(still_policy(config, &before, policy), storms);
         let parts = AvfCardParts { card, pf, pf_memory, plane };
         let mut avf = Self::assemble(parts, link, configured(config), rules, were);
         if !avf.load(config, &functions) {
@@ -240,7 +239,7 @@ impl AvfCard {
         let rest = PausedAvfPort {
             card: self.card.save(&self.plane),
             pf: self.with_pf(guests, now, |pf, hal| pf.save(hal)),
-            hidden: self.hidden(),
+            hidden: hidden_vfs(&self.decided),
             asking: self.asking,
             link: self.link,
             storms: self.rules.seen(),
@@ -260,57 +259,4 @@ impl AvfCard {
             rest,
         }
     }
-
-    /// Returns the VFs that see no link because their client is being disconnected.
-    fn hidden(&self) -> VfSet {
-        let vfs = VfIndex::first(MAX_VFS).zip(&self.decided).filter(|(_, decided)| decided.hidden);
-        vfs.map(|(vf, _)| vf).collect()
-    }
-}
-
-/// Returns a monitor of offences for every VF of a new card. VFs that the predecessor did not have get an empty one.
-fn of_all(mut conduct: Vec<ConductMonitor>) -> Vec<ConductMonitor> {
-    conduct.resize_with(MAX_VFS.max(conduct.len()), ConductMonitor::default);
-    conduct
-}
-
-/// Returns the policies of the port and its VFs in the configuration.
-fn configured(config: &PortConfig) -> ConfiguredPolicies<PortPolicy> {
-    ConfiguredPolicies { port: config.policy, vfs: config.vfs.iter().map(|vf| vf.policy).collect() }
-}
-
-/// Returns the policy of the restored port: the predecessor's, unless the configured policy has changed since.
-fn still_policy(
-    config: &PortConfig,
-    before: &ConfiguredPolicies<PortPolicy>,
-    policy: PortPolicy,
-) -> PortPolicy {
-    if before.port == config.policy { policy } else { config.policy }
-}
-
-/// Returns the policy of each VF of the restored port: the predecessor's, unless the configured policy has changed
-/// since.
-fn still_decided(
-    config: &PortConfig,
-    before: &ConfiguredPolicies<PortPolicy>,
-    policies: &[VfPolicy],
-) -> Vec<VfPolicyState> {
-    let mut decided = decided(config);
-    for (vf, now) in config.vfs.iter().zip(&mut decided) {
-        if before.vfs.get(vf.index.index()) == Some(&now.policy)
-            && let Some(policy) = policies.get(vf.index.index())
-        {
-            now.policy = *policy;
-        }
-    }
-    decided
-}
-
-/// Returns the configured policy of every VF of the card. VFs that are not offered move no frame.
-fn decided(config: &PortConfig) -> Vec<VfPolicyState> {
-    let decide = |vf: VfIndex| {
-        let config = config.vfs.get(vf.index());
-        VfPolicyState { policy: config.map_or_else(not_offered, |config| config.policy), hidden: false }
-    };
-    VfIndex::first(MAX_VFS).map(decide).collect()
 }

@@ -1,7 +1,6 @@
-//! Policy of an AVF port as a whole, applied to the switch: mirror rules and storm control. The 82576 has registers for
-//! it, and this card has none. The PF driver applies the policies of single VFs.
+//! Policy of a port as a whole, applied to the switch: mirror rules and storm control. The 82576 has registers for it,
+//! and the cards of other families have none. The software of the PF applies the policies of single VFs.
 
-use avf::ids::MAX_VFS;
 use i82576::Time;
 use plane::switch::{PortMirrorRule, PortMirrorRules, StormLimit, StormLimits, VlanIdSet};
 use plane::{Plane, PortIndex, PortSet};
@@ -10,16 +9,20 @@ use policy::{PortPolicy, VfMirrorRule, VlanSet};
 /// Length of a millisecond in nanoseconds.
 const MILLISECOND: u64 = 1_000_000;
 
-/// Policy of an AVF port, and the state of its storm control.
+/// Highest number of storms that a saved state may have. No port detects more, and a counter below this limit cannot
+/// overflow.
+pub(super) const MOST_STORMS: u64 = 1 << 62;
+
+/// Policy of a port, and the state of its storm control.
 #[derive(Debug)]
-pub(super) struct AvfPortPolicy {
+pub(super) struct SwitchPolicy {
     pub(super) policy: PortPolicy,
     /// Number of storms that storm control has detected.
     pub(super) storms: u64,
     stormy: bool,
 }
 
-impl AvfPortPolicy {
+impl SwitchPolicy {
     pub(super) fn new(policy: PortPolicy) -> Self {
         Self::resume(policy, (0, false))
     }
@@ -41,7 +44,7 @@ impl AvfPortPolicy {
     }
 
     /// Advances the time windows of the switch's storm control, after applying changed limits.
-    pub(super) fn pass_windows(&self, plane: &mut Plane<MAX_VFS>) {
+    pub(super) fn pass_windows<const N: usize>(&self, plane: &mut Plane<N>) {
         let limits = self.limits();
         if plane.storm.limits != limits {
             plane.storm.limits = limits;
@@ -52,7 +55,7 @@ impl AvfPortPolicy {
 
     /// Counts a broadcast or multicast storm that has begun. While a storm is on, returns the time of the next check
     /// for its end.
-    pub(super) fn watch(&mut self, plane: &Plane<MAX_VFS>) -> Option<Time> {
+    pub(super) fn watch<const N: usize>(&mut self, plane: &Plane<N>) -> Option<Time> {
         let stormy = plane.storm.is_on();
         self.storms += u64::from(stormy && !self.stormy);
         self.stormy = stormy;

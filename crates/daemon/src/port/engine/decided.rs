@@ -1,0 +1,79 @@
+//! Policies that are in force for the VFs of a port whose family has 64 of them, and the choice between the policies
+//! of the previous process and those of the configuration.
+
+use super::family::not_offered;
+use crate::config::PortConfig;
+use crate::state::port::ConfiguredPolicies;
+use driver::conduct::ConductMonitor;
+use pcie::{MAX_VFS, VfIndex, VfSet};
+use policy::{PortPolicy, VfLinkPolicy, VfPolicy};
+
+/// Policy of a VF, and a flag that the VF sees no link for now.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct VfPolicyState {
+    pub(super) policy: VfPolicy,
+    /// True while the VF's client is being disconnected, and the VF sees no link.
+    pub(super) hidden: bool,
+}
+
+impl VfPolicyState {
+    /// Returns the VF's policy in force: the configured one, but with the link down while the VF's client is being
+    /// disconnected.
+    pub(super) fn in_force(&self) -> VfPolicy {
+        let state = if self.hidden { VfLinkPolicy::Disable } else { self.policy.state };
+        VfPolicy { state, ..self.policy }
+    }
+}
+
+/// Returns the policies of the port and its VFs in the configuration.
+pub(super) fn configured(config: &PortConfig) -> ConfiguredPolicies<PortPolicy> {
+    ConfiguredPolicies { port: config.policy, vfs: config.vfs.iter().map(|vf| vf.policy).collect() }
+}
+
+/// Returns the configured policy of every VF of the card. VFs that are not offered move no frame.
+pub(super) fn decided(config: &PortConfig) -> Vec<VfPolicyState> {
+    let decide = |vf: VfIndex| {
+        let config = config.vfs.get(vf.index());
+        VfPolicyState { policy: config.map_or_else(not_offered, |config| config.policy), hidden: false }
+    };
+    VfIndex::first(MAX_VFS).map(decide).collect()
+}
+
+/// Returns the policy of each VF of the restored port: the predecessor's, unless the configured policy has changed
+/// since.
+pub(super) fn still_decided(
+    config: &PortConfig,
+    before: &ConfiguredPolicies<PortPolicy>,
+    policies: &[VfPolicy],
+) -> Vec<VfPolicyState> {
+    let mut decided = decided(config);
+    for (vf, now) in config.vfs.iter().zip(&mut decided) {
+        if before.vfs.get(vf.index.index()) == Some(&now.policy)
+            && let Some(policy) = policies.get(vf.index.index())
+        {
+            now.policy = *policy;
+        }
+    }
+    decided
+}
+
+/// Returns the policy of the restored port: the predecessor's, unless the configured policy has changed since.
+pub(super) fn still_policy(
+    config: &PortConfig,
+    before: &ConfiguredPolicies<PortPolicy>,
+    policy: PortPolicy,
+) -> PortPolicy {
+    if before.port == config.policy { policy } else { config.policy }
+}
+
+/// Returns the VFs that see no link because their client is being disconnected.
+pub(super) fn hidden_vfs(decided: &[VfPolicyState]) -> VfSet {
+    let vfs = VfIndex::first(MAX_VFS).zip(decided).filter(|(_, decided)| decided.hidden);
+    vfs.map(|(vf, _)| vf).collect()
+}
+
+/// Returns a monitor of offences for every VF of the card. VFs that the predecessor did not have get an empty one.
+pub(super) fn monitors_of_all(mut conduct: Vec<ConductMonitor>) -> Vec<ConductMonitor> {
+    conduct.resize_with(MAX_VFS.max(conduct.len()), ConductMonitor::default);
+    conduct
+}
