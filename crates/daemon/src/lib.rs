@@ -27,6 +27,7 @@ pub mod state;
 pub mod store;
 mod totals;
 pub mod vault;
+mod virtio_limits;
 mod volatile;
 
 pub use flight::recording::{FlightEntry, FlightRecording};

@@ -43,6 +43,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "driver",
             "iovm",
             "vfio-user",
+            "virtio-nic",
+            "units",
             "host",
         ],
     ),

@@ -68,7 +68,8 @@ pub struct PortConfigKeys {
     /// "forward", as a cable would; pause frames are dropped in any case. Default: drop.
     #[serde(default)]
     pub link_local: LinkLocalPolicy,
-    /// Card family: "82576", which guests drive by igbvf, or "avf", which they drive by iavf. Default: 82576.
+    /// Card family: "82576", which guests drive by igbvf, "avf", which they drive by iavf, or "virtio", network devices
+    /// behind vhost-user. Default: 82576.
     #[serde(default)]
     pub family: CardFamily,
     /// Doorbell mode: "sleep", "mapped" or "busy". Default: sleep.
@@ -85,7 +86,7 @@ pub struct PortConfigKeys {
     /// Access rights to the port's sockets; a missing key has the host's value.
     #[serde(default)]
     pub access: AccessConfigKeys,
-    /// Number of VFs: 1 to 8, with family "avf" 1 to 64. Default: 7; none if a guest drives the PF.
+    /// Number of VFs: 1 to 8, with family "avf" or "virtio" 1 to 64. Default: 7; none if a guest drives the PF.
     pub vfs: Option<u8>,
     /// Thresholds for offences of VFs by kind, events per second. A missing kind keeps its default; a missing threshold
     /// of a kind that is named is never reached.
@@ -111,6 +112,9 @@ pub enum CardFamily {
     /// Intel Adaptive Virtual Function (AVF), with 64 VFs; guests use the driver iavf.
     #[serde(rename = "avf")]
     Avf,
+    /// Virtio network devices behind vhost-user, 64 of them; guests use the driver virtio_net.
+    #[serde(rename = "virtio")]
+    Virtio,
 }
 
 impl CardFamily {
@@ -120,6 +124,7 @@ impl CardFamily {
         match self {
             Self::I82576 => "82576",
             Self::Avf => "avf",
+            Self::Virtio => "virtio",
         }
     }
 
@@ -129,6 +134,7 @@ impl CardFamily {
         match self {
             Self::I82576 => &driver::pf::LIMITS,
             Self::Avf => &driver::avf::pf::LIMITS,
+            Self::Virtio => &crate::virtio_limits::LIMITS,
         }
     }
 
@@ -138,24 +144,27 @@ impl CardFamily {
         match self {
             Self::I82576 => "igbvf",
             Self::Avf => "iavf",
+            Self::Virtio => "virtio_net",
         }
     }
 
-    /// Returns the name of Linux's driver for PFs of this family.
+    /// Returns the name of Linux's driver for PFs of this family, or of this program for a family without such a device.
     #[must_use]
     pub const fn pf_driver(self) -> &'static str {
         match self {
             Self::I82576 => "igb",
             Self::Avf => "i40e",
+            Self::Virtio => "softiov",
         }
     }
 
-    /// Returns the number of interrupt vectors of a VF of this family.
+    /// Returns the number of interrupt vectors of a VF of this family. A virtio device has one for each ring.
     #[must_use]
     pub const fn vf_vectors(self) -> usize {
         match self {
             Self::I82576 => i82576::ids::VF_VECTORS,
             Self::Avf => avf::ids::MAX_VECTORS,
+            Self::Virtio => 2 * virtio_nic::MAX_PAIRS,
         }
     }
 }

@@ -265,10 +265,17 @@ fn check_vfs(
 /// Refuses keys of a port that its card family does not support. `resolve` checks the settings, which commands can
 /// change as well.
 fn check_family(name: &str, port: &PortConfigKeys) -> Result<(), ConfigError> {
-    if port.family == CardFamily::Avf && port.pf == PfAssignment::Guest {
-        let why =
-            "family = \"avf\" has no PF that a guest could drive; leave pf out, or use family = \"82576\"";
+    if port.family != CardFamily::I82576 && port.pf == PfAssignment::Guest {
+        let family = port.family.name();
+        let why = format!(
+            "family = \"{family}\" has no PF that a guest could drive; leave pf out, or use family = \"82576\""
+        );
         return Err(value(format!("{name}.pf"), why));
+    }
+    if port.family == CardFamily::Virtio && port.wait != DoorbellMode::Sleep {
+        let why = "family = \"virtio\" has no doorbells in memory, because its guests notify by eventfd; leave wait \
+                   out, or use family = \"avf\"";
+        return Err(value(format!("{name}.wait"), why));
     }
     Ok(())
 }

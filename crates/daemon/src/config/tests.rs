@@ -44,9 +44,10 @@ fn port_with_a_guests_pf_driver_has_one_socket_and_no_vfs() {
 
 #[test]
 fn default_device_family_is_82576() {
-    let config = check("[[port]]\n[[port]]\nfamily = \"avf\"\nvfs = 2").unwrap();
+    let text = "[[port]]\n[[port]]\nfamily = \"avf\"\nvfs = 2\n[[port]]\nfamily = \"virtio\"";
+    let config = check(text).unwrap();
     let families: Vec<_> = config.ports.iter().map(|port| (port.family, port.vfs.len())).collect();
-    assert_eq!(families, [(CardFamily::I82576, 7), (CardFamily::Avf, 2)]);
+    assert_eq!(families, [(CardFamily::I82576, 7), (CardFamily::Avf, 2), (CardFamily::Virtio, 7)]);
     let unknown = HostConfig::parse("[[port]]\nfamily = \"e1000\"").unwrap_err();
     assert!(unknown.contains("82576") && unknown.contains("avf"), "{unknown}");
 }
@@ -77,8 +78,32 @@ fn unsupported_avf_setting_is_refused_with_a_remedy() {
 }
 
 #[test]
+fn unsupported_virtio_setting_is_refused_with_a_remedy() {
+    for (key, lines) in [
+        ("pf0.pf", "pf = \"guest\""),
+        ("pf0.wait", "wait = \"mapped\""),
+        ("pf0.wait", "wait = \"busy\""),
+        ("pf0vf0.rss", "vf = [{ index = 0, rss = true }]"),
+        ("pf0vf0.max_interrupts", "vf = [{ index = 0, max_interrupts = 1000 }]"),
+        ("pf0vf0.max_mtu", "vf = [{ index = 0, max_mtu = 9707 }]"),
+    ] {
+        let said = refused(&format!("[[port]]\nfamily = \"virtio\"\n{lines}"));
+        assert!(said.starts_with(&format!("invalid setting {key}: ")), "{lines}: {said}");
+        assert!(key.ends_with("max_mtu") || said.contains("use family = "), "{said}");
+    }
+    for lines in [
+        "limits = { storm = { warn = 1 } }",
+        "storm = { broadcast = 1000 }",
+        "mirror = [{ to = 1, vfs = [0] }]",
+        "vf = [{ index = 0, vlan = 7, trust = true, allmulti = false, state = \"disable\", max_mtu = 9706 }]",
+    ] {
+        check(&format!("[[port]]\nfamily = \"virtio\"\nvfs = 64\n{lines}")).unwrap();
+    }
+}
+
+#[test]
 fn tx_rate_limit_is_at_most_the_link_speed_of_the_device() {
-    for (family, most) in [("82576", 1_000), ("avf", 25_000)] {
+    for (family, most) in [("82576", 1_000), ("avf", 25_000), ("virtio", 100_000)] {
         let file =
             |mbps| format!("[[port]]\nfamily = \"{family}\"\nvf = [{{ index = 0, max_tx_rate = {mbps} }}]");
         check(&file(most)).unwrap();
@@ -265,6 +290,7 @@ fn vf_number_beyond_the_device_familys_limit_is_refused() {
     for (text, parts) in [
         ("[[port]]\nvfs = 9", ["pf0.vfs: 9 is out of range (1-8 ", "family = \"avf\" has up to 64 VFs"]),
         ("[[port]]\nfamily = \"avf\"\nvfs = 65", ["pf0.vfs: 65 is out of range (1-64 ", "add a port"]),
+        ("[[port]]\nfamily = \"virtio\"\nvfs = 65", ["pf0.vfs: 65 is out of range (1-64 ", "add a port"]),
         ("[[port]]\nfamily = \"avf\"\nvfs = 0", ["pf0.vfs: 0 is out of range (1-64 ", "\"avf\""]),
         (
             "[[port]]\nvfs = 9\n[[port.vf]]\nindex = 8",

@@ -14,7 +14,7 @@ pub(super) fn vf_count(port: &str, family: CardFamily, set: Option<u8>) -> Resul
     }
     let remedy = match family {
         CardFamily::I82576 => format!("family = \"avf\" has up to {} VFs", CardFamily::Avf.limits().vfs),
-        CardFamily::Avf => "add a port for more VFs".to_owned(),
+        CardFamily::Avf | CardFamily::Virtio => "add a port for more VFs".to_owned(),
     };
     let name = family.name();
     let problem = format!("{count} is out of range (1-{most} with family = \"{name}\"); {remedy}");

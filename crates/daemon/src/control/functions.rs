@@ -15,9 +15,10 @@ pub struct PortFunctions {
 pub struct PciFunction {
     /// Name of the function: of the port for a PF, such as pf0, or of the VF, such as pf0vf3.
     pub name: String,
-    /// Routing id as a PCI address without a domain, in hexadecimal: bus:device.function.
+    /// Routing id as a PCI address without a domain, in hexadecimal: bus:device.function; empty for a virtio VF, whose
+    /// PCI function is its VMM's.
     pub rid: String,
-    /// Configuration space, two hexadecimal digits for each byte, in the order of the addresses.
+    /// Configuration space, two hexadecimal digits for each byte, in the order of the addresses; empty for a virtio VF.
     pub config: String,
     /// Size in descriptors of each receive ring that the guest's driver has set up, by queue; empty for a PF.
     pub rx_rings: Vec<u32>,

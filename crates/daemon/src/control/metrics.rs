@@ -113,7 +113,10 @@ pub(crate) fn text(ports: &[PortStatus]) -> Result<String, Error> {
         let metric = counter(&registry, name, help, &["numa_node", "pciAddr", "pf", "vf"])?;
         for (domain, port) in ports.iter().enumerate() {
             for vf in &port.vfs {
-                let (address, index) = (format!("{domain:04x}:{}", vf.rid), vf.index.to_string());
+                // A virtio VF has no PCI address.
+                let address =
+                    if vf.rid.is_empty() { String::new() } else { format!("{domain:04x}:{}", vf.rid) };
+                let index = vf.index.to_string();
                 metric.with_label_values(&["", &address, &port.name, &index]).inc_by(read(vf));
             }
         }

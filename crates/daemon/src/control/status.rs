@@ -15,7 +15,7 @@ use std::path::PathBuf;
 pub struct PortStatus {
     /// Name of the port, such as pf0.
     pub name: String,
-    /// Card family of the port: "82576" or "avf".
+    /// Card family of the port: "82576", "avf" or "virtio".
     #[serde(default)]
     pub family: CardFamily,
     /// Ethernet address of the port, six hexadecimal bytes with colons.
@@ -85,7 +85,7 @@ pub struct AtMost {
 /// Status of a function that a guest may have: a VF, or a PF that a guest drives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionStatus {
-    /// Path of the function's vfio-user socket, to which a VMM connects.
+    /// Path of the function's vfio-user socket, or of a virtio VF's vhost-user socket, to which a VMM connects.
     pub socket: PathBuf,
     /// VMM that is connected to the function's socket; null if there is none.
     pub peer: Option<ConnectedVmm>,
@@ -111,13 +111,15 @@ pub struct VfStatus {
     pub name: String,
     /// Index of the VF within its port, from 0.
     pub index: u8,
-    /// Routing id of the VF as a PCI address without a domain, in hexadecimal: bus:device.function.
+    /// Routing id of the VF as a PCI address without a domain, in hexadecimal: bus:device.function; empty for a virtio
+    /// VF, whose PCI function is its VMM's.
     pub rid: String,
     /// Ethernet address that the VF uses now, six hexadecimal bytes with colons.
     pub mac: String,
     /// Ids of the VLANs of which the VF is a member; 0 stands for untagged frames.
     pub vlans: Vec<u16>,
-    /// True if the guest sees the VF's link up.
+    /// True if the guest sees the VF's link up; for a virtio VF, whose guest sees the link up while its client is
+    /// connected, true if the VF may move frames.
     pub link: bool,
     /// True if the guest's driver has enabled the VF.
     pub active: bool,

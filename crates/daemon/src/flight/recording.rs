@@ -112,6 +112,7 @@ fn name(family: CardFamily, region: u32, offset: u64, value: u64) -> Option<Stri
         CardFamily::Avf => {
             avf::table::find(offset).map(|(row, index)| (row.name, index.into(), row.count))?
         }
+        CardFamily::Virtio => return None,
     };
     let indexed = if count > 1 { format!("{name}[{index}]") } else { name.to_owned() };
     if family == CardFamily::I82576 && offset == VMBMEM {

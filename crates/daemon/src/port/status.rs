@@ -126,14 +126,16 @@ impl PortStatusSource<'_> {
     }
 
     fn pci_function(&mut self, function: Function, name: String) -> PciFunction {
-        let mut bytes = [0; pcie::config::SIZE];
+        let mut bytes = vec![0; self.engine.card().region(function, CONFIG)];
         self.engine.card_mut().read(function, CONFIG, 0, &mut bytes, self.now);
         let config = bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
             let _ = write!(text, "{byte:02x}");
             text
         });
-        let rid =
-            function.vf().and_then(|vf| self.engine.card().rid(vf)).unwrap_or_else(|| PF_RID.to_string());
+        let rid = match function.vf() {
+            Some(vf) => self.engine.card().rid(vf).unwrap_or_default(),
+            None => PF_RID.to_string(),
+        };
         let (rx_rings, tx_rings) =
             function.vf().map_or_else(Default::default, |vf| self.engine.card_mut().rings(vf, self.now));
         PciFunction { name, rid, config, rx_rings, tx_rings }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PortSettings {
-    /// Number of VFs that the port offers: 1 to 8, with family "avf" 1 to 64. Default: 7.
+    /// Number of VFs that the port offers: 1 to 8, with family "avf" or "virtio" 1 to 64. Default: 7.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vfs: Option<u8>,
     /// Thresholds for offences of VFs, by kind: "mailbox", "spoofing", "storm", "interrupts", "invalid" or

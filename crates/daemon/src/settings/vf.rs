@@ -54,8 +54,8 @@ pub struct VfSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "on|off", alias = "share_mac", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub share_mac: Option<bool>,
-    /// Limit of the guest's transmit rate, Mb/s, up to the speed of the link: 1000, with family = "avf" 25000; 0, the
-    /// default, is no limit.
+    /// Limit of the guest's transmit rate, Mb/s, up to the speed of the link: 1000, with family = "avf" 25000, with
+    /// "virtio" 100000; 0, the default, is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "MBPS", alias = "max_tx_rate")]
     pub max_tx_rate: Option<u32>,
@@ -74,22 +74,22 @@ pub struct VfSettings {
     pub max_mtu: Option<u16>,
     /// Spread received frames over the guest's two queues by flow (RSS); off by default. The guest's driver has to use
     /// both queues, as DPDK's can and Linux igbvf does not; otherwise half of the flows are lost. Not available with
-    /// family = "avf", which always spreads frames.
+    /// family = "avf" or "virtio", which always spread frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub rss: Option<bool>,
     /// Least rate of interrupts while events for the guest are pending, per second; 0, the default, leaves the rate to
-    /// the guest. Not available with family = "avf".
+    /// the guest. Not available with family = "avf" or "virtio".
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "HERTZ", alias = "min_interrupts")]
     pub min_interrupts: Option<u32>,
     /// Highest rate of interrupts to the guest, per second, 123 to 1000000; 0, the default, leaves the rate to the
-    /// guest. Not available with family = "avf".
+    /// guest. Not available with family = "avf" or "virtio".
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "HERTZ", alias = "max_interrupts")]
     pub max_interrupts: Option<u32>,
     /// Choice of the interrupt rate within min_interrupts and max_interrupts: by the guest's driver (the default), or
-    /// adaptive, by the host from the packet rate. Only guest is available with family = "avf".
+    /// adaptive, by the host from the packet rate. Only guest is available with family = "avf" or "virtio".
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_enum)]
     pub coalesce: Option<CoalesceMode>,

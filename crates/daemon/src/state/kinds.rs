@@ -4,6 +4,7 @@ use super::avf::AvfPortState;
 use super::card::CardState;
 use super::envelope::{SavedState, SavedStateError, decode};
 use super::port::{I82576PortState, PortSoftwareState};
+use super::virtio::VirtioPortState;
 use super::{avf_v5, v2};
 use crate::totals::PortTotals;
 use iovm::VirtualFunctionState;
@@ -71,4 +72,9 @@ impl SavedState for AvfPortState {
             found => Err(SavedStateError::Version { found, newest: Self::VERSION }),
         }
     }
+}
+
+impl SavedState for VirtioPortState {
+    const KIND: [u8; 4] = *b"vios";
+    const VERSION: u32 = 1;
 }

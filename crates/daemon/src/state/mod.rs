@@ -20,9 +20,11 @@ mod envelope;
 mod kinds;
 pub mod port;
 mod v2;
+pub mod virtio;
 
 pub use crate::totals::PortTotals;
 pub use avf::{AvfPortState, PausedAvfPort};
 pub use card::CardState;
 pub use envelope::{SavedState, SavedStateError, decode, is_kind, read, write};
 pub use port::{I82576PortState, PortSoftwareState};
+pub use virtio::{PausedVirtioPort, VirtioPortState};

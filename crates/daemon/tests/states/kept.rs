@@ -12,7 +12,8 @@ use crate::world::{CardWithDrivers, through};
 use daemon::control::status::VmmInterventions;
 use daemon::state::port::{ClientState, ConfiguredPolicies, GuestPfState, HostPfState};
 use daemon::state::{
-    self, AvfPortState, CardState, I82576PortState, PortSoftwareState, PortTotals, SavedState,
+    self, AvfPortState, CardState, I82576PortState, PausedVirtioPort, PortSoftwareState, PortTotals,
+    SavedState, VirtioPortState,
 };
 use driver::conduct::{ConductMonitor, QuarantineCause};
 use driver::pf::SavedPortPolicy;
@@ -131,6 +132,15 @@ fn rich_software() -> PortSoftwareState {
     }
 }
 
+/// Returns the state of a virtio port that uses every part of the encoding, with the policies of [`rich_avf`].
+fn rich_virtio() -> VirtioPortState {
+    let AvfPortState { policies, conduct, configured, policy, .. } = rich_avf();
+    let port = rich_port();
+    let rest =
+        PausedVirtioPort { link: true, storms: (3, true), watched: port.watched, clients: port.functions };
+    VirtioPortState { policies, conduct, configured, policy, rest: Some(rest) }
+}
+
 /// Returns the state of a VF that a guest has set up.
 fn rich_function() -> VirtualFunctionState {
     let table = MsiXTableState { entries: vec![[1, 2, 3, 4]; 2], pending: vec![true, false] };
@@ -236,6 +246,7 @@ fn saved_states_of_every_version_are_read_and_continued() {
     is_read::<I82576PortState>(rich_port);
     is_read::<PortSoftwareState>(rich_software);
     is_read::<AvfPortState>(rich_avf);
+    is_read::<VirtioPortState>(rich_virtio);
     is_read::<VirtualFunctionState>(rich_function);
     is_read::<PortTotals>(rich_totals);
 }
@@ -261,6 +272,7 @@ fn encoding_of_a_saved_state_version_does_not_change() {
     does_not_change::<I82576PortState>();
     does_not_change::<PortSoftwareState>();
     does_not_change::<AvfPortState>();
+    does_not_change::<VirtioPortState>();
     does_not_change::<VirtualFunctionState>();
     does_not_change::<PortTotals>();
 }

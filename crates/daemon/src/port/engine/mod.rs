@@ -7,6 +7,7 @@
 //! | `family` | the trait of a card with its PF's software |
 //! | `i82576` | the 82576, whose PF is the host's or a guest's |
 //! | `avf` | Adaptive Virtual Functions |
+//! | `virtio` | virtio network devices behind vhost-user |
 //! | `decided`, `switch_policy` | policies in force of VFs and port, for families without registers for them |
 //! | `bus` | memory and interrupts of each function |
 //! | `page_memory` | memory of registers that clients map |
@@ -24,6 +25,7 @@ pub(in crate::port) mod i82576;
 pub(in crate::port) mod page_memory;
 mod switch_policy;
 pub(in crate::port) mod uplink;
+pub(in crate::port) mod virtio;
 
 use crate::capture::CaptureWriter;
 use crate::config::file::{LinkLocalPolicy, PortLinkRule};

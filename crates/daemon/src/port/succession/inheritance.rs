@@ -15,6 +15,7 @@ use crate::port::engine::bus::GuestBus;
 use crate::port::engine::error::{EngineError, InheritedStateError};
 use crate::port::engine::family::InheritedCard;
 use crate::port::engine::i82576::I82576Card;
+use crate::port::engine::virtio::VirtioCard;
 use i82576::Time;
 use iovm::VirtualFunctionState;
 use pcie::VfIndex;
@@ -67,6 +68,7 @@ fn anew(
     Ok(match config.family {
         CardFamily::Avf => InheritedCard::new(AvfCard::new(config, link, bus, now)?),
         CardFamily::I82576 => InheritedCard::new(I82576Card::bring_up(config, link, now)?),
+        CardFamily::Virtio => InheritedCard::new(VirtioCard::new(config, link)),
     })
 }
 
@@ -80,6 +82,7 @@ fn at_rest(
     match config.family {
         CardFamily::Avf => AvfCard::resume(config, bytes, bus, now),
         CardFamily::I82576 => I82576Card::resume(config, bytes, now),
+        CardFamily::Virtio => VirtioCard::resume(config, bytes),
     }
 }
 
@@ -99,5 +102,7 @@ fn by_software(
         CardFamily::I82576 => {
             InheritedCard::new(I82576Card::by_software(config, link, software, functions, now)?)
         }
+        // Its VFs have no PCI configuration.
+        CardFamily::Virtio => InheritedCard::new(VirtioCard::by_software(config, link, software)?),
     })
 }

@@ -4,7 +4,7 @@
 use crate::config::PortConfig;
 use crate::config::file::CardFamily;
 use crate::port::clients::journal::{JournalError, PortJournal};
-use crate::state::{self, AvfPortState, PortSoftwareState};
+use crate::state::{self, AvfPortState, PortSoftwareState, VirtioPortState};
 use crate::vault::PortDescriptorVault;
 use std::os::fd::AsFd;
 
@@ -86,5 +86,6 @@ fn is_of_family(config: &PortConfig, software: &[u8]) -> bool {
         || match config.family {
             CardFamily::I82576 => state::is_kind::<PortSoftwareState>(software),
             CardFamily::Avf => state::is_kind::<AvfPortState>(software),
+            CardFamily::Virtio => state::is_kind::<VirtioPortState>(software),
         }
 }

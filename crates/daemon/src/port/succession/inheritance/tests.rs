@@ -19,7 +19,7 @@ const VF: VfIndex = VfIndex::of_field(5);
 const ENABLED: [u8; 2] = [6, 0];
 
 fn config(family: CardFamily, settings: &str) -> HostConfig {
-    let name = if family == CardFamily::Avf { "avf" } else { "82576" };
+    let name = family.name();
     let text = format!("[[port]]\nfamily = \"{name}\"\nvfs = {VFS}\n{settings}");
     HostConfig::check(HostConfig::parse(&text).unwrap(), Path::new("/run/softiov")).unwrap()
 }
@@ -84,7 +84,7 @@ fn next_process_accepts_swapped_mac_addresses_of_two_vfs() {
             |n: usize, mac: u8| format!("[[port.vf]]\nindex = {n}\nmac = \"02:00:00:00:00:{mac:02x}\"\n");
         vf(0, one) + &vf(1, two)
     };
-    for family in [CardFamily::I82576, CardFamily::Avf] {
+    for family in [CardFamily::I82576, CardFamily::Avf, CardFamily::Virtio] {
         let (_, mut bus) = port(family);
         let [before, after] =
             [(1, 2), (2, 1)].map(|(one, two)| config(family, &swapped(one, two)).ports.remove(0));
@@ -94,4 +94,20 @@ fn next_process_accepts_swapped_mac_addresses_of_two_vfs() {
         let found = at_rest(&after, &rest, &mut bus, NOW).map(|inherited| inherited.card.is_hosted());
         assert!(matches!(found, Ok(true)), "{family:?}: {:?}", found.err());
     }
+}
+
+/// A virtio VF has no PCI configuration, so only the driver state is saved.
+#[test]
+fn virtio_port_is_set_up_from_the_saved_driver_state() {
+    let (config, mut bus) = port(CardFamily::Virtio);
+    let mut card = anew(&config, true, &mut bus, NOW).unwrap().card;
+    card.quarantine(VF, true, &mut bus, NOW);
+    let journal = PortJournal::new(CardFamily::Virtio.limits().vfs).unwrap();
+    note_function(&journal, &journal.function(VF.function()), VF.function(), &mut *card);
+    let found = configurations(&config, &journal);
+    assert!(found.is_empty() && !journal.software().is_empty());
+    let trusted = (&journal, SavedStateTrust::Notes);
+    let (inherited, exact) = super::card(&config, true, trusted, &mut bus, NOW).unwrap();
+    let quarantine = inherited.card.vf_status(VF).unwrap().conduct.quarantine;
+    assert_eq!((quarantine.as_deref(), exact), (Some("administrator"), false));
 }

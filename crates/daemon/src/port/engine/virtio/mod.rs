@@ -1,0 +1,315 @@
+//! Card of a port whose VFs are virtio network devices behind vhost-user. The VMM has the PCI device with its
+//! configuration space and control queue, and the card has its rings. So there is no PF driver and no mailbox: the card
+//! follows policy, and no request of a guest.
+//!
+//! | module | content |
+//! |---|---|
+//! | `rules` | the forwarding rules that follow from a policy |
+//! | `held` | offences of VFs, throttles and quarantines |
+//! | `saved` | creates, saves and restores a port |
+//! | `report` | counters and status |
+
+mod held;
+mod report;
+mod rules;
+mod saved;
+#[cfg(test)]
+mod tests;
+
+use super::bus::GuestBus;
+use super::decided::VfPolicyState;
+use super::error::CardRefusal;
+use super::family::{PfDriverRun, PortCard, RefusedPolicy, VfCardState, VfDriverState};
+use super::page_memory::VfRegisterPages;
+use super::switch_policy::SwitchPolicy;
+use super::uplink::PortUplink;
+use crate::config;
+use crate::settings::PortSettings;
+use crate::state::SavedStateError;
+use crate::state::port::{ClientState, ConfiguredPolicies};
+use driver::conduct::{ConductMonitor, ConductVerdict};
+use i82576::Time;
+use iovm::VirtualFunctionState;
+use nic::{PollResult, PoolCounters};
+use pcie::{Function, VfIndex, VfSet};
+use plane::Plane;
+use plane::uplink::UplinkTally;
+use policy::{AddressOwner, PolicyError, PortPolicy, VfLinkPolicy, VfPolicy};
+use vfio_user::types::SparseArea;
+use virtio_nic::{MAX_VFS, Nic};
+
+/// Maximum number of frames that one poll of the card moves from the uplink, and of packets from each transmit ring.
+const BUDGET: usize = 64;
+
+/// Virtio card of a port: the devices of its VFs, their policies, and the plane between VFs and uplink.
+#[derive(Debug)]
+pub(in crate::port) struct VirtioCard {
+    card: Nic,
+    plane: Box<Plane<MAX_VFS>>,
+    decided: Vec<VfPolicyState>,
+    /// Record of each VF's offences.
+    conduct: Vec<ConductMonitor>,
+    /// VFs that are throttled.
+    throttled: VfSet,
+    /// Number of resets of each VF.
+    resets: [u64; MAX_VFS],
+    rules: SwitchPolicy,
+    configured: ConfiguredPolicies<PortPolicy>,
+    /// True if the port's mirror rules have changed since the switch's tables were made.
+    changed: bool,
+    link: bool,
+}
+
+impl VirtioCard {
+    /// Returns true if a VF has a link: its policy has one for it, and the VF is not quarantined. A VF without a link
+    /// moves no frame. Its guest sees the link go down only if the client is disconnected.
+    fn has_link(&self, vf: VfIndex) -> bool {
+        let policy = self.decided[vf.index()].in_force();
+        !self.is_barred(vf, &policy) && (self.link || policy.state == VfLinkPolicy::Enable)
+    }
+
+    /// Returns true if this policy or a quarantine keeps a VF from having a link, whatever the port's link is.
+    fn is_barred(&self, vf: VfIndex, policy: &VfPolicy) -> bool {
+        let down = policy.state == VfLinkPolicy::Disable || !policy.enabled;
+        down || self.conduct[vf.index()].quarantined().is_some()
+    }
+
+    /// Gives the device of a VF the rules that follow from policy, conduct and link, if they have changed.
+    fn enforce(&mut self, vf: VfIndex) {
+        let policy = self.decided[vf.index()].in_force();
+        let rate = self.conduct[vf.index()].rate(policy.max_tx_rate);
+        let rules = rules::rules(&policy, self.has_link(vf), rate);
+        if self.card.rules(vf.get()) != Some(&rules) {
+            self.card.set_rules(vf.get(), rules);
+        }
+    }
+
+    fn enforce_all(&mut self) {
+        VfIndex::first(MAX_VFS).for_each(|vf| self.enforce(vf));
+    }
+
+    /// Checks that no other VF has taken the address that a policy sets for this VF.
+    fn check_address(&self, vf: VfIndex, policy: &VfPolicy) -> Result<(), PolicyError> {
+        let Some(mac) = policy.mac.filter(|_| policy.admin_mac) else { return Ok(()) };
+        let has = |other: &VfIndex| {
+            let chosen = !self.decided[other.index()].policy.admin_mac;
+            *other != vf && chosen && self.card.address(other.get()) == Some(mac)
+        };
+        match VfIndex::first(MAX_VFS).find(has) {
+            Some(other) => Err(PolicyError::MacInUse(mac, AddressOwner::Vf(other))),
+            None => Ok(()),
+        }
+    }
+}
+
+impl PortCard for VirtioCard {
+    fn family(&self) -> config::file::CardFamily {
+        config::file::CardFamily::Virtio
+    }
+
+    fn virtio(&mut self) -> Option<&mut Nic> {
+        Some(&mut self.card)
+    }
+
+    fn is_disconnected(&self, vf: VfIndex) -> bool {
+        self.is_barred(vf, &self.decided[vf.index()].policy)
+    }
+
+    fn region(&self, _: Function, _: u32) -> usize {
+        0
+    }
+
+    fn read(&mut self, _: Function, _: u32, _: u64, _: &mut [u8], _: Time) {}
+
+    fn write(&mut self, _: Function, _: u32, _: u64, _: &[u8], _: Time) {}
+
+    fn reset_function(&mut self, function: Function) -> bool {
+        let Some(vf) = function.vf() else { return false };
+        self.card.reset(vf.get());
+        self.resets[vf.index()] += 1;
+        true
+    }
+
+    /// Returns true if a ring of the device is live, so that the card accesses the guest's memory.
+    fn is_bus_master(&self, function: Function) -> bool {
+        function.vf().is_some_and(|vf| {
+            let (receive, transmit) = self.card.rings(vf.get());
+            !receive.is_empty() || !transmit.is_empty()
+        })
+    }
+
+    fn mappable(&self) -> &'static [SparseArea] {
+        &[]
+    }
+
+    fn share_pages(&mut self, _: VfIndex, _: &VfRegisterPages, _: bool, _: Time) {}
+
+    fn has_new_doorbells(&self, _: VfIndex, _: &VfRegisterPages) -> bool {
+        false
+    }
+
+    fn read_doorbells(&mut self, _: VfIndex, _: &VfRegisterPages, _: Time) {}
+
+    fn publish_registers(&mut self, _: VfIndex, _: &VfRegisterPages, _: Time) {}
+
+    fn is_hosted(&self) -> bool {
+        true
+    }
+
+    fn pending_requests(&mut self, _: Time) -> VfSet {
+        VfSet::NONE
+    }
+
+    /// Ends the expired throttles of VFs. A virtio guest has no mailbox.
+    fn visit(&mut self, _: &mut GuestBus, now: Time) -> PfDriverRun {
+        PfDriverRun { deadline: self.end_throttles(now), ..PfDriverRun::default() }
+    }
+
+    fn judge(&mut self, vf: VfIndex, interrupts: u64, _: &mut GuestBus, now: Time) -> Option<ConductVerdict> {
+        self.watch(vf, interrupts, now)
+    }
+
+    fn poll(&mut self, now: Time, bus: &mut GuestBus, uplink: &mut PortUplink) -> PollResult {
+        let Self { card, plane, rules, changed, .. } = self;
+        plane.now = now;
+        (plane.uplink.link, plane.uplink.receives) = (self.link, true);
+        if card.take_changed() | std::mem::take(changed) {
+            card.apply_policy(plane, &rules.mirrors());
+        }
+        rules.pass_windows(plane);
+        let from_uplink = card.arrive(plane, BUDGET, bus, uplink);
+        let from_rings = card.visit_ready(plane, BUDGET, bus, uplink);
+        plane.tally = UplinkTally::default();
+        let deadline = [card.due(), rules.watch(plane)].into_iter().flatten().min();
+        PollResult { more: from_uplink || from_rings, deadline }
+    }
+
+    fn link(&self) -> bool {
+        self.link
+    }
+
+    fn set_link(&mut self, up: bool) {
+        if std::mem::replace(&mut self.link, up) != up {
+            self.enforce_all();
+        }
+    }
+
+    fn forward_link_local(&mut self, on: bool) {
+        self.plane.forward_link_local(on);
+    }
+
+    /// Stops the frames of a VF without a link, and lets those of a VF with a link pass. The guest sees its link go down
+    /// only when its client is disconnected.
+    fn show_link(&mut self, vf: VfIndex, hidden: bool, _: &mut GuestBus, _: Time) -> Result<(), PolicyError> {
+        self.decided[vf.index()].hidden = hidden;
+        self.enforce(vf);
+        Ok(())
+    }
+
+    /// Does nothing: vhost-user has no message for it.
+    fn notify(&mut self, _: VfIndex, _: &mut GuestBus, _: Time) {}
+
+    fn check(&self, vfs: &[VfPolicy]) -> Result<(), RefusedPolicy> {
+        let mut policies = VfIndex::first(MAX_VFS).zip(vfs);
+        policies
+            .try_for_each(|(vf, policy)| self.check_address(vf, policy).map_err(|error| (Some(vf), error)))
+    }
+
+    fn apply_policies(
+        &mut self,
+        port: &PortPolicy,
+        vfs: &[VfPolicy],
+        _: &mut GuestBus,
+        _: Time,
+    ) -> Result<(), RefusedPolicy> {
+        self.check(vfs)?;
+        for (decided, policy) in self.decided.iter_mut().zip(vfs) {
+            decided.policy = *policy;
+        }
+        self.rules.policy = *port;
+        self.changed = true;
+        self.enforce_all();
+        Ok(())
+    }
+
+    fn quarantine(&mut self, vf: VfIndex, on: bool, _: &mut GuestBus, _: Time) {
+        self.set_quarantine(vf, on);
+    }
+
+    fn offer(&mut self, vf: VfIndex, _: (&str, u8), _: Time) -> Result<(), CardRefusal> {
+        self.reset_function(vf.function());
+        Ok(())
+    }
+
+    fn withdraw(&mut self, vf: VfIndex, _: (&str, u8), _: Time) -> Result<(), CardRefusal> {
+        self.reset_function(vf.function());
+        Ok(())
+    }
+
+    /// Makes the switch's tables again. The rings stay, because a vhost-user client cannot be asked to start its rings
+    /// again.
+    fn reset(&mut self, _: &mut GuestBus, _: &mut PortUplink, _: Time) -> Result<(), CardRefusal> {
+        self.changed = true;
+        Ok(())
+    }
+
+    fn remove(&mut self, _: &mut GuestBus, _: Time) {
+        self.set_link(false);
+    }
+
+    fn counters(&mut self, function: Function) -> PoolCounters {
+        function.vf().map_or_else(PoolCounters::default, |vf| self.vf_counters(vf))
+    }
+
+    fn settings(&self, vfs: usize) -> Option<PortSettings> {
+        Some(PortSettings::of(&self.rules.policy, vfs))
+    }
+
+    fn storms(&self) -> u64 {
+        self.rules.storms
+    }
+
+    fn vf_status(&self, vf: VfIndex) -> Option<VfCardState> {
+        Some(self.status(vf))
+    }
+
+    /// Returns `None`: the PCI device of the VF is the VMM's.
+    fn rid(&self, _: VfIndex) -> Option<String> {
+        None
+    }
+
+    fn rings(&mut self, vf: VfIndex, _: Time) -> (Vec<u32>, Vec<u32>) {
+        self.card.rings(vf.get())
+    }
+
+    fn is_active(&self, vf: VfIndex) -> bool {
+        self.card.is_active(vf.get())
+    }
+
+    fn driver_state(&self, vf: VfIndex) -> Option<VfDriverState> {
+        Some(self.state_of_driver(vf))
+    }
+
+    /// Returns an empty name: a virtio VF makes no requests that could be refused.
+    fn reason(&self, _: usize) -> &'static str {
+        ""
+    }
+
+    fn configuration(&self, _: Function) -> Option<VirtualFunctionState> {
+        None
+    }
+
+    fn save_drivers(&mut self) -> Result<Vec<u8>, SavedStateError> {
+        self.saved(None)
+    }
+
+    fn save_all(
+        &mut self,
+        watched: Time,
+        functions: Vec<ClientState>,
+        _: &mut GuestBus,
+        _: Time,
+    ) -> Result<Vec<u8>, SavedStateError> {
+        self.at_rest(watched, functions)
+    }
+}

@@ -1,0 +1,129 @@
+//! Creates, saves and restores a virtio port. Policies, conduct and storms outlive the process. The devices are new in
+//! each process: their rings start when the clients connect again.
+
+use super::VirtioCard;
+use crate::config::PortConfig;
+use crate::port::engine::decided::{
+    VfPolicyState, configured, decided, monitors_of_all, still_decided, still_policy,
+};
+use crate::port::engine::error::InheritedStateError;
+use crate::port::engine::family::InheritedCard;
+use crate::port::engine::switch_policy::{MOST_STORMS, SwitchPolicy};
+use crate::state::port::ClientState;
+use crate::state::{self, PausedVirtioPort, SavedStateError, VirtioPortState};
+use crate::virtio_limits::LIMITS;
+use driver::conduct::{ConductMonitor, QuarantineCause};
+use i82576::Time;
+use pcie::{VfIndex, VfSet};
+use plane::pacing::Pacing;
+use plane::switch::{StormState, SwitchTables};
+use plane::{Plane, PortCounters};
+use virtio_nic::{MAX_VFS, Nic};
+
+impl VirtioCard {
+    /// Creates a virtio port whose devices have no rings.
+    fn bring_up(
+        config: &PortConfig,
+        link: bool,
+        rules: SwitchPolicy,
+        decided: Vec<VfPolicyState>,
+        conduct: Vec<ConductMonitor>,
+    ) -> Self {
+        let counters = [PortCounters::default(); MAX_VFS];
+        let plane = Plane::new(SwitchTables::closed(0), Pacing::new(None), StormState::default(), counters);
+        let throttled = VfIndex::first(MAX_VFS).zip(&conduct).filter(|(_, monitor)| monitor.throttled());
+        let throttled: VfSet = throttled.map(|(vf, _)| vf).collect();
+        let mut port = Self {
+            card: Nic::new(MAX_VFS as u8),
+            plane: Box::new(plane),
+            decided,
+            conduct,
+            throttled,
+            resets: [0; MAX_VFS],
+            rules,
+            configured: configured(config),
+            changed: true,
+            link,
+        };
+        for vf in config.vfs.iter().filter(|vf| vf.quarantine) {
+            port.conduct[vf.index.index()].quarantine(QuarantineCause::Administrator);
+        }
+        port.enforce_all();
+        port
+    }
+
+    /// Creates a new virtio port from its configuration.
+    pub(in crate::port) fn new(config: &PortConfig, link: bool) -> Self {
+        let rules = SwitchPolicy::new(config.policy);
+        Self::bring_up(config, link, rules, decided(config), monitors_of_all(Vec::new()))
+    }
+
+    /// Creates a virtio port with the policies and the conduct in `bytes`, which the previous process saved. Settings
+    /// that the configuration has changed are applied.
+    pub(in crate::port) fn by_software(
+        config: &PortConfig,
+        link: bool,
+        bytes: &[u8],
+    ) -> Result<Self, InheritedStateError> {
+        let state: VirtioPortState = state::read(bytes)?;
+        Self::inherit(config, link, state, (0, false))
+    }
+
+    /// Restores a virtio port from the saved state of the whole port. Settings that the configuration has changed are
+    /// applied.
+    pub(in crate::port) fn resume(
+        config: &PortConfig,
+        bytes: &[u8],
+    ) -> Result<InheritedCard, InheritedStateError> {
+        let mut state: VirtioPortState = state::read(bytes)?;
+        let PausedVirtioPort { link, storms, watched, clients } =
+            state.rest.take().ok_or(SavedStateError::Body)?;
+        if clients.len() != config.vfs.len() {
+            return Err(InheritedStateError::Functions);
+        }
+        let card = Self::inherit(config, link, state, storms)?;
+        Ok(InheritedCard { card: Box::new(card), watched, functions: clients })
+    }
+
+    /// Creates a virtio port from a checked state of the previous process.
+    fn inherit(
+        config: &PortConfig,
+        link: bool,
+        state: VirtioPortState,
+        storms: (u64, bool),
+    ) -> Result<Self, InheritedStateError> {
+        let VirtioPortState { policies, conduct, configured: before, policy, .. } = state;
+        let sound = policies.iter().all(|policy| policy.check(&LIMITS).is_ok())
+            && policy.check(&LIMITS).is_ok()
+            && conduct.iter().all(ConductMonitor::is_sound)
+            && [policies.len(), conduct.len()].into_iter().all(|count| count <= MAX_VFS)
+            && storms.0 < MOST_STORMS;
+        if !sound {
+            return Err(SavedStateError::Body.into());
+        }
+        let decided = still_decided(config, &before, &policies);
+        let rules = SwitchPolicy::resume(still_policy(config, &before, policy), storms);
+        Ok(Self::bring_up(config, link, rules, decided, monitors_of_all(conduct)))
+    }
+
+    /// Encodes policies and conduct, which outlive the process.
+    pub(super) fn saved(&self, rest: Option<PausedVirtioPort>) -> Result<Vec<u8>, SavedStateError> {
+        state::write(&VirtioPortState {
+            policies: self.decided.iter().map(|decided| decided.policy).collect(),
+            conduct: self.conduct.clone(),
+            configured: self.configured.clone(),
+            policy: self.rules.policy,
+            rest,
+        })
+    }
+
+    /// Encodes the state of the whole port for the next process, while the port's loop is between two rounds.
+    pub(super) fn at_rest(
+        &self,
+        watched: Time,
+        clients: Vec<ClientState>,
+    ) -> Result<Vec<u8>, SavedStateError> {
+        let storms = self.rules.seen();
+        self.saved(Some(PausedVirtioPort { link: self.link, storms, watched, clients }))
+    }
+}
