@@ -230,7 +230,8 @@ fn attach(
                 let peer = peer_pid(connection.stream());
                 tracing::info!(function = slot.name, peer, suppressed, "a client has connected");
             }
-            slot.connection = Some(connection);
+            // The next visit adds the socket to the poller.
+            (slot.connection, slot.more) = (Some(connection), true);
         }
         Err(error) => {
             slot.own.pages = None;

@@ -169,9 +169,8 @@ fn client_that_pauses_in_a_message_is_disconnected_after_30_s() {
     let mut world = PortFixture::open();
     let mut client = world.connect();
     client.write_all(&message(1, 1, &[0; 4])[..9]).unwrap();
-    world.round_until(|world| {
-        world.slot().connection().is_some_and(|c| c.stall(world.port_time()).is_some())
-    });
+    world
+        .round_until(|world| world.slot().connection().is_some_and(|c| c.stall(world.port_time()).is_some()));
     assert_eq!(world.round(), Some(Duration::from_secs(30)), "the port wakes at the client's deadline");
     assert_eq!(world.round_after(Duration::from_secs(29)), Some(Duration::from_secs(1)));
     client.write_all(&[0]).unwrap();
