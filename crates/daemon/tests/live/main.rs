@@ -39,5 +39,6 @@ mod stream;
 mod teardown;
 mod uplink;
 mod uplink_life;
+mod vhost;
 mod wire;
 mod xdp;

@@ -1,0 +1,212 @@
+//! Front end of a test: its connection to a VF's socket, and messages of any kind.
+
+use crate::support::ram::{GuestRam, SIZE};
+use crate::support::{PATIENCE, eventually};
+use host::eventfd::EventFd;
+use host::poll::{PollInterest, Poller};
+use host::socket::{ReceivedFds, SocketReceived, SocketSent, StreamSocket};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use vhost_user::features::{device, protocol};
+use vhost_user::frontend::{BackendReply, Frontend};
+use vhost_user::message::{FrontendRequest, MemoryRegion, RingAddresses, RingDescriptor};
+use vhost_user::outbox::OutgoingMessages;
+use virtio::VirtioFeatures;
+use virtio::layout::RingAddresses as GuestAddresses;
+
+/// Address of guest memory in the front end's process, as messages about rings have it.
+const USER: u64 = 0x7f00_0000_0000;
+/// Features that the driver of a test accepts: rings without event indexes, and a packet header of 12 bytes.
+pub(crate) const FEATURES: u64 = VirtioFeatures::VERSION_1.bits() | device::PROTOCOL_FEATURES;
+
+/// Returns a region of the memory file whose offsets are guest addresses.
+pub(crate) fn region(guest_address: u64, size: u64) -> MemoryRegion {
+    MemoryRegion { guest_address, size, user_address: USER + guest_address, file_offset: guest_address }
+}
+
+/// Returns a copy of an eventfd's descriptor, to send to the host.
+pub(crate) fn copy(eventfd: &EventFd) -> OwnedFd {
+    eventfd.as_fd().try_clone_to_owned().unwrap()
+}
+
+/// Front end of a test, with the memory of its guest.
+pub(crate) struct TestFrontEnd {
+    pub(crate) stream: StreamSocket,
+    poller: Poller,
+    frontend: Frontend<OwnedFd>,
+    out: OutgoingMessages<OwnedFd>,
+    pub(crate) ram: GuestRam,
+}
+
+/// Shuts the connection down explicitly. A child process of another test has copies of all descriptors until it runs
+/// its own program, so closing alone would end the connection only then.
+impl Drop for TestFrontEnd {
+    fn drop(&mut self) {
+        self.stream.hang_up();
+    }
+}
+
+impl TestFrontEnd {
+    /// Connects to a VF's socket with new guest memory.
+    pub(crate) fn connect(path: &Path) -> Self {
+        Self::connect_with(path, GuestRam::new())
+    }
+
+    /// Connects to a VF's socket with the memory of a running guest.
+    pub(crate) fn connect_with(path: &Path, ram: GuestRam) -> Self {
+        let stream = StreamSocket::connect(path).unwrap();
+        let poller = Poller::new().unwrap();
+        poller.add(&stream, 0, PollInterest::READ).unwrap();
+        Self { stream, poller, frontend: Frontend::new(), out: OutgoingMessages::new(), ram }
+    }
+
+    /// Connects to a VF's socket, and negotiates as QEMU does.
+    pub(crate) fn greet(path: &Path) -> Self {
+        let mut this = Self::connect(path);
+        this.negotiate();
+        this
+    }
+
+    /// Takes the session, and accepts all protocol features and [`FEATURES`].
+    pub(crate) fn negotiate(&mut self) {
+        let offered = self.number(&FrontendRequest::GetFeatures);
+        assert_eq!(offered & FEATURES, FEATURES, "{offered:#x}");
+        let protocol = self.number(&FrontendRequest::GetProtocolFeatures);
+        assert_ne!(protocol >> protocol::REPLY_ACK & 1, 0);
+        self.post(&FrontendRequest::SetProtocolFeatures(protocol), vec![]);
+        self.accept(&FrontendRequest::SetOwner, vec![]);
+        self.accept(&FrontendRequest::SetFeatures(FEATURES), vec![]);
+    }
+
+    /// Maps all guest memory by one memory slot.
+    pub(crate) fn share_memory(&mut self) {
+        let fd = self.ram.fd();
+        self.accept(&FrontendRequest::AddMemReg(region(0, SIZE)), vec![fd]);
+    }
+
+    /// Starts a ring at these guest addresses, and enables it.
+    pub(crate) fn start_ring(
+        &mut self,
+        ring: u32,
+        (size, base): (u32, u32),
+        at: GuestAddresses,
+        (kick, call): (&EventFd, &EventFd),
+    ) {
+        let [descriptors, available, used] = [at.descriptors, at.driver, at.device].map(|at| USER + at);
+        let addresses = RingAddresses { ring, descriptors, available, used, ..RingAddresses::default() };
+        let eventfd = RingDescriptor { ring, attached: true };
+        self.accept(&FrontendRequest::SetVringCall(eventfd), vec![copy(call)]);
+        self.accept(&FrontendRequest::SetVringNum { ring, size }, vec![]);
+        self.accept(&FrontendRequest::SetVringBase { ring, base }, vec![]);
+        self.accept(&FrontendRequest::SetVringAddr(addresses), vec![]);
+        self.accept(&FrontendRequest::SetVringKick(eventfd), vec![copy(kick)]);
+        self.accept(&FrontendRequest::SetVringEnable { ring, enabled: true }, vec![]);
+    }
+
+    /// Sends a request without a reply.
+    pub(crate) fn post(&mut self, request: &FrontendRequest, fds: Vec<OwnedFd>) {
+        self.frontend.send(&mut self.out, request, fds);
+        self.flush();
+    }
+
+    /// Sends a request, and checks that the host confirms it.
+    #[track_caller]
+    pub(crate) fn accept(&mut self, request: &FrontendRequest, fds: Vec<OwnedFd>) {
+        assert_eq!(self.acknowledged(request, fds), Some(BackendReplyKind::Accepted), "{request:?}");
+    }
+
+    /// Sends a request, and checks that the host refuses it.
+    #[track_caller]
+    pub(crate) fn refuse(&mut self, request: &FrontendRequest, fds: Vec<OwnedFd>) {
+        assert_eq!(self.acknowledged(request, fds), Some(BackendReplyKind::Refused), "{request:?}");
+    }
+
+    /// Sends a request, and returns the host's confirmation; `None` if the host has closed the connection.
+    pub(crate) fn acknowledged(
+        &mut self,
+        request: &FrontendRequest,
+        fds: Vec<OwnedFd>,
+    ) -> Option<BackendReplyKind> {
+        self.frontend.send_acknowledged(&mut self.out, request, fds);
+        if !self.flush() {
+            return None;
+        }
+        Some(match self.reply()? {
+            BackendReply::Accepted => BackendReplyKind::Accepted,
+            BackendReply::Refused(_) => BackendReplyKind::Refused,
+            other => panic!("unexpected reply to {request:?}: {other:?}"),
+        })
+    }
+
+    /// Sends a request whose reply is a number, and returns the number.
+    #[track_caller]
+    pub(crate) fn number(&mut self, request: &FrontendRequest) -> u64 {
+        self.post(request, vec![]);
+        match self.reply() {
+            Some(BackendReply::Number(number)) => number,
+            other => panic!("unexpected reply to {request:?}: {other:?}"),
+        }
+    }
+
+    /// Stops a ring, and returns its position.
+    pub(crate) fn stop_ring(&mut self, ring: u32) -> u32 {
+        self.post(&FrontendRequest::GetVringBase { ring }, vec![]);
+        match self.reply() {
+            Some(BackendReply::Base { base, .. }) => base,
+            other => panic!("unexpected reply: {other:?}"),
+        }
+    }
+
+    /// Sends bytes with any number of descriptors. Returns false if the host has closed the connection.
+    pub(crate) fn send_raw(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> bool {
+        self.stream.send(bytes, fds).unwrap() == SocketSent::Bytes(bytes.len())
+    }
+
+    fn flush(&mut self) -> bool {
+        while let Some(chunk) = self.out.chunk() {
+            let fds: Vec<_> = chunk.fds.iter().map(AsFd::as_fd).collect();
+            match self.stream.send(chunk.bytes, &fds).unwrap() {
+                SocketSent::Bytes(sent) => self.out.sent(sent),
+                SocketSent::WouldBlock => std::thread::yield_now(),
+                SocketSent::Closed => return false,
+            }
+        }
+        true
+    }
+
+    /// Returns the next reply; `None` if the host has closed the connection.
+    fn reply(&mut self) -> Option<BackendReply<OwnedFd>> {
+        let (mut buffer, mut received) = ([0; 4096], ReceivedFds::new());
+        loop {
+            if let Some(reply) = self.frontend.next_reply().unwrap() {
+                return Some(reply);
+            }
+            let room = self.frontend.room();
+            match self.stream.recv(&mut buffer[..room], &mut received).unwrap() {
+                SocketReceived::Bytes(count) => {
+                    self.frontend.push(&buffer[..count], &mut received.drain().collect()).unwrap();
+                }
+                SocketReceived::Closed => return None,
+                SocketReceived::WouldBlock => {
+                    let ready = self.poller.wait(Some(PATIENCE)).unwrap().next().is_some();
+                    assert!(ready, "the host does not reply");
+                }
+            }
+        }
+    }
+
+    /// Reads until the host has closed the connection.
+    pub(crate) fn wait_for_end(&mut self) {
+        let (mut buffer, mut received) = ([0; 4096], ReceivedFds::new());
+        eventually("the host closes the connection", || {
+            matches!(self.stream.recv(&mut buffer, &mut received).unwrap(), SocketReceived::Closed)
+        });
+    }
+}
+
+/// Confirmation of a request by the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BackendReplyKind {
+    Accepted,
+    Refused,
+}

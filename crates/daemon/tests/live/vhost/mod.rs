@@ -1,0 +1,13 @@
+//! Tests of vhost-user clients on a port of the family virtio, over real sockets, with a front end and a guest of our
+//! own.
+
+mod front_end;
+mod guest;
+
+mod conversation;
+mod hostile;
+mod memory;
+mod reconnection;
+
+/// Configuration of a port with virtio VFs.
+const PORT: &str = "[[port]]\nfamily = \"virtio\"\nvfs = 4\n";

@@ -1,0 +1,113 @@
+//! Tests of the end of a front end's connection and of the next one: after a disconnection, a policy, a reset of the port
+//! and an upgrade of the host. Rings continue at their used index, as QEMU has them continue.
+
+use super::PORT;
+use super::guest::{VirtioGuest, exchange};
+use crate::support::eventually;
+use crate::support::live::LiveHost;
+use daemon::control::status::LinkState;
+
+/// Returns a host with two guests that have exchanged frames.
+fn two_guests() -> (LiveHost, VirtioGuest, VirtioGuest) {
+    let live = LiveHost::with(PORT);
+    let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
+    exchange(&mut a, &mut b);
+    (live, a, b)
+}
+
+#[test]
+fn guest_continues_after_its_front_end_has_reconnected() {
+    let (live, mut a, mut b) = two_guests();
+    for _ in 0..3 {
+        a.front.stream.hang_up();
+        eventually("the VF is free", || live.show(0).peer.is_none());
+        assert!(!live.show(0).active);
+        eventually("memory is unmapped", || a.front.ram.mapped_by_the_host() == 0);
+        // The guest does not notice, and its driver sends.
+        a.send(b"before the reconnection");
+        a.reconnect(&live.socket(0));
+        b.wait_for(b"before the reconnection");
+        exchange(&mut a, &mut b);
+    }
+}
+
+#[test]
+fn eventfds_of_a_gone_front_end_are_not_used() {
+    let (live, mut a, mut b) = two_guests();
+    a.front.stream.hang_up();
+    eventually("the VF is free", || live.show(0).peer.is_none());
+    a.receive.call.drain();
+    b.send(b"to nobody");
+    for _ in 0..100 {
+        a.transmit.kick.signal();
+    }
+    eventually("the frame is sent", || live.show(1).function.tx.packets == 6);
+    assert_eq!(a.receive.call.drain(), 0);
+    a.reconnect(&live.socket(0));
+    exchange(&mut a, &mut b);
+}
+
+#[test]
+fn disconnected_vf_accepts_its_front_end_again() {
+    let (live, mut a, mut b) = two_guests();
+    live.disconnect(0).unwrap();
+    a.front.wait_for_end();
+    eventually("the VF is free", || live.show(0).peer.is_none());
+    a.reconnect(&live.socket(0));
+    exchange(&mut a, &mut b);
+}
+
+#[test]
+fn disabled_vf_has_no_connection_until_it_is_enabled() {
+    let (live, mut a, mut b) = two_guests();
+    live.set(0, LinkState::Disable);
+    a.front.wait_for_end();
+    eventually("the VF is free", || live.show(0).peer.is_none());
+    let mut turned_away = super::front_end::TestFrontEnd::connect(&live.socket(0));
+    turned_away.wait_for_end();
+    live.set(0, LinkState::Auto);
+    a.reconnect(&live.socket(0));
+    exchange(&mut a, &mut b);
+}
+
+#[test]
+fn port_reset_ends_the_connections_of_its_front_ends() {
+    let (live, mut a, mut b) = two_guests();
+    live.reset_port().unwrap();
+    for (vf, guest) in (0..).zip([&mut a, &mut b]) {
+        guest.front.wait_for_end();
+        guest.reconnect(&live.socket(vf));
+    }
+    exchange(&mut a, &mut b);
+}
+
+#[test]
+fn front_ends_reconnect_to_the_next_version_of_the_host() {
+    let (mut live, mut a, mut b) = two_guests();
+    for _ in 0..3 {
+        let sent = live.show(0).function.tx.packets;
+        live.hand_over(PORT);
+        for (vf, guest) in (0..).zip([&mut a, &mut b]) {
+            guest.front.wait_for_end();
+            guest.send(&[0x55; 70]);
+            guest.reconnect(&live.socket(vf));
+        }
+        exchange(&mut a, &mut b);
+        let after = live.show(0).function.tx.packets;
+        assert!(after >= sent + 5, "{after} frames after the upgrade, {sent} before");
+    }
+}
+
+#[test]
+fn policy_stays_when_front_ends_come_and_go() {
+    let (live, mut a, mut b) = two_guests();
+    let set = daemon::settings::VfSettings { vlan: Some(7), ..Default::default() };
+    assert_eq!(live.change(0, set).vlans, [7]);
+    a.front.stream.hang_up();
+    eventually("the VF is free", || live.show(0).peer.is_none());
+    a.reconnect(&live.socket(0));
+    assert_eq!(live.show(0).vlans, [7]);
+    a.send(b"in a VLAN of its own");
+    eventually("the frame is sent", || live.show(0).function.tx.packets >= 6);
+    assert_eq!(b.take(), Vec::<Vec<u8>>::new());
+}
