@@ -172,7 +172,7 @@ impl ReceiveRing {
     fn complete<B: Bus>(&mut self, port: PortIndex, bus: &mut B) -> Result<(), RingError> {
         let Self { ring, posted } = self;
         let (Some(queue), Some(posted)) = (&mut ring.queue, posted) else { return Ok(()) };
-        // After a fault the buffers stay filled: a ring that goes on would otherwise never return them.
+        // After a fault the buffers stay filled: a ring that continues would otherwise never return them.
         queue.complete(&mut ring_memory(bus, port, &mut ring.hint), &posted.used[..posted.filled])?;
         posted.filled = 0;
         Ok(())

@@ -138,7 +138,7 @@ impl SentChains {
             let mut used = [Chain::default().used(0); BURST];
             used.iter_mut().zip(sent).for_each(|(place, chain)| *place = chain.used(0));
             let used = used.get(..sent.len()).unwrap_or_default();
-            // After a fault the chains stay to be returned: a ring that goes on would otherwise never return them.
+            // After a fault the chains stay to be returned: a ring that continues would otherwise never return them.
             queue.complete(&mut ring_memory(bus, sender.port, hint), used)?;
         }
         self.returned = self.done;

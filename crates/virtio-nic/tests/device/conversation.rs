@@ -76,6 +76,9 @@ pub(crate) fn guest(bits: u16) -> (bool, F, u8) {
             features = features.with(feature);
         }
     }
+    if bits & 0x400 != 0 {
+        features = features.with(F::GUEST_TSO4).with(F::GUEST_TSO6);
+    }
     if bits & 0x60 == 0x60 {
         features = features.without(F::HOST_TSO6).without(F::CSUM);
     }
@@ -204,7 +207,7 @@ impl Conversation {
 }
 
 /// Returns the chain of a packet that is malformed in one of several ways.
-fn malformed(kind: u8) -> Vec<Buffer> {
+pub(crate) fn malformed(kind: u8) -> Vec<Buffer> {
     let place = POSTED + 0x2000;
     match kind % 8 {
         0 => vec![(place, 12, false)],

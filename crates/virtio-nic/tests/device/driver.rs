@@ -84,6 +84,14 @@ impl DriverRing {
         true
     }
 
+    /// Makes a chain available that is a table at an address, of which the test has written the descriptors.
+    pub(crate) fn add_table(&mut self, memory: &mut [u8], address: u64, descriptors: u32) {
+        let id = self.free.pop_front().expect("a free descriptor");
+        self.add_list(memory, &[id], &[(address, 16 * descriptors, false)], flag::INDIRECT);
+        self.sent.insert(id, (Vec::new(), vec![id]));
+        self.order.push_back(id);
+    }
+
     fn write_table(&self, memory: &mut [u8], address: u64, buffers: &[Buffer]) {
         for (at, (buffer, length, writable)) in buffers.iter().enumerate() {
             let write = if *writable { flag::WRITE } else { 0 };

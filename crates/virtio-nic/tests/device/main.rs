@@ -5,6 +5,7 @@ mod bus;
 mod conversation;
 mod driver;
 mod exchange;
+mod hostile;
 mod machine;
 mod offloads;
 mod packets;

@@ -12,7 +12,7 @@ use virtio::net::{NetHeader, flag, gso};
 use virtio_nic::{VfRules, VlanMembership};
 
 /// Header of a TCP packet that is to be cut.
-const TSO: NetHeader = NetHeader {
+pub(crate) const TSO: NetHeader = NetHeader {
     flags: flag::NEEDS_CSUM,
     gso_type: gso::TCPV4,
     header_length: 54,
@@ -108,6 +108,26 @@ fn packet_with_a_request_that_was_not_negotiated_is_dropped() {
     assert_eq!(machine.received(1).len(), 1);
     assert_eq!(machine.nic.counters(0).unwrap().malformed, 1);
     assert_eq!(machine.finished(0), 2);
+}
+
+#[test]
+fn congestion_mark_of_a_large_packet_stays_in_its_first_segment() {
+    let features = MODERN | VirtioFeatures::HOST_ECN;
+    let receiver = MODERN | VirtioFeatures::GUEST_TSO4;
+    for receiver in [receiver, receiver | VirtioFeatures::GUEST_ECN] {
+        let mut machine = Machine::new(&[(false, features), (false, receiver)]);
+        machine.post(1, &[&[1600][..]; 40]);
+        let mut packet = large_packet(0, 1, &[7; 4_000]);
+        // CWR among the flags of TCP.
+        packet[47] |= 0x80;
+        let header = NetHeader { gso_type: gso::TCPV4 | gso::ECN, ..TSO };
+        assert!(machine.send(0, header, &packet, &[]));
+        machine.poll(0);
+        // A driver that gets the packet uncut would repeat a mark in each segment, unless the header has it.
+        let marks: Vec<_> =
+            machine.received(1).iter().map(|(header, bytes, _)| (bytes[47] >> 7, header.gso_type)).collect();
+        assert!(matches!(marks[..], [(1, 0), (0, 0), (0, 0)] | [(1, 0x81)]), "{marks:?}");
+    }
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn malformed_receive_buffer_stops_its_ring_alone() {
 }
 
 #[test]
-fn receive_buffers_inside_their_own_ring_harm_nobody_else() {
+fn receive_buffers_inside_a_ring_harm_no_other_vf() {
     for packed in [false, true] {
         for part in PARTS {
             let mut machine = Machine::new(&[(packed, MODERN), (packed, MODERN), (packed, MODERN)]);
