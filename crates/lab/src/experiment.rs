@@ -112,11 +112,12 @@ pub struct Figure {
     pub title: &'static str,
     /// Drawing style of the series on the left scale.
     pub kind: FigureKind,
-    /// Axes along x, the outermost first. Lines are true to scale only with a single integer axis.
+    /// Axes of the experiment along the figure's x axis, the outermost first. Lines are true to scale only with a
+    /// single integer axis.
     pub x: &'static [&'static str],
     /// Title of the figure's x axis.
     pub x_title: &'static str,
-    /// Axis whose values are drawn side by side, with one line or bar each.
+    /// Axis of the experiment whose values a figure draws side by side, with one line or bar each.
     pub split: Option<&'static str>,
     /// Left scale of the figure, with its series.
     pub left: FigureScale,

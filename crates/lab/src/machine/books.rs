@@ -34,7 +34,7 @@ impl ConservationChecks {
         self.balance(what, 0, times);
     }
 
-    /// Ends the checks. Returns the first violated equation as an error.
+    /// Ends the conservation checks. Returns the first violated equation as an error.
     pub(crate) fn close(self) -> Result<(), CountMismatch> {
         self.open.map_or(Ok(()), Err)
     }

@@ -91,7 +91,7 @@ pub enum RunPlanError {
     UnknownExperiment {
         /// Name of the requested experiment, as written.
         name: String,
-        /// Names of all experiments.
+        /// Names of all experiments that exist.
         known: String,
     },
     /// No axis or setting has this name.

@@ -53,7 +53,7 @@ impl RunProgress {
         }
     }
 
-    /// Runs `act`, which may write to standard output, while the progress bar is hidden.
+    /// Runs the function `act`, which may write to standard output, while the progress bar is hidden.
     pub fn aside<T>(&self, act: impl FnOnce() -> T) -> T {
         self.bar.suspend(act)
     }

@@ -1,4 +1,4 @@
-//! Tests of the runner of experiments: reproducible and complete rows, and failures that name their points.
+//! Tests of the experiment runner: reproducible and complete rows, and failures that name their points.
 
 use std::num::NonZeroUsize;
 use std::{fs, io};
@@ -245,7 +245,7 @@ fn damaged_or_outdated_stored_rows_are_replaced() {
     assert_eq!(go(&names(&["sizes"]), &options).unwrap().reused, 4);
 }
 
-/// Observer of a run that accepts two rows and then fails.
+/// Observer of an experiment run that accepts two rows and then fails.
 struct FailingObserver(Vec<String>);
 
 impl RunObserver for FailingObserver {

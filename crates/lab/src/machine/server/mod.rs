@@ -51,9 +51,9 @@ pub enum ServerEvent {
     Forwarded(usize),
     /// A device access of this guest is complete.
     Answered(usize),
-    /// The service domain sends an event to this guest.
+    /// The service domain sends an event to this guest's front end.
     GuestCalled(usize),
-    /// This guest sends an event to the service domain.
+    /// This guest's front end sends an event to the service domain.
     ServiceCalled(usize),
     /// This virtual CPU of the service domain has to send withheld events.
     TellGuests(usize),
@@ -61,7 +61,7 @@ pub enum ServerEvent {
     Arrived(MovablePart),
 }
 
-/// Server with guests: its parts, which handle its events.
+/// Modelled server with guests; handles the events of its ports, guests and service domain.
 #[derive(Debug)]
 pub struct ServerMachine {
     pub(crate) topology: Topology,
@@ -74,7 +74,7 @@ pub struct ServerMachine {
     guests: Vec<Option<usize>>,
     timers: Vec<Option<EventKey>>,
     pub(crate) service: Vec<ServiceCpu>,
-    /// Monitor that visits the PF drivers, on the service domain's first virtual CPU.
+    /// Monitor thread that visits the PF drivers, on the service domain's first virtual CPU.
     monitor: PfMonitor,
     /// Last-level cache of each socket.
     caches: Vec<LastLevelCache>,

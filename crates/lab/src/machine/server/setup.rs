@@ -49,7 +49,7 @@ pub struct ServerSetup {
     pub moderation: moderation::ModerationPolicy,
     /// Handler of a guest's writes of MSI-X mask bits: the hypervisor or the device model.
     pub msix: MsixTableHandler,
-    /// Path by which the hypervisor handles ends of interrupt.
+    /// Path by which the hypervisor handles a guest's end of interrupt.
     pub eoi: EoiPath,
     /// Scheduler of the guests' virtual CPUs that share a thread.
     pub scheduling: VcpuScheduling,
@@ -62,7 +62,8 @@ pub struct ServerSetup {
 pub enum VcpuScheduling {
     /// Round robin, which switches at the end of a step.
     RoundRobin,
-    /// Xen's credit scheduler with equal weights; a virtual CPU that wakes with credits preempts.
+    /// Xen's credit scheduler with equal weights; a virtual CPU that wakes with credits preempts the running
+    /// one.
     Credit,
 }
 
@@ -127,7 +128,7 @@ pub enum ServerBuildError {
         /// Maximum number of guests per port.
         room: u8,
     },
-    /// The sender or the receiver of traffic inside the server is missing.
+    /// The domain that is to send or receive the traffic inside the server is missing.
     #[error("traffic inside the server needs {0}")]
     Inside(&'static str),
     /// The number of workers is zero or exceeds the service domain's virtual CPUs; a bare machine has none.
@@ -141,7 +142,7 @@ pub enum ServerBuildError {
         /// Virtual CPUs of the service domain.
         cpus: u16,
     },
-    /// Card and driver failed to start: a defect of this program.
+    /// The modelled card or its driver failed to start: a defect of this program.
     #[error("the modelled card failed to start: {0}")]
     Card(String),
 }
@@ -157,8 +158,8 @@ pub struct InternalTraffic {
     pub message_bytes: u32,
     /// Bytes of the longest IP packet that the sender sends.
     pub mtu: u16,
-    /// Interval of the sender's transmit interrupts, us. As with igbvf, the moderation policy applies to
-    /// receive only.
+    /// Interval of the sending domain's transmit interrupts, us. As with igbvf, the moderation policy applies
+    /// to receive only.
     pub transmit_interval_us: u32,
 }
 

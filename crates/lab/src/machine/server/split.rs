@@ -1,4 +1,4 @@
-//! The split driver's events and steps in a server: network steps of the service domain, its interrupts, and events to
+//! Handles the split driver's events in a server: network steps of the service domain, its interrupts, and events to
 //! and from guests.
 
 use super::{ServerCore, ServerEvent, ServerMachine};

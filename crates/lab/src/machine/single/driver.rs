@@ -1,5 +1,5 @@
-//! Steps of the driver domain: interrupts of cards, received frames to guests by page exchange or copy, guests' packets
-//! to cards, whole or segmented, and responses to sent packets.
+//! Executes steps of the driver domain: interrupts of cards, received frames to guests by page exchange or copy,
+//! guests' packets to cards, whole or segmented, and responses to sent packets.
 
 use super::wire::ModelFrame;
 use super::{PacketChannel, SingleCpuCore, SingleCpuEvent, SingleCpuMachine};
@@ -44,16 +44,16 @@ pub(super) struct DriverDomain {
     from_card: Vec<VecDeque<(usize, ModelFrame)>>,
     /// Frames that wait to be sent by cards.
     pub(super) to_card: Vec<VecDeque<OutgoingFrame>>,
-    /// Guests whose frames were sent, and which have to get a response.
+    /// Guests whose frames were sent, and which have to get a response on their ring.
     pub(super) done: VecDeque<usize>,
     turn: usize,
-    /// Number of guests' requests that were inconsistent or whose segmentation failed.
+    /// Number of guests' transmit requests that were inconsistent or whose segmentation failed.
     pub(super) refused: u64,
     /// Number of packets that a card read from a page that was not their guest's.
     pub(super) stray_reads: u64,
 }
 
-/// Step of the driver domain, with the cost table to charge for its work.
+/// Step of the driver domain under simulation, with the cost table to charge for its work.
 struct DriverDomainTurn<'a> {
     step: &'a mut VcpuStep,
     table: &'a CostTable,

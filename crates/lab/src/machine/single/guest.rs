@@ -1,5 +1,5 @@
-//! Steps of a guest of the single-processor machine: received frames, acknowledgements, data within its
-//! windows, and descriptors for the card or requests to the driver domain.
+//! Executes steps of a guest of the single-processor machine: received frames, acknowledgements, data within
+//! its windows, and descriptors for the card or requests to the driver domain.
 
 use super::wire::{ModelFrame, PER_ACK};
 use super::{CardDriver, PayloadDirection, SingleCpuCore, SingleCpuEvent, SingleCpuMachine};
@@ -35,7 +35,7 @@ pub(super) struct SingleCpuGuest {
     pub(super) streams: Vec<GuestStream>,
     /// Bytes of the guest's payload delivered to their destination.
     pub(super) payload: u64,
-    /// Number of the guest's segments given to cards or the driver domain.
+    /// Number of the guest's TCP segments given to cards or to the driver domain.
     pub(super) given: u64,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct GuestStream {
     pub(super) client_unacknowledged: u32,
     /// Number of ring slots of the guest's requests to the driver domain that have no response.
     pub(super) requested: u32,
-    /// Index of the next buffer of the transmit ring, and of the receive ring.
+    /// Indices of the next buffer of the stream's transmit ring and of its receive ring.
     pub(super) buffers: [u64; 2],
 }
 
@@ -95,14 +95,14 @@ impl SingleCpuGuest {
     }
 }
 
-/// Step of a guest, with the cost table to charge for its work.
+/// Step of a guest under simulation, with the cost table to charge for its work.
 struct GuestTurn<'a> {
     step: &'a mut VcpuStep,
     table: &'a CostTable,
     drive: CardDriver,
     /// The guest's network device offers segmentation, scatter-gather and checksums.
     offloads: bool,
-    /// Waking one of the guest's programs flushes the TLB.
+    /// Waking one of the guest's programs flushes the processor's TLB.
     flushes: bool,
     /// Maximum number of ring slots that the guest processes per step, direction and port.
     most: u32,
@@ -136,8 +136,8 @@ impl GuestTurn<'_> {
         }
     }
 
-    /// Charges the guest's driver for `times` frames: `own` for a card's driver, or the front end's cost
-    /// under Xen. The driver domain's own programs use its bridge.
+    /// Charges the guest's driver for `times` frames: `own` per frame for a card's driver, or the front end's
+    /// cost under Xen. A driver domain that runs programs of its own is also charged for its bridge.
     fn driver(&mut self, own: CostConstant, times: u32) {
         let cost = if self.drive == CardDriver::Xen { CostConstant::Frontend } else { own };
         self.charge(CycleCategory::Driver, cost, times);
@@ -330,7 +330,8 @@ impl SingleCpuMachine {
         packets > 0
     }
 
-    /// Returns `true` if a guest can continue without a notification from a card or the driver domain.
+    /// Returns `true` if a guest has work that it can do without a notification from a card or the driver
+    /// domain.
     fn has_work(&self, at: usize) -> bool {
         let window = if self.direction == PayloadDirection::Transmit { self.window } else { 0 };
         let largest = if self.channel.offloads { MAX_SEGMENTS } else { 1 };

@@ -36,7 +36,7 @@ struct AttackScenario {
     pages: PageOwners,
     card: CdnaCard,
     guards: Vec<GuardedRing>,
-    /// Number of pages that the card accessed for a domain that did not own them.
+    /// Number of pages that the card accessed in the attack for a domain that did not own them.
     stray_reads: u64,
     /// Number of frames that each of the other guests has sent.
     left: Vec<u64>,
@@ -80,7 +80,7 @@ impl AttackScenario {
         self.card.mailbox(domain, domain.into(), TRANSMIT, index) && self.take(domain.into())
     }
 
-    /// Sends a few frames of every guest other than the attacker.
+    /// Sends a few frames of every guest other than the attacker, on the attacked card.
     fn send_of_others(&mut self) {
         for domain in 1..GUESTS {
             self.left[usize::from(domain)] +=

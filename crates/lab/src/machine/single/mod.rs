@@ -56,7 +56,7 @@ pub enum SingleCpuEvent {
 
 type SingleCpuCore = super::engine::SimulationCore<SingleCpuEvent>;
 
-/// Machine with a single processor: its parts, which handle its events.
+/// Modelled machine with a single processor; handles the events of guests, driver domain and cards.
 #[derive(Debug)]
 pub struct SingleCpuMachine {
     drive: CardDriver,

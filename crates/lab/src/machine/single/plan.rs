@@ -36,7 +36,7 @@ pub struct PacketChannel {
     /// Guests' pages are sent in place without a mapping, and received frames are copied. Otherwise pages are
     /// mapped and exchanged.
     pub by_address: bool,
-    /// Kernels have superpages and global pages, so a switch does not flush their TLB entries.
+    /// Kernels have superpages and global pages, so that a domain switch does not flush their TLB entries.
     pub large_pages: bool,
     /// The card offers segmentation, scatter-gather and checksums, so the driver domain need not do them in
     /// software.

@@ -1,5 +1,5 @@
-//! The wire and the VF of the thin-hypervisor machine: frames arrive within the window, and interrupt at most
-//! once per interval.
+//! Simulates the wire and the VF of the thin-hypervisor machine: frames arrive within the window, and
+//! interrupt at most once per interval.
 
 use super::guest::ThinHypervisorGuest;
 use super::{ThinHypervisorCore, ThinHypervisorEvent, ThinHypervisorMachine, WireTraffic};

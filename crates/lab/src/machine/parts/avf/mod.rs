@@ -54,9 +54,9 @@ const CANDIDATES: u8 = 255;
 pub(crate) struct AvfFunctions {
     pf: FunctionMemory,
     vf: FunctionMemory,
-    /// Interrupts that were sent and not delivered yet: sender and message.
+    /// Interrupts of the adaptive-VF card that are not delivered yet: the sending function, and its interrupt message.
     pub(crate) sent: Vec<(Rid, InterruptMessage)>,
-    /// DMA requests of functions that do not exist, or blocked by the IOMMU.
+    /// Number of DMA requests that came from no existing PCI function, or that the IOMMU blocked.
     faults: u64,
 }
 

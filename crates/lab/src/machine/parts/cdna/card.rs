@@ -17,7 +17,7 @@ pub(crate) enum ContextFault {
     Sequence(u32),
 }
 
-/// Producer index and consumer index of one direction of a CDNA context.
+/// Producer index and consumer index of a transmit or receive ring of a CDNA context.
 #[derive(Debug, Default)]
 struct ContextQueue {
     produced: u32,

@@ -97,7 +97,7 @@ impl GuardedRing {
         self.release(self.produced, pages);
     }
 
-    /// Returns the descriptor that the card reads at this index of the ring.
+    /// Returns the descriptor that the CDNA card reads at this index of the context's ring.
     pub(super) fn slot(&self, index: u32) -> Option<SequencedDescriptor> {
         self.ring[(index % RING) as usize]
     }

@@ -44,7 +44,7 @@ impl PageBuffer {
     }
 }
 
-/// Bytes of a page of memory.
+/// Size of a memory page, the unit of ownership, in bytes.
 pub(crate) const PAGE: u64 = 4_096;
 
 /// Descriptor in a slot of a CDNA ring: a buffer, and its sequence number.

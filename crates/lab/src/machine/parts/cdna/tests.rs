@@ -6,7 +6,7 @@ use super::guard::{EnqueueError, GuardedRing};
 use super::pages::PageOwners;
 use super::{PAGE, PageBuffer, RING, SEQUENCES};
 
-/// Creates two guests with pages 0 to 7 and 8 to 15, and a context and a ring for each.
+/// Creates two guests that own memory pages 0 to 7 and 8 to 15, and a CDNA context and a ring for each.
 fn machine() -> (PageOwners, CdnaCard, [GuardedRing; 2]) {
     let mut pages = PageOwners::new(16);
     (0..16).for_each(|page| assert!(pages.give(page, (page / 8) as u16)));

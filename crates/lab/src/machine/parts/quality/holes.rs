@@ -23,7 +23,7 @@ pub enum AuditedDevice {
     Clean,
 }
 
-/// Bytes of a device's register page.
+/// Bytes of a page of device registers, the unit in which a guest's accesses trap.
 const PAGE: u32 = 0x1000;
 /// Bytes of a device's registers that are audited.
 pub const SPACE: u32 = 0x6000;

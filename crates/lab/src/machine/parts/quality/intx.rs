@@ -26,7 +26,8 @@ impl IntxLine {
         Self { sources: vec![IntxSource::default(); sources], in_service: false }
     }
 
-    /// Handles an INTx message of a device. Returns `true` if the guest is interrupted now.
+    /// Handles an MSI of a device that shares the interrupt line. Returns `true` if the guest is interrupted
+    /// now.
     pub fn message(&mut self, from: usize) -> bool {
         let Some(source) = self.sources.get_mut(from) else { return false };
         if self.in_service {

@@ -16,9 +16,9 @@ pub struct ResetResults {
     pub took: VirtualDuration,
 }
 
-/// Interval between memory writes of a busy device.
+/// Interval between memory writes of a busy device, in the reset experiment.
 const INTERVAL: VirtualDuration = VirtualDuration::from_micros(1);
-/// Time from a device's write until it arrives in memory.
+/// Time from a device's memory write until it arrives in memory.
 const LATENCY: VirtualDuration = VirtualDuration::from_micros(40);
 /// Interval between polls of the device's pending transactions.
 const POLL: VirtualDuration = VirtualDuration::from_micros(100);
