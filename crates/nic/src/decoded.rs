@@ -26,7 +26,7 @@ pub(crate) struct DecodedRegisters {
 }
 
 impl DecodedRegisters {
-    /// Decodes all forms from a card's registers.
+    /// Decodes the registers of a card into all their decoded forms.
     pub(crate) fn new(state: &DeviceState) -> Self {
         Self {
             receive: switch::load(&state.file, state.owners.vfs).1,
@@ -87,8 +87,8 @@ mod tests {
         prop_oneof![Just(Pf), (0u8..8).prop_map(Vf)]
     }
 
-    /// Draws a register of the PF or of a VF. Each row of the register table is equally likely, whatever its number of
-    /// registers.
+    /// Draws a register of the PF or of a VF. Each row of the register table is equally likely, regardless of its
+    /// number of registers.
     fn register() -> impl Strategy<Value = (Function, u32)> {
         let rows: Vec<Vec<u32>> =
             table::rows().map(|row| row.offsets().chain(row.aliases()).collect()).collect();

@@ -31,7 +31,8 @@ struct RxDestination {
     urgent: bool,
 }
 
-/// Results of parsing a received frame, which are the same for every pool.
+/// Results of parsing a received frame: descriptor contents, hash and filter matches, which are the same for every
+/// pool.
 #[derive(Clone, Copy)]
 pub(crate) struct ParsedFrame {
     /// RSS hash, which chooses a queue where no filter does.

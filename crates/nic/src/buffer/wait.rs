@@ -153,7 +153,7 @@ impl<B: Bus> FramePath<'_, B> {
 }
 
 impl PacketBuffer {
-    /// Returns the queues that frames wait for, a bit each.
+    /// Returns the receive queues for which frames wait in the packet buffer, a bit each.
     fn waiting(&self) -> u16 {
         QueueIndex::all().filter(|queue| self.has(*queue)).fold(0, |set, queue| set | 1 << queue.get())
     }

@@ -15,9 +15,9 @@ use plane::frame::TrustedChecksum;
 /// Fields of a receive descriptor that depend on the frame's contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct FrameContents {
-    /// Headers found in the frame: bits of `rx::packet_type`.
+    /// Bits of the packet type in the receive descriptor (`rx::packet_type`): the headers found in the frame.
     pub packet_type: u16,
-    /// Checksum results of the frame: bits of `rx::status`.
+    /// Bits of the status in the receive descriptor (`rx::status`): the frame's checksum results.
     pub status: u32,
 }
 

@@ -9,7 +9,7 @@ use i82576::register as r;
 use offload::headers::{FrameHeaders, NetworkHeader, TransportHeader};
 use offload::toeplitz::Toeplitz;
 
-/// Number of bytes in the RSS hash key.
+/// Length of the RSS hash key, in bytes.
 const KEY: usize = 40;
 /// RSS type in the receive descriptor: IPv6 with extensions.
 const IPV6_EX: u8 = 4;

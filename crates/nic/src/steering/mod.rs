@@ -39,7 +39,7 @@ pub(crate) struct ReceiveFilters {
     syn: Option<QueueIndex>,
     /// True if the SYN filter comes before the five-tuple filters (RFCTL.SYNQFP).
     syn_first: bool,
-    /// Kind of packets whose arrival is stamped, if a filter has found the precision time protocol.
+    /// Kind of precision time packets whose arrival is stamped, among those that a filter has found.
     timed: Option<TimestampFilter>,
     /// Lowest VLAN priority whose frames interrupt at once (IMIRVP).
     urgent: Option<u8>,

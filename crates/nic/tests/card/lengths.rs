@@ -11,19 +11,19 @@ use i82576::register::{self as r, vf};
 
 /// Length in bytes of the longest frame, without check sequence.
 const LONGEST: usize = MAX_FRAME - FCS;
-/// Tested lengths of frames in bytes, relative to a limit.
+/// Differences of the tested frame lengths from a length limit, in bytes.
 const AROUND: [isize; 5] = [-4, -1, 0, 1, 4];
 
 /// Sources of a frame's VLAN tags: the frame's bytes, its transmit descriptor, the pool's default tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TagOrigins {
-    /// The frame's bytes have the outer tag, and CTRL_EXT.EXT_VLAN is set.
+    /// The frame's bytes have the outer VLAN tag, and CTRL_EXT.EXT_VLAN is set.
     outer: bool,
-    /// The frame's bytes have the inner or only tag.
+    /// The frame's bytes have the inner or only VLAN tag.
     bytes: bool,
-    /// The packet's transmit descriptor asks for a tag.
+    /// The packet's transmit descriptor requests the insertion of a VLAN tag.
     descriptor: bool,
-    /// VMVIR adds a tag, which replaces other inner tags.
+    /// The pool's default tag (VMVIR) is inserted, which replaces other inner tags.
     port: bool,
 }
 

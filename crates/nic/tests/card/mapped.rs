@@ -228,7 +228,8 @@ fn mapped_pages_of_a_disabled_vf_read_ones() {
 #[derive(Debug, Clone)]
 enum PageAction {
     Store(usize, u32),
-    /// Register and the new value of its low half: a store of which only that half is visible yet.
+    /// Stores only the low half of a new register value, as when the card reads in the middle of a guest's store: the
+    /// register and the half.
     Torn(usize, u16),
     Hear,
     ReadPages,

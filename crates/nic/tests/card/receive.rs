@@ -1,4 +1,4 @@
-//! Tests receive descriptors: the division of a frame between buffers, and the enable bits of a queue.
+//! Tests receive descriptors: how a frame is divided between buffers, and the enable bits of a queue.
 //! `receive::offload` tests the descriptors' contents.
 
 mod legacy;

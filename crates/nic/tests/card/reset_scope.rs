@@ -51,11 +51,11 @@ fn sleep_and_wake(bench: &mut CardFixture) {
 
 type ResetTrigger = fn(&mut CardFixture);
 
-/// Ways to reset the whole port that act like a power-on.
+/// Functions that each reset the whole port in a way that acts like a power-on.
 const OF_EVERYTHING: [ResetTrigger; 3] =
     [|bench| level_reset(bench, Pf), sleep_and_wake, |bench| bench.nic.conventional_reset()];
 
-/// Ways to reset VF 1 alone.
+/// Functions that each reset VF 1 alone.
 const OF_VF_1: [ResetTrigger; 3] = [
     |bench| bench.vf(1).write(vf::CTRL, ctrl::RST),
     |bench| bench.pf().write(r::vf_block(index(1)), ctrl::RST),

@@ -111,7 +111,7 @@ fn traffic() -> impl Strategy<Value = RunAction> {
     ]
 }
 
-/// Value that an action returns: none, a register's, or the result of a poll.
+/// Value that an action of the test returns: none, a register's, or the result of a poll.
 #[derive(Debug, PartialEq, Eq)]
 enum ActionResult {
     Nothing,
@@ -231,11 +231,11 @@ fn set_aside(nic: &Nic) -> Nic {
     Nic::restore(state).unwrap()
 }
 
-/// All visible effects of a sequence of actions.
+/// All visible effects on the card of a sequence of actions.
 #[derive(PartialEq, Eq)]
 struct RunTrace {
     answers: Vec<ActionResult>,
-    /// Memory of the functions, the card's requests for it, and its interrupts.
+    /// Memory of the functions, the card's requests to that memory, and its interrupts.
     bus: TestBus,
     frames: Vec<Vec<u8>>,
     counters: nic::PoolCounterArray,

@@ -20,7 +20,7 @@ fn use_one_vector(bench: &mut CardFixture) {
     bench.config(Pf, u16::from(MSIX) + msix::CONTROL, u32::from(msix::CONTROL_ENABLE));
 }
 
-/// Changes of the pin, number of MSI messages, number of MSI-X messages.
+/// Interrupt signals of the PF: changes of the pin, number of MSI messages, number of MSI-X messages.
 type InterruptSignals = (Vec<bool>, usize, usize);
 
 /// Function that makes the PF use one kind of single interrupt.

@@ -1,5 +1,5 @@
-//! Bug 14 of another 82576 model: MSI-X with GPIE zero has a single vector for all causes, as igb's interrupt test uses
-//! it. The model still applied IVAR.
+//! Bug 14 of another 82576 model: IVAR selected vectors even with GPIE zero. MSI-X with GPIE zero has a single vector
+//! for all causes, as igb's interrupt test uses it.
 
 use crate::common::{CardFixture, PORT, mac, plain};
 use i82576::bits::{gpie, icr, rctl, tctl};

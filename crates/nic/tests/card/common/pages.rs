@@ -46,10 +46,10 @@ impl GuestPages for TestPages {
     }
 }
 
-/// Mapped pages whose guest makes `stores` between two loads by the card.
+/// Mapped pages of a VF whose guest makes `stores` between two loads by the card.
 struct RacingPages<'a> {
     pages: &'a TestPages,
-    /// Number of loads by the card that are left before the guest's stores.
+    /// Number of loads by the card that remain until the guest makes its stores.
     loads: Cell<usize>,
     stores: &'a [(u32, u32)],
 }
