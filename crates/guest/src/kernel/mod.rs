@@ -58,7 +58,7 @@ pub struct KernelModel<D> {
     due: u64,
     /// Fragmented datagram that the kernel is reassembling.
     reassembly: reassembly::DatagramReassembly,
-    /// Sending program, if there is one.
+    /// Sending program of the kernel, if there is one.
     sender: Option<send::SenderProgram>,
     counters: KernelCounters,
     buffer: Box<[u8]>,
@@ -91,7 +91,7 @@ pub struct KernelCounters {
     pub written_messages: u64,
     /// Frames the device accepted from the sending program, counted in segments.
     pub sent_frames: u64,
-    /// Frames of the sending program dropped because the device had no room.
+    /// Frames of the sending program that the kernel dropped because the device had no room.
     pub send_drops: u64,
 }
 
