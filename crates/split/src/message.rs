@@ -29,11 +29,11 @@ pub mod rx_flag {
 
 /// Status of a response on the ring.
 pub mod status {
-    /// Status: the request succeeded.
+    /// Response status: the request succeeded.
     pub const OKAY: i16 = 0;
-    /// Status: the slot held extra information and is free.
+    /// Response status: the slot held extra information and is free.
     pub const NULL: i16 = 1;
-    /// Status: the request was invalid or failed.
+    /// Response status: the request was invalid or failed.
     pub const ERROR: i16 = -1;
 }
 

@@ -97,7 +97,7 @@ impl BlockRequestSegment {
 }
 
 impl BlockResponse {
-    /// Response that fills the slot of a segment of an answered request.
+    /// Response that fills the ring slot of a segment of an answered block request.
     const PIECE: Self = Self { id: 0, status: status::NULL };
 
     fn emit(self) -> RingSlot {

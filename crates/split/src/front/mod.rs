@@ -68,14 +68,14 @@ pub struct NetworkFrontend {
 }
 
 impl NetworkFrontend {
-    /// Creates a network front end with no page posted; [`NetworkFrontend::start`] posts pages.
+    /// Creates a network front end that has posted no page; [`NetworkFrontend::start`] posts pages.
     #[must_use]
     pub fn new(mac: MacAddress) -> Self {
         let (transmit, receive) = (FrontendTransmitQueue::new(), FrontendReceiveQueue::new());
         Self { mac, transmit, receive, merge: None, counters: NetworkFrontendCounters::default() }
     }
 
-    /// Enables merging of consecutive received TCP segments into one packet.
+    /// Enables merging of consecutive received TCP segments into one packet in the front end.
     pub fn merge_segments(&mut self) {
         self.merge = Some(SegmentMerger::new());
     }

@@ -23,9 +23,9 @@ pub enum TransmitError {
 #[derive(Debug)]
 pub(super) struct FrontendTransmitQueue {
     ring: FrontRing,
-    /// Transmit pages that hold no frame.
+    /// Indices of the front end's transmit pages that hold no frame.
     free: Vec<u16>,
-    /// Grant reference of each transmit page that holds a frame.
+    /// Grant reference of each transmit page that holds a piece of a frame.
     granted: Box<[Option<u32>]>,
 }
 

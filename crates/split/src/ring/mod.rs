@@ -98,7 +98,7 @@ impl FrontRing {
         Some(index)
     }
 
-    /// Publishes the requests that the front end put on the ring. Returns `true` if the back end is due an event.
+    /// Publishes the front end's new requests on the ring. Returns `true` if the back end must be sent an event.
     #[must_use]
     pub fn publish(&mut self, page: &mut RingPage) -> bool {
         let old = core::mem::replace(&mut self.published, self.put);
@@ -170,7 +170,7 @@ impl BackRing {
         true
     }
 
-    /// Publishes the responses that the back end put on the ring. Returns `true` if the front end is due an event.
+    /// Publishes the back end's new responses on the ring. Returns `true` if the front end must be sent an event.
     #[must_use]
     pub fn publish(&mut self, page: &mut RingPage) -> bool {
         let old = core::mem::replace(&mut self.published, self.put);

@@ -1,4 +1,4 @@
-//! Fixture with guests and a service domain: real grant tables, front ends and a back end.
+//! Test fixture of guests and a service domain with real grant tables, front ends and a back end.
 
 use crate::back::{
     FrameHandle, GrantedAddress, NetworkBackend, NetworkBackendHal, NotGranted, TransmitPollOutcome, VifIndex,
@@ -30,7 +30,7 @@ pub(super) struct SplitNetworkFixture {
     fronts: Vec<NetworkFrontend>,
 }
 
-/// Machine operations of one guest's front end, on the shared test state.
+/// Machine operations of one guest's front end, on the fixture's shared state.
 struct GuestFrontendHal<'a> {
     shared: &'a mut SharedNetworkState,
     vif: VifIndex,
@@ -195,7 +195,7 @@ impl SplitNetworkFixture {
         self.backend.release(worker, &mut self.shared, usize::MAX)
     }
 
-    /// Sends the events that the back end withheld from a worker's guests.
+    /// Makes the back end send the events that it withheld from a worker's guests.
     pub(super) fn notify_withheld(&mut self, worker: usize) {
         self.backend.notify_withheld(worker, &mut self.shared);
     }

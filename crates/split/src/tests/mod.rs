@@ -144,7 +144,7 @@ fn guest_gets_one_event_per_frame_batch_and_none_while_polling() {
     assert_eq!(bench.events_to(A), 2);
 }
 
-/// Lets the back end publish a frame after the front end's last poll and before its event request: the check
+/// Makes the back end publish a frame after the front end's last poll and before its event request: the check
 /// after the request finds the frame.
 #[test]
 fn frame_sent_before_a_guest_requests_events_is_not_lost() {
