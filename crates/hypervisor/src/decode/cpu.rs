@@ -56,7 +56,8 @@ impl VcpuRegisters {
         Ok(shifted & mask(register.size()))
     }
 
-    /// Writes a general-purpose register: 32 bits clear the upper half, fewer keep the rest.
+    /// Writes a general-purpose register: a write of 32 bits clears the upper half, a smaller one keeps the
+    /// rest.
     ///
     /// # Errors
     /// [`GuestException::Undefined`] for other registers.
@@ -68,7 +69,7 @@ impl VcpuRegisters {
         Ok(())
     }
 
-    /// Returns a part of an operand's address: a segment's base, or a register's value.
+    /// Returns a part of a memory operand's address: a segment's base, or a register's value.
     pub(super) fn address_part(&self, register: Register) -> Option<u64> {
         match register {
             Register::FS => Some(self.bases[0]),
@@ -79,7 +80,7 @@ impl VcpuRegisters {
     }
 }
 
-/// Returns the bit mask of a value of 1 to 8 bytes.
+/// Returns the bit mask of an operand of 1 to 8 bytes.
 pub(super) fn mask(bytes: usize) -> u64 {
     u64::MAX >> (64 - 8 * bytes.clamp(1, 8))
 }

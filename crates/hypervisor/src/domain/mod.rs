@@ -7,7 +7,7 @@ use alloc::string::String;
 pub struct DomainId(u16);
 
 impl DomainId {
-    /// Domain of the hypervisor, for work on behalf of no other domain.
+    /// Domain that work of the hypervisor for no other domain is charged to.
     pub const HYPERVISOR: DomainId = DomainId(0);
 
     pub(crate) const fn new(index: u16) -> DomainId {
@@ -47,6 +47,6 @@ impl DomainKind {
 pub struct Domain {
     /// Kind of the domain.
     pub kind: DomainKind,
-    /// Name of the domain in reports.
+    /// Name of the modelled domain in reports.
     pub name: String,
 }

@@ -1,6 +1,5 @@
-//! Event channels: the interrupts of a paravirtualized domain, in Xen's two-level form. Domain and hypervisor
-//! share memory: each port's pending and mask bits, and per vCPU a selector of pending words and its upcall
-//! flags.
+//! Event channels: the interrupts of a paravirtualized domain, in Xen's two-level form. Domain and hypervisor share
+//! memory: each port's pending and mask bits, and for each vCPU a bit mask of pending words and its upcall flags.
 //!
 //! - [`domain`]: the shared memory and the guest's operations;
 //! - here: bindings between domains, and sending.

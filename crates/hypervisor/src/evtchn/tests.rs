@@ -6,8 +6,8 @@ use crate::domain::DomainId;
 use proptest::prelude::*;
 use std::vec::Vec;
 
-/// Connects a back end with one vCPU to a front end with two. Returns the channels, back end, its port, front
-/// end, its port.
+/// Connects a back end with one vCPU to a front end with two vCPUs by event channels. Returns the channels, back end,
+/// its port, front end, its port.
 fn connected() -> (EventChannels, DomainId, u16, DomainId, u16) {
     let mut machine = EventChannels::new();
     let (back, front) = (DomainId::new(1), DomainId::new(2));

@@ -42,7 +42,7 @@ pub enum GrantError {
     /// The domain has no grant table.
     #[error("the domain has no grant table")]
     Domain,
-    /// The grant entry does not exist or grants nothing.
+    /// The grant entry does not exist or grants no page.
     #[error("the grant entry is unused or out of range")]
     Reference,
     /// The grant entry permits access to a different domain.
@@ -231,7 +231,7 @@ impl GrantTables {
     }
 }
 
-/// Returns the byte range of an access to a page, which must lie within the page.
+/// Checks that an access lies within a page, and returns its byte range.
 fn range(offset: u16, length: usize) -> Result<core::ops::Range<usize>, GrantError> {
     let start = usize::from(offset);
     let end = start.checked_add(length).filter(|end| *end <= PAGE).ok_or(GrantError::Bounds)?;

@@ -30,7 +30,7 @@ pub struct IommuFault {
     pub rid: Rid,
     /// Address that the blocked request named.
     pub iova: Iova,
-    /// Access, read or write, that the blocked request asked for.
+    /// Kind of the blocked DMA access: read or write.
     pub access: IommuAccess,
     /// Reason why the request was blocked.
     pub reason: IommuFaultReason,

@@ -159,7 +159,7 @@ impl Lapic {
         self.inject().unwrap_or(self.spurious as u8)
     }
 
-    /// Ends the in-service interrupt of highest priority (10.8.5).
+    /// Ends the in-service interrupt of highest priority at the local APIC (10.8.5).
     pub fn eoi(&mut self) -> EoiEffect {
         let ended = self.isr.highest();
         if let Some(vector) = ended {

@@ -54,7 +54,7 @@ const MASKED: u32 = 1 << 16;
 /// Writable bits of each entry of the local vector table (LVT).
 const LVT_WRITABLE: [u32; 6] = [0x7_00ff, 0x1_07ff, 0x1_07ff, 0x1_a7ff, 0x1_a7ff, 0x1_00ff];
 
-/// Effect of a write to an APIC register.
+/// Effect of a write to an APIC register, which the caller may have to act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApicWriteEffect {
     /// The APIC register was written without another effect. After TPR or SVR, call [`Lapic::deliverable`].
@@ -76,7 +76,7 @@ pub enum ApicWriteEffect {
 #[error("general-protection fault: invalid access to an x2APIC register")]
 pub struct GeneralProtection;
 
-/// Local vector table of an APIC.
+/// Entries of an APIC's local vector table (LVT): timer, errors and other local interrupt sources.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lvt([u32; 6]);
 
@@ -247,7 +247,7 @@ impl Lapic {
     }
 }
 
-/// Returns the register offset, or 0, which is no register, if the offset is not a multiple of 16.
+/// Returns the APIC register offset if it is a multiple of 16, or else 0, at which no register is.
 fn aligned(offset: u16) -> u16 {
     if offset.is_multiple_of(16) { offset } else { 0 }
 }
