@@ -16,7 +16,7 @@ impl Nic {
         self.functions.get(usize::from(vf)).map(|function| &function.filters)
     }
 
-    /// Returns the lengths of the receive and transmit rings that are set up, in descriptors.
+    /// Returns the lengths of the VF's receive and transmit rings that are set up, in descriptors.
     #[must_use]
     pub fn rings(&self, vf: u8) -> (Vec<u32>, Vec<u32>) {
         let Some(function) = self.functions.get(usize::from(vf)) else { return Default::default() };

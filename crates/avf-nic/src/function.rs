@@ -1,4 +1,4 @@
-//! A VF: its registers by the table, and the state behind them.
+//! A VF of the card: its registers by the table, and the state behind them.
 
 use crate::brake::VfRestraint;
 use crate::counters::VfEventCounters;
@@ -41,7 +41,7 @@ pub(crate) struct VfHardware {
     /// Transmit queues that may hold a packet, a bit each. Writing a queue's tail or starting the queue sets its bit; a visit
     /// that finds the queue empty clears it.
     pub(crate) tx_ready: u16,
-    /// Receive queues with descriptors that were filled and not yet given back, a bit each. None between two calls of
+    /// Receive queues with descriptors that were filled and not yet written back, a bit each. None between two calls of
     /// the card.
     #[serde(skip)]
     pub(crate) rx_filled: u16,
@@ -52,8 +52,8 @@ pub(crate) struct VfHardware {
     pub(crate) counters: VfEventCounters,
     /// True if the VF may use the bus (Bus Master Enable).
     pub(crate) master: bool,
-    /// Mapped registers that may have changed since they were published (`doorbell`): those of queue pair n and of
-    /// vector n + 1 by bit n.
+    /// Mapped registers that may have changed since they were published (`doorbell`): bit n stands for those of queue
+    /// pair n and of vector n + 1.
     #[serde(skip, default = "all")]
     pub(crate) stale: u16,
     /// Limits on the VF's messages and interrupts. The saved state has them outside the VF (`saved`), because the saved
@@ -148,7 +148,7 @@ impl VfHardware {
         self.mailbox.send.next().filter(|_| self.rstat == rstat::ACTIVE)
     }
 
-    /// Raises the interrupt cause of a transmit queue whose packets were sent.
+    /// Raises the interrupt cause of a transmit queue when its packets were sent.
     pub(crate) fn raise_sent(&mut self, queue: u8) {
         if let Some(cause) = self.tx_causes[usize::from(queue) % MAX_PAIRS] {
             self.interrupts.raise(cause.vector, cause.itr);

@@ -19,19 +19,19 @@ pub(crate) struct Rss {
     table: [[u8; 4]; LOOKUP_TABLE / 4],
     pub(crate) types: [u32; 2],
     function: RssHashFunction,
-    /// Hash key prepared for hashing, and recent hashes; `None` before the first hashed frame.
+    /// Hash key in the form that the hash function uses, and recent hashes; `None` before the first hashed frame.
     #[serde(skip)]
     derived: Option<Box<HashCache>>,
 }
 
-/// Hash key prepared for hashing, and hashes of recent flows.
+/// Hash key in the form that the hash function uses, and the hashes of recent flows.
 #[derive(Debug, Clone)]
 struct HashCache {
     toeplitz: Toeplitz,
     recent: [FlowHash; RECENT],
 }
 
-/// Addresses and ports of a flow, and its hash. The empty entry is correct: the hash of zeros is zero.
+/// Addresses and ports of a flow, and their hash. The empty entry is correct: the hash of zeros is zero.
 #[derive(Debug, Clone, Copy, Default)]
 struct FlowHash {
     ends: [u64; 2],

@@ -11,7 +11,7 @@ use policy::PortVlan;
 
 /// Number of bytes in the longest frame of the card, check sequence excluded.
 const LONGEST: usize = 9_724;
-/// Tested lengths of frames in bytes, relative to a limit.
+/// Differences of the tested frame lengths from a length limit, in bytes.
 const AROUND: [isize; 5] = [-4, -1, 0, 1, 4];
 
 /// Sources of a frame's VLAN tags: the frame's bytes, its transmit descriptor, the VF's port VLAN.
@@ -160,7 +160,7 @@ fn vlan_tags_count_in_the_longest_frame_from_the_wire() {
     }
 }
 
-/// Tests that a queue's length limit counts the VF's own tag, stripped or not, and leaves out the port VLAN's, which
+/// Tests that a queue's length limit counts the VF's own tag, stripped or not, and excludes the port VLAN's tag, which
 /// the driver never sees.
 #[test]
 fn queue_length_limit_includes_the_vfs_own_vlan_tag() {

@@ -272,7 +272,8 @@ fn mapped_stores_are_read_by_a_successor_not_by_a_new_card() {
 #[derive(Debug, Clone)]
 enum PageAction {
     Store(usize, u32),
-    /// Register and the new value of its low half: a store of which only that half is visible yet.
+    /// Stores only the low half of a new register value, as when the card reads in the middle of a guest's store: the
+    /// register and the half.
     Torn(usize, u16),
     Access,
     ReadDoorbells,

@@ -1,5 +1,5 @@
-//! Mapped doorbells of a VF. As a live port does, the test reads the guest's stores before it handles an access by
-//! message, and publishes the registers afterwards.
+//! Mapped doorbell pages of a VF in the tests. As a live port does, the test reads the guest's stores before it handles
+//! an access by message, and publishes the registers afterwards.
 
 use super::world::CardFixture;
 use avf::ids::{BAR0_SIZE, MAPPED};

@@ -38,15 +38,17 @@ const LIMITS: Conduct = [OffenceThresholds { warn: 10, throttle: 500, quarantine
 /// Action of a guest, the PF or the port.
 #[derive(Debug, Clone)]
 pub(crate) enum RunAction {
-    /// VF, queue, destination, length: a VF sends a frame. The destination is a VF, 4 for a broadcast, or an address beyond the
-    /// uplink.
+    /// Sends a frame: the VF, its queue, the destination (a VF, 4 for a broadcast, or an address beyond the uplink),
+    /// and the length.
     Send(u8, u8, u8, usize),
-    /// VF, queue, destination, length: a VF sends a TCP packet that the card cuts into segments of 400 bytes.
+    /// Sends a TCP packet that the card cuts into segments of 400 bytes: the VF, its queue, the destination and the
+    /// length.
     SendLarge(u8, u8, u8, usize),
     Receive(u8),
-    /// VF, request, argument: the driver sends a request and waits for the answer.
+    /// Makes a VF's driver send a request and wait for the answer: the VF, the request, and its argument.
     Ask(u8, u8, u16),
-    /// VF, virtchnl opcode, body: a guest sends a message. The card takes it, and the PF driver does not serve it yet.
+    /// Sends a message of a guest that the card takes and the PF driver does not serve yet: the VF, the virtchnl
+    /// opcode, and the body.
     Letter(u8, u32, Vec<u8>),
     /// The driver of a VF requests a reset by message, and does not wait for its end.
     Reset(u8),
@@ -57,7 +59,7 @@ pub(crate) enum RunAction {
     Read(u8, u32),
     BusMaster(u8, bool),
     Policy(u8, Box<VfPolicy>, u16),
-    /// VF and number of offences of every kind that the host reports to the PF driver's monitor of the VF.
+    /// Reports offences of every kind to the PF driver's monitor of a VF: the VF, and the number of each.
     Watch(u8, u64),
     Quarantine(u8, bool),
     ResetAll,

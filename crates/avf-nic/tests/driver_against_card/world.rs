@@ -71,9 +71,9 @@ pub(crate) struct CardFixture {
     pub(crate) packets: Vec<(u8, DescriptorOffloads, Vec<u8>)>,
     /// Forwarding plane. Without one each packet of VF n goes to VF n ^ 1.
     pub(crate) plane: Option<Box<Plane<64>>>,
-    /// The mirror rules of the port.
+    /// Mirror rules of the port, which the plane carries out.
     pub(crate) mirrors: PortMirrorRules,
-    /// Uplink of the plane.
+    /// Uplink of the forwarding plane.
     pub(crate) cable: ListWire,
     /// Number of visits of the PF driver.
     pub(crate) visits: u64,
