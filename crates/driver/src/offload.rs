@@ -23,7 +23,7 @@ impl TxOffload {
     }
 }
 
-/// Number of bytes at a frame's start that are searched for its headers.
+/// Number of bytes at a frame's start that the driver searches for headers.
 pub(crate) const HEADERS: usize = 192;
 const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];

@@ -14,12 +14,13 @@ const INTERVALS_US: [u32; 5] = [1, 8, 64, 128, 256];
 const FIRST: usize = 1;
 /// Number of interrupts in one measurement.
 const EVENTS: u64 = 64;
-/// Number of interval changes without rest after which the search pauses, and of measurements that the pause lasts.
+/// Number of changes of the interrupt interval without rest after which the search pauses, and of measurements that the
+/// pause lasts.
 const PAUSE_AFTER: u32 = 2 * INTERVALS_US.len() as u32;
-/// Smallest difference of two rates that counts, in percent.
+/// Smallest difference of two rates that the interval search does not ignore, in percent.
 const SIGNIFICANT_PCT: u64 = 10;
 
-/// Direction of the search: towards longer or shorter intervals.
+/// Direction of the interval search: towards longer or shorter interrupt intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IntervalDirection {
     Longer,
@@ -32,11 +33,11 @@ enum IntervalSearchState {
     Searching(IntervalDirection),
     /// Resting at the best interval until the load changes.
     AtBest,
-    /// Pausing the interval search after many steps back and forth.
+    /// Pausing the search after many changes of the interrupt interval back and forth.
     Paused,
 }
 
-/// Bytes, packets and interrupts per millisecond.
+/// Rates of a measurement: bytes, packets and interrupts per millisecond.
 #[derive(Debug, Clone, Copy, Default)]
 struct TrafficRates {
     bytes: u64,
@@ -52,7 +53,7 @@ enum RateChange {
     Worse,
 }
 
-/// Search for the best interrupt interval of a vector.
+/// Search for the best interrupt interval of an interrupt vector.
 #[derive(Debug, Clone)]
 pub struct DynamicModeration {
     profile: usize,
@@ -157,7 +158,8 @@ impl DynamicModeration {
         way
     }
 
-    /// Returns true if the search took one step back after several in a row: it is at the best interval now.
+    /// Returns true if the search has just turned after several changes in one direction: the interval is the best one
+    /// now.
     fn has_passed_the_best(&self, way: IntervalDirection) -> bool {
         match way {
             IntervalDirection::Longer => self.shorter > 1 && self.longer == 1,
@@ -208,7 +210,7 @@ impl TrafficRates {
     }
 }
 
-/// Compares a rate with the rate before, of which more is better.
+/// Compares a rate with its value in the measurement before; a higher rate is better.
 fn compare(now: u64, before: u64) -> RateChange {
     if before == 0 {
         return if now > 0 { RateChange::Better } else { RateChange::Same };
@@ -227,7 +229,7 @@ mod tests {
     use crate::moderation::ReceivedTotals;
     use i82576::Time;
 
-    /// Has the moderation handle interrupts, as many as its interval allows, for some measurements of a stream of
+    /// Makes the moderation handle interrupts, as many as its interval allows, for some measurements of a stream of
     /// packets of 1,500 bytes.
     fn run(
         dynamic: &mut DynamicModeration,

@@ -1,5 +1,5 @@
-//! Limits of offences ([`crate::conduct`]) for the VFs of an 82576: the PF compares each VF's counts with the limits,
-//! and has the card restrain a VF that exceeds them.
+//! Compares the counts of each 82576 VF's offences with limits ([`crate::conduct`]), and has the card restrain a VF
+//! that exceeds them.
 //!
 //! The PF counts mailbox requests and resets; card and host count the rest for [`Pf::watch`].
 

@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::vec;
 use std::vec::Vec;
 
-/// Message from the PF to a VF: operation, status, body.
+/// Message from the PF to a VF in the test: operation, status, body.
 type MessageToVf = (VirtchnlOpcode, VirtchnlStatus, Vec<u8>);
 
 /// Net result of the PF's orders to the card for one VF, with the number of the VF's resets.
