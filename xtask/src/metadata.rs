@@ -45,7 +45,7 @@ pub(crate) struct CargoPackage {
     /// True if a registry may have the package.
     pub(crate) published: bool,
     pub(crate) manifest: PathBuf,
-    pub(crate) dependencies: Vec<Dependency>,
+    pub(crate) dependencies: Vec<CargoDependency>,
     pub(crate) targets: Vec<CargoTarget>,
 }
 
@@ -58,17 +58,17 @@ impl CargoPackage {
 
 /// Dependency of a cargo package.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Dependency {
+pub(crate) struct CargoDependency {
     pub(crate) name: String,
     /// True for a dependency of tests, examples and benchmarks only.
     pub(crate) dev: bool,
-    /// True if the dependency has a path.
+    /// True if the manifest names a path for the dependency.
     pub(crate) local: bool,
-    /// True if the dependency requires a version.
+    /// True if the manifest requires a version of the dependency.
     pub(crate) versioned: bool,
 }
 
-impl Dependency {
+impl CargoDependency {
     /// Returns the name of the dependency's package without [`PREFIX`].
     pub(crate) fn crate_name(&self) -> &str {
         without_prefix(&self.name)
@@ -143,8 +143,8 @@ fn without_prefix(name: &str) -> &str {
     name.strip_prefix(PREFIX).unwrap_or(name)
 }
 
-fn dependency(json: &Value) -> Result<Dependency> {
-    Ok(Dependency {
+fn dependency(json: &Value) -> Result<CargoDependency> {
+    Ok(CargoDependency {
         name: text(&json["name"])?,
         dev: json["kind"] == "dev",
         local: json["path"].is_string(),

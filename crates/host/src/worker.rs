@@ -90,7 +90,7 @@ impl BlockingWorker {
         self.run(move || drop(what));
     }
 
-    /// Wraps a descriptor that the worker's thread will close.
+    /// Wraps a client's descriptor, so that the worker's thread closes it.
     #[must_use]
     pub fn keep(&self, fd: OwnedFd) -> DeferredFd {
         DeferredFd { fd: Some(fd), worker: self.clone() }
@@ -125,7 +125,7 @@ pub struct DeferredFd {
 }
 
 impl DeferredFd {
-    /// Returns the descriptor for a job of the worker, which closes it.
+    /// Returns the wrapped descriptor for a job of the worker, which closes it.
     ///
     /// # Panics
     /// Never: only this function takes the descriptor, and it consumes `self`.

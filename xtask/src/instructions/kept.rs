@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn costlier_part_is_reported_though_the_sum_is_unchanged() {
+    fn more_instructions_in_one_frame_path_part_are_reported() {
         let said = said(&[("queue", 280.0), ("switch", 120.0)]);
         assert_eq!(said[0], "a: 120 instructions in `switch` instead of the kept 100");
         assert!(said[1].starts_with("the counts were kept with rustc 1"), "{said:?}");

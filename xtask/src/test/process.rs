@@ -82,7 +82,7 @@ pub(crate) fn run(command: &mut Command, show: OutputVisibility) -> Result<Progr
 /// Runs a program as [`run`] does, and kills it after `hangs` without output.
 fn run_while(command: &mut Command, show: OutputVisibility, hangs: Duration) -> Result<ProgramOutput> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
+    let mut child = command.spawn().with_context(|| format!("cannot run {command:?}"))?;
     let (sender, receiver) = mpsc::channel();
     read(child.stdout.take(), OutputStream::Stdout, sender.clone());
     read(child.stderr.take(), OutputStream::Stderr, sender);

@@ -65,13 +65,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_quoted_names_of_rust_files_are_paths() {
+    fn page_names_rust_files_only_in_backquotes() {
         let line = "`nic/src/card.rs` (`poll`), card.rs, `port/run.rs`, `Cargo.toml`";
         assert!(source_files(line).eq(["nic/src/card.rs", "port/run.rs"]));
     }
 
     #[test]
-    fn a_crate_is_shown_by_its_name_in_backquotes_or_its_folder() {
+    fn page_names_a_crate_in_backquotes_or_by_its_folder() {
         assert!(shows("the `host` crate", "host"));
         assert!(shows("  host/   system calls", "host"));
         assert!(shows("see crates/host/src", "host"));

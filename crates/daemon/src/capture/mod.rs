@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn drop_capture_omits_other_ports_and_delivered_frames() {
+    fn capture_of_drops_omits_other_ports_and_delivered_frames() {
         let wanted = CaptureSelection { ports: PortSet::new(1 << 2), uplink: false, drops: true, ..ALL };
         let (capture, mut frames) = begin(wanted);
         let mut captures = PortCaptures(vec![capture]);

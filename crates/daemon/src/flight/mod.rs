@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn alternating_doorbells_are_counted_in_two_flight_entries() {
+    fn flight_recorder_counts_alternating_doorbells_in_two_entries() {
         let mut flight = FlightRecorder::default();
         flight.access(at(1), write(0x800), &[6, 0, 0, 0]);
         for n in 0..10_000_u32 {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn register_accesses_do_not_overwrite_flight_events() {
+    fn register_accesses_do_not_overwrite_recorded_vf_events() {
         let mut flight = FlightRecorder::default();
         flight.event(at(1), FlightRecordKind::Said("the function was reset"), 0);
         for n in 0..1_000 {

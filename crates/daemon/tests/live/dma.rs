@@ -60,7 +60,8 @@ fn hint_about_unshared_guest_memory_ends_once_memory_is_shared() {
     assert_eq!(live.show(0).hint, None);
 }
 
-/// With `share=off` QEMU sends a file, but the guest writes to private copies of its pages.
+/// Tests a guest of QEMU with `share=off`: QEMU sends a memory file, but the guest writes to private copies
+/// of its pages.
 #[test]
 fn guest_memory_that_stays_blank_is_reported_as_private() {
     let live = LiveHost::start();

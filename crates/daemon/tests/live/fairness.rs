@@ -46,7 +46,7 @@ fn doorbells_at_full_speed_do_not_stop_other_guests() {
 }
 
 #[test]
-fn register_loads_at_full_speed_do_not_stop_other_guests() {
+fn register_reads_at_full_speed_do_not_stop_other_guests() {
     exchange_beside_floods(3, |machine| {
         machine.vmm.load(BAR0, 0, &mut [0; 4096]);
     });

@@ -31,7 +31,7 @@ fn slice(guest: &mut VfGuest<QemuClient>, region: u32, offset: u64, data: &[u8])
 }
 
 #[test]
-fn slow_configuration_operations_run_in_alternating_slices() {
+fn cost_of_configuration_writes_and_vf_resets_is_measured() {
     let rounds =
         std::env::var("SOFTIOV_OPERATION_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     let live = LiveHost::start();

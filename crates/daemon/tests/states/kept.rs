@@ -240,7 +240,7 @@ fn saved_states_of_every_version_are_read_and_continued() {
     is_read::<PortTotals>(rich_totals);
 }
 
-/// Up to version 3 a bit said that the administrator had quarantined a VF.
+/// Tests that a quarantine by the administrator is read from each version: up to version 3 a single bit stated it.
 #[test]
 fn quarantine_is_read_from_a_saved_state_of_any_version() {
     for (version, vf) in [(1, 1), (2, 1), (3, 1), (4, 3), (5, 3), (6, 3)] {

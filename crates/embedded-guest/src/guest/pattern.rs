@@ -61,17 +61,17 @@ impl BytePattern {
         differs.map(|at| first + at as u64)
     }
 
-    /// Returns the offset of the pattern's position in its word.
+    /// Returns the offset in bytes of the test pattern's position from the start of its 8-byte word.
     fn offset_in_word(&self) -> usize {
         (self.position % WORD as u64) as usize
     }
 
-    /// Returns the number of bytes to the test pattern's next word; 0 at the beginning of a word.
+    /// Returns the number of bytes to the test pattern's next 8-byte word; 0 at the beginning of a word.
     fn to_boundary(&self) -> usize {
         (WORD - self.offset_in_word()) % WORD
     }
 
-    /// Returns the word of the test pattern at the position.
+    /// Returns the 8-byte word of the test pattern that holds its position.
     fn word(&self) -> [u8; WORD] {
         // SplitMix64: every word is a bijection of its number.
         let number = self.position / WORD as u64;

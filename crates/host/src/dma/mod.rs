@@ -68,7 +68,7 @@ impl Default for DmaLimits {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MapRegionError {
     /// The size is 0, the end is beyond 2^64, or a value is not a multiple of [`PAGE_SIZE`].
-    #[error("DMA region {iova:#x}+{size:#x} is invalid: empty, unaligned, or beyond the address space")]
+    #[error("cannot map DMA region {iova:#x}+{size:#x}: it is empty, unaligned, or beyond the address space")]
     Invalid {
         /// First I/O virtual address of the refused region.
         iova: u64,
@@ -76,7 +76,7 @@ pub enum MapRegionError {
         size: u64,
     },
     /// Another region holds some of the refused region's addresses.
-    #[error("DMA region {iova:#x}+{size:#x} overlaps the region at {existing:#x}")]
+    #[error("cannot map DMA region {iova:#x}+{size:#x}: it overlaps the region at {existing:#x}")]
     Overlap {
         /// First I/O virtual address of the refused region.
         iova: u64,
@@ -86,10 +86,12 @@ pub enum MapRegionError {
         existing: u64,
     },
     /// The client's [`DmaLimits::regions`], [`DmaLimits::mappings`] or [`DmaLimits::files`] is reached.
-    #[error("the client has reached its limit of DMA regions, mappings or files")]
+    #[error("cannot map a DMA region: the client has reached its limit of regions, mappings or files")]
     LimitReached,
     /// The client would have more bytes mapped than [`DmaLimits::bytes`].
-    #[error("DMA region of {size} bytes exceeds the client's limit: {mapped} of {limit} bytes are mapped")]
+    #[error(
+        "cannot map a DMA region of {size} bytes: {mapped} of the client's limit of {limit} bytes are mapped"
+    )]
     TooMuchMemory {
         /// Size of the refused region in bytes.
         size: u64,
@@ -120,7 +122,7 @@ impl MapRegionError {
 
 /// Error: the address range to unmap holds no DMA region, or cuts one.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
-#[error("cannot unmap {iova:#x}+{size:#x}: the range must cover whole DMA regions")]
+#[error("cannot unmap DMA range {iova:#x}+{size:#x}: it must cover whole DMA regions")]
 pub struct UnmapRegionError {
     /// First I/O virtual address of the range to unmap.
     pub iova: u64,

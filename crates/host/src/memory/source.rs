@@ -16,7 +16,7 @@ const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 
 /// Part of a file to map, in whole pages, that contains the requested range.
 #[derive(Debug)]
-pub(super) struct FileExtent {
+pub(super) struct MappedFilePart {
     /// File offset of the first mapped byte.
     pub(super) offset: u64,
     /// Number of bytes to map.
@@ -63,7 +63,7 @@ pub(super) fn check(
     (offset, len): (u64, u64),
     protection: MemoryProtection,
     around: Option<fn(u64) -> u64>,
-) -> Result<FileExtent, FileMapError> {
+) -> Result<MappedFilePart, FileMapError> {
     fcntl_get_seals(fd).map_err(|_| FileMapError::WrongKind)?;
     let stat = fstat(fd).map_err(FileMapError::System)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
@@ -84,14 +84,14 @@ pub(super) fn check(
     let bytes = |count: u64| usize::try_from(count).map_err(|_| FileMapError::BadRange);
     let Some(around) = around else {
         let (lead, visible) = (bytes(offset - from)?, bytes(len)?);
-        return Ok(FileExtent { offset: from, len: bytes(to - from)?, lead, visible, page });
+        return Ok(MappedFilePart { offset: from, len: bytes(to - from)?, lead, visible, page });
     };
     let block = if page == PAGE { around(size) } else { page };
     let from = offset - offset % block;
     let whole = size - size % page;
     let to = end.checked_next_multiple_of(block).unwrap_or(whole).min(whole).max(to);
     let len = bytes(to - from)?;
-    Ok(FileExtent { offset: from, len, lead: 0, visible: len, page })
+    Ok(MappedFilePart { offset: from, len, lead: 0, visible: len, page })
 }
 
 /// Checks that a descriptor's access mode permits the mapping. A mapping is always readable, so write-only and

@@ -138,7 +138,8 @@ fn finish(place: &mut [u8], length: usize, header: &[u8; HEADER], tag: Option<[u
     }
 }
 
-/// Fills in a frame's Internet checksum (RFC 1071) of all bytes from `start`. Its field holds the pseudo header's sum.
+/// Fills in a frame's Internet checksum (RFC 1071) over all bytes from `start` on. The checksum's field holds the
+/// pseudo header's sum before.
 fn fill_checksum(frame: &mut [u8], start: usize, offset: usize) {
     let Some(covered) = frame.get_mut(start..) else { return };
     let words =

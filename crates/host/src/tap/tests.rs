@@ -188,7 +188,7 @@ fn renamed_or_moved_tap_stays_attached() {
 }
 
 #[test]
-fn call_open_existing_does_not_create_a_missing_tap() {
+fn attaching_to_an_existing_tap_creates_no_missing_tap() {
     with_taps("existing tap", || {
         assert!(Tap::open_existing(&name("exists0")).unwrap().is_none());
         assert!(is_gone("exists0:"));

@@ -92,12 +92,12 @@ pub(super) struct UmemChunks {
     memory: Arc<XdpMapping>,
 }
 
-/// Reason why a frame was not copied out of a chunk.
+/// Reason why a frame was not copied out of a chunk of AF_XDP memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChunkCopyError {
-    /// The frame exceeds the caller's buffer.
+    /// The frame in the UMEM chunk exceeds the caller's buffer.
     TooLong,
-    /// The frame is not inside a chunk, which the kernel never reports.
+    /// The frame is not inside a UMEM chunk, which the kernel never reports.
     Outside,
 }
 

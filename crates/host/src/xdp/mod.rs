@@ -191,7 +191,7 @@ impl XdpInterface {
         self.sockets.len()
     }
 
-    /// Returns the interface's queues, which receive and send frames, at the first call; later `None`.
+    /// Returns the queues of an AF_XDP interface, which receive and send frames, at the first call; later `None`.
     #[must_use]
     pub fn take_frames(&self) -> Option<XdpQueues> {
         self.frames.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -218,7 +218,7 @@ impl XdpInterface {
     }
 }
 
-/// Readable when a frame has arrived on the interface.
+/// Returns a descriptor that is readable when a frame has arrived on the interface.
 impl AsFd for XdpInterface {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.poller.as_fd()
@@ -283,7 +283,7 @@ fn socket_of(interface: u32, number: u32, zerocopy: bool) -> io::Result<Option<X
     }
 }
 
-/// Repeats an attempt while it fails for a resource in use, until the time `until`.
+/// Repeats an attempt to attach to an interface while a resource is in use, until the time `until`.
 fn retry_while_busy<T>(until: Instant, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match attempt() {

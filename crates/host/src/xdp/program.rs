@@ -50,7 +50,7 @@ pub(crate) const LATER: &[u32] = &[MAP_UPDATE as u32, LINK_CREATE as u32];
 #[repr(C)]
 struct BpfInstruction {
     code: u8,
-    /// Written register in the low half, read register in the high half.
+    /// Written register of a BPF instruction in the low half, read register in the high half.
     registers: u8,
     offset: i16,
     immediate: i32,
@@ -65,7 +65,7 @@ fn instructions(map: BorrowedFd<'_>) -> [BpfInstruction; 6] {
     const EXIT: u8 = 0x95;
     /// Offset of `rx_queue_index` in `struct xdp_md`.
     const RX_QUEUE: i16 = 16;
-    /// Value in the place of a register: the immediate is a map's descriptor (`BPF_PSEUDO_MAP_FD`).
+    /// Value of the register field for an immediate that is a map's descriptor (`BPF_PSEUDO_MAP_FD`).
     const IS_MAP: u8 = 1;
     let registers = |written: u8, read: u8| read << 4 | written;
     let plain = |code, registers, immediate| BpfInstruction { code, registers, offset: 0, immediate };

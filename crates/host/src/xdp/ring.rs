@@ -90,13 +90,13 @@ impl<T: Copy, Side> XdpRing<T, Side> {
         self.word(self.layout.flags).load(Ordering::Relaxed) & NEED_WAKEUP != 0
     }
 
-    /// Returns the number of entries between two indices.
+    /// Returns the number of entries between two indices of the ring.
     fn distance(&self, from: u32, to: u32) -> Result<u32, BrokenXdpRing> {
         let distance = to.wrapping_sub(from);
         if distance <= self.layout.size { Ok(distance) } else { Err(BrokenXdpRing) }
     }
 
-    /// Returns the address of the entry with this index.
+    /// Returns the address of the ring entry with this index.
     fn entry(&self, index: u32) -> NonNull<T> {
         // SAFETY: the index is less than the size, and that many entries are inside the mapping.
         unsafe { self.entries.add((index & (self.layout.size - 1)) as usize) }
@@ -145,7 +145,7 @@ impl<T: Copy> XdpRing<T, ConsumerSide> {
         Ok(available)
     }
 
-    /// Returns the next entry of those counted by `available`.
+    /// Returns the next entry that the kernel has written and that this process has not read.
     pub(super) fn pop(&mut self) -> Option<T> {
         if self.ours == self.theirs {
             return None;

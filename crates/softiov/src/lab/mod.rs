@@ -112,12 +112,12 @@ pub(crate) struct LabHostArgs {
     jobs: Option<NonZeroUsize>,
 }
 
-/// Values that depend on constants.
+/// Kind of values whose dependence on the lab's constants `softiov lab calibrate --sensitivity` shows.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum SensitivityValues {
     /// Published values that constants are fitted to.
     Targets,
-    /// Up to two numbers of each figure.
+    /// Predictions: up to two numbers of each figure.
     Predictions,
 }
 

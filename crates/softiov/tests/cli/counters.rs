@@ -10,7 +10,7 @@ use std::time::Instant;
 use tempfile::tempdir;
 
 /// Values of the host's counters, by name in the metrics or path in the status.
-type CounterValues = BTreeMap<String, u64>;
+type PublishedCounterValues = BTreeMap<String, u64>;
 
 /// Keys of the status JSON below which every number is a counter.
 const COUNTED: [&str; 9] =
@@ -19,7 +19,7 @@ const COUNTED: [&str; 9] =
 const GAUGES: [&str; 2] = ["p50_ns", "p99_ns"];
 
 /// Returns the counters in a text of `/metrics`: samples of counters and histograms.
-fn metrics(text: &str) -> CounterValues {
+fn metrics(text: &str) -> PublishedCounterValues {
     let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
     let types: BTreeMap<&str, &str> = types.collect();
     let is_counter = |sample: &str| {
@@ -41,7 +41,7 @@ fn metrics(text: &str) -> CounterValues {
 
 /// Collects the counters of a part of the status JSON into `counts`, by path. `counted` is true below a key of
 /// [`COUNTED`].
-fn leaves(value: &Value, path: &str, counted: bool, counts: &mut CounterValues) {
+fn leaves(value: &Value, path: &str, counted: bool, counts: &mut PublishedCounterValues) {
     match value {
         Value::Number(number) if counted => {
             counts.insert(path.to_owned(), number.as_u64().unwrap());
@@ -63,7 +63,7 @@ fn leaves(value: &Value, path: &str, counted: bool, counts: &mut CounterValues) 
 }
 
 /// Returns every counter that the host publishes, in `/metrics` and in the status.
-fn published(serve: &ServeProcess) -> CounterValues {
+fn published(serve: &ServeProcess) -> PublishedCounterValues {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let (text, status) =
@@ -85,7 +85,7 @@ fn exchange([a, b]: &[EmbeddedGuest; 2]) {
     }
 }
 
-fn none_falls(before: &CounterValues, after: &CounterValues, what: &str) {
+fn none_falls(before: &PublishedCounterValues, after: &PublishedCounterValues, what: &str) {
     let fallen: Vec<String> = before
         .iter()
         .filter(|(name, count)| after.get(*name).is_none_or(|after| after < *count))

@@ -95,7 +95,7 @@ fn audit(guest: &LinuxGuest, functions: &str) -> Result<()> {
 
 /// Reset of a device by `softiov drive --reset`, with its options, and the expected result.
 #[derive(Debug)]
-struct ResetCase {
+struct ExpectedReset {
     words: &'static str,
     function: &'static str,
     rung: &'static str,
@@ -104,13 +104,13 @@ struct ResetCase {
 }
 
 /// Resets of QEMU's devices and their results. The devices claim that D3hot and back resets them, and it does not.
-const RESETS: [ResetCase; 6] = [
-    ResetCase { words: "", function: PF, rung: "flr", late: false },
-    ResetCase { words: "--hide flr", function: PF, rung: "d3hot", late: true },
-    ResetCase { words: "--hide flr,d3hot", function: PF, rung: "bus", late: false },
-    ResetCase { words: "--without-reset", function: PF, rung: "none", late: true },
-    ResetCase { words: "", function: BEHIND_A_PORT, rung: "d3hot", late: true },
-    ResetCase { words: "--hide d3hot", function: BEHIND_A_PORT, rung: "bus", late: false },
+const RESETS: [ExpectedReset; 6] = [
+    ExpectedReset { words: "", function: PF, rung: "flr", late: false },
+    ExpectedReset { words: "--hide flr", function: PF, rung: "d3hot", late: true },
+    ExpectedReset { words: "--hide flr,d3hot", function: PF, rung: "bus", late: false },
+    ExpectedReset { words: "--without-reset", function: PF, rung: "none", late: true },
+    ExpectedReset { words: "", function: BEHIND_A_PORT, rung: "d3hot", late: true },
+    ExpectedReset { words: "--hide d3hot", function: BEHIND_A_PORT, rung: "bus", late: false },
 ];
 
 /// Checks that devices under constant traffic write nothing to their new owner's memory after a function-level reset
@@ -141,7 +141,7 @@ fn ladder(guest: &LinuxGuest) -> Result<()> {
 /// none for a while.
 const TRIES: u32 = 4;
 
-impl ResetCase {
+impl ExpectedReset {
     fn run(&self, guest: &LinuxGuest) -> Result<Value> {
         let words = format!("--reset {} {}", self.function, self.words);
         for _ in 1..TRIES {

@@ -24,11 +24,11 @@ mod served;
 
 use campaign::SoakCampaign;
 use clap::Parser;
-use connection::GuestTask;
+use connection::GuestConnectionTask;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Options of the campaign.
+/// Options of the soak campaign.
 #[derive(Debug, Clone, Parser)]
 #[command(bin_name = "cargo xtask soak")]
 struct CampaignOptions {
@@ -38,7 +38,7 @@ struct CampaignOptions {
     /// Hosts to kill by SIGKILL.
     #[arg(long, default_value_t = 200)]
     kills: u32,
-    /// Seed of the moments (default: from the clock).
+    /// Seed of the random moments at which hosts are replaced or killed (default: from the clock).
     #[arg(long)]
     seed: Option<u64>,
     /// Print the outcome as JSON, and progress on standard error.
@@ -51,7 +51,7 @@ struct CampaignOptions {
     #[arg(long)]
     embedded_only: bool,
     #[command(subcommand)]
-    inside: Option<GuestTask>,
+    inside: Option<GuestConnectionTask>,
 }
 
 fn main() -> anyhow::Result<ExitCode> {

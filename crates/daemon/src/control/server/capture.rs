@@ -1,7 +1,7 @@
 //! Capture of a port's frames as pcapng, for as long as the client reads. The port copies frames into a ring and never
 //! waits; filters run here. `crate::capture` has the ring, and `capture_filter` the filter language.
 
-use super::requests::RequestSender;
+use super::requests::ControlRequestSender;
 use crate::capture::{self, CaptureReader, CaptureSelection, CaptureWriter, LONGEST, UPLINK};
 use crate::control::problem::ProblemKind;
 use crate::control::protocol::{ControlAnswer, ControlRequest, RequestFailure};
@@ -87,7 +87,7 @@ impl CaptureService {
         self,
         port: String,
         query: CaptureParameters,
-        sender: &RequestSender,
+        sender: &ControlRequestSender,
         stop: watch::Receiver<bool>,
     ) -> Result<Response, RequestFailure> {
         let filter = compile(&query.filter, &self.names)?;

@@ -25,7 +25,7 @@ use vfio_user::wire::{MAX_DMA_MAPS, VersionCapabilities};
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ClientAdoptError {
     /// A descriptor of the client was not kept, or is of the wrong kind.
-    #[error("the previous process did not save the {0}")]
+    #[error("cannot resume the client: the previous process did not save the {0}")]
     Lost(&'static str),
     /// An earlier version of softiov has consumed part of a message without keeping it.
     #[error(

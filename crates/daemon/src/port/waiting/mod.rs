@@ -70,14 +70,14 @@ pub(super) trait WaitEnvironment {
 
 /// Backoff of naps: short sleeps of growing length between two polls of mapped pages.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct NapBackoff {
+pub(super) struct PollingNapBackoff {
     /// Length of the last nap since the last work, zero if there was none.
     last: Duration,
     /// Number of rounds of the port's loop since the kernel was last polled.
     unpolled: u8,
 }
 
-impl NapBackoff {
+impl PollingNapBackoff {
     /// Starts again with the shortest nap, after work or a wake-up.
     fn restart(&mut self) {
         self.last = Duration::ZERO;

@@ -110,7 +110,7 @@ fn crash_before_the_next_reply_log_page_loses_no_reply() {
 }
 
 #[test]
-fn part_of_a_received_message_survives_crashes_in_the_log() {
+fn received_message_part_survives_crashes_in_the_reply_log() {
     let mut world = ReplyLogOwner::new();
     let mut sent = Vec::new();
     for round in 1..20_u8 {

@@ -35,7 +35,7 @@ impl DemoGuest {
     /// Starts a guest without waiting for its boot. `vfs` are its VFs, one per port; they have the same index
     /// on their ports.
     pub(super) fn boot(assets: &BootFiles, vfs: &[&VfConfig], accel: Accelerator) -> Result<Self> {
-        let first = vfs.first().context("a guest needs a VF")?;
+        let first = vfs.first().context("cannot boot a guest of the demo without a VF")?;
         let builder = LinuxGuest::builder(&first.name).accel(accel);
         let linux = vfs.iter().fold(builder, |builder, vf| builder.vf_socket(&vf.socket)).spawn(assets)?;
         let names = vfs.iter().map(|vf| vf.name.clone()).collect();

@@ -3,7 +3,7 @@
 
 use super::ToolExit;
 use super::attributes::VfAttributes;
-use super::words::{CommandWords, matches};
+use super::words::{IpCommandWords, matches};
 use daemon::control::client::{self, ControlClientError};
 use daemon::control::protocol::{ControlRequest, SettingsCommand as Setting};
 use daemon::control::status::VfStatus;
@@ -64,7 +64,7 @@ const DEVICE_ATTRIBUTES: [&str; 18] = [
 ];
 
 /// Parses the words after `link set`; `None` if help is requested.
-pub(super) fn parse(words: &mut CommandWords<'_>) -> Result<Option<LinkChange>, ToolExit> {
+pub(super) fn parse(words: &mut IpCommandWords<'_>) -> Result<Option<LinkChange>, ToolExit> {
     let (mut port, mut vf) = (None, None);
     while let Some(word) = words.next() {
         match word {

@@ -4,9 +4,9 @@ use super::ToolExit;
 
 /// Words of an `ip` command that are not parsed yet.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct CommandWords<'a>(&'a [String]);
+pub(super) struct IpCommandWords<'a>(&'a [String]);
 
-impl<'a> CommandWords<'a> {
+impl<'a> IpCommandWords<'a> {
     pub(super) fn new(words: &'a [String]) -> Self {
         Self(words)
     }
