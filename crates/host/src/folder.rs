@@ -21,9 +21,9 @@ pub enum SocketFolderError {
     /// A system call on the socket folder failed.
     #[error("cannot {doing} folder {}: {source}", path.display())]
     System {
-        /// Path of the folder on which the call failed.
+        /// Path of the socket folder on which the call failed.
         path: PathBuf,
-        /// Failed action on the folder, as an infinitive.
+        /// Action on the socket folder that failed, as an infinitive.
         doing: &'static str,
         /// Kernel's error for the failed call on the socket folder.
         source: io::Error,

@@ -71,7 +71,7 @@ pub struct ProcessUser {
 impl FromStr for ProcessUser {
     type Err = UserLookupError;
 
-    /// Reads `USER` or `USER:GROUP`, names or numbers.
+    /// Parses the user and the group of a process from `USER` or `USER:GROUP`, each a name or a number.
     fn from_str(text: &str) -> Result<Self, UserLookupError> {
         let (user, group) = match text.split_once(':') {
             Some((user, group)) => (user, Some(group)),

@@ -71,7 +71,7 @@ fn program(message: &str) -> Option<TestProgram> {
     })
 }
 
-/// Returns the names of a program's tests.
+/// Returns the names of the tests in a test program.
 fn list(program: &TestProgram) -> Result<Vec<String>> {
     let mut command = Command::new(&program.path);
     command.args(["--list", "--format", "terse"]).current_dir(&program.folder).stdin(Stdio::null());

@@ -123,7 +123,7 @@ pub(crate) struct CaptureReader {
     missing: Arc<AtomicU64>,
     /// Number of missing frames that blocks of the pcapng file have stated so far; the next block states the rest.
     told: u64,
-    /// pcapng interface index of each interface number in the ring.
+    /// pcapng interface index of each interface number in the capture's ring.
     interfaces: Vec<(u8, u32)>,
     /// Maximum bytes of each frame in the capture file.
     snaplen: usize,

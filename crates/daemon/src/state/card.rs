@@ -36,7 +36,7 @@ pub enum CardStateError {
 /// Card, PF driver and SR-IOV manager that continue from a saved state.
 #[derive(Debug)]
 pub struct RestoredCard {
-    /// Restored card.
+    /// Card that was restored from the saved state.
     pub nic: Nic,
     /// Restored PF driver, if the host has the PF.
     pub pf: Option<Pf>,

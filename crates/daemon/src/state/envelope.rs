@@ -38,7 +38,7 @@ pub enum SavedStateError {
     /// The saved state is of another kind.
     #[error("wrong kind of saved state: found {}, expected {}", letters(.found), letters(.expected))]
     Kind {
-        /// Kind of state that the envelope names.
+        /// Kind of state that the saved state's envelope names.
         found: [u8; 4],
         /// Kind of state that the reader expected.
         expected: [u8; 4],
@@ -49,7 +49,7 @@ pub enum SavedStateError {
          program that wrote the state, or a newer one"
     )]
     Version {
-        /// Version that the envelope names.
+        /// Version that the saved state's envelope names.
         found: u32,
         /// Newest version of the state that this program supports.
         newest: u32,

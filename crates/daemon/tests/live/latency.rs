@@ -78,7 +78,7 @@ const DEEDS: [(&str, GuestMemoryAction); 4] = [
     }),
 ];
 
-/// Returns the longest time of a round trip between two guests while a third performs `deed`.
+/// Returns the longest time of a round trip between two guests while a third guest performs the action `deed`.
 fn worst_round_trip(deed: GuestMemoryAction) -> Duration {
     let live = LiveHost::start();
     let (mut b, mut c) = (VfGuest::under_qemu(&live, 1), VfGuest::under_qemu(&live, 2));

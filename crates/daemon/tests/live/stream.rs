@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Address of a station beyond the uplink.
+/// Ethernet address of a station beyond the uplink.
 const STATION: [u8; 6] = [2, 0, 0, 0, 0, 0x77];
 
 fn connecting(path: &Path) -> String {

@@ -26,8 +26,8 @@ use serde_reflection::{Samples, Tracer, TracerConfig};
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// Names of enumerations that are private to the card and part of its saved state. The tracer names a missing one when
-/// it makes the schema.
+/// Names of enumerations that are private to the card's crate and part of its saved state. The tracer, which makes the
+/// schema, reports a missing name.
 const PRIVATE: [&str; 6] = ["Form", "HashFunction", "Ip", "L4", "Stage", "TcpTimer"];
 /// Hexadecimal digits per line of a stored state.
 const LINE: usize = 120;

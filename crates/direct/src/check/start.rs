@@ -23,8 +23,8 @@ pub(super) fn handshake<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckRe
     passes(format!("{HANDSHAKES} handshakes by each of {} VFs", world.stations.len()))
 }
 
-/// Checks the VFs' Ethernet addresses: those that our PF driver set; under another's, any valid ones that differ from
-/// each other.
+/// Checks the VFs' Ethernet addresses: under our PF driver those that it has set; under another PF driver any valid
+/// ones that differ from each other.
 pub(super) fn address<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let addresses: Vec<_> = world.stations.iter().map(|station| station.vf.mac()).collect();
     let as_set = VfIndex::all().zip(&addresses).all(|(vf, mac)| *mac == vf_mac(vf));

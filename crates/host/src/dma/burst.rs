@@ -68,9 +68,9 @@ impl DmaTable {
         places.len()
     }
 
-    /// Copies up to 32 frames from this table's memory into buffers of another DMA table: their heads as gathered, the
-    /// rest from the sender's memory. Stops at the first frame that is not permitted or crosses regions. Returns the
-    /// number of copied frames. `complete` may change a head before it is delivered.
+    /// Copies up to 32 frames from this DMA table's memory into buffers of another DMA table: the first 64 bytes from
+    /// private copies, the rest from the sender's memory. Stops at the first frame that is not permitted or crosses
+    /// regions. Returns the number of copied frames. `complete` may change a private copy before it is delivered.
     pub fn carry(
         &self,
         hint: &mut u32,
@@ -90,8 +90,8 @@ impl DmaTable {
         written.len()
     }
 
-    /// Copies up to 32 payloads from this table's memory to buffers of another DMA table. Stops at the first payload
-    /// that is not permitted, or not in one region. Returns the number of copied payloads.
+    /// Copies up to 32 payloads from this DMA table's memory to buffers of another DMA table. Stops at the first
+    /// payload that is not permitted, or not in one region. Returns the number of copied payloads.
     pub fn copy(&self, hint: &mut u32, to: &Self, to_hint: &mut u32, payloads: PayloadCopies<'_>) -> usize {
         let PayloadCopies { sources, lengths, targets, sums } = payloads;
         let (mut from, mut into) = (DmaRegionCursor::new(self, hint), DmaRegionCursor::new(to, to_hint));

@@ -35,7 +35,7 @@ pub use region::{DmaPermissions, DmaRegion};
 pub use crate::memory::frames::{FrameCopies, FrameHeadCompletion, PayloadCopies};
 use crate::memory::{FileMapError, poison_events};
 
-/// Unit of addresses and sizes in bytes, as announced to the client (`pgsizes`).
+/// Unit of DMA addresses and sizes in bytes: a page, as announced to the client (`pgsizes`).
 pub const PAGE_SIZE: u64 = 4096;
 /// Number of the lowest pages that [`DmaTable::is_blank`] samples: firmware writes a PC's first MiB before any driver
 /// runs. The next constant is the number of samples spread over the rest.

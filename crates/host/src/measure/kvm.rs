@@ -9,7 +9,7 @@ use super::{ProbeError, ProbeResult};
 
 /// Guest program whose VM exits are measured: its instructions, and the registers that it starts with.
 struct MeasuredProgram {
-    /// Real-mode instructions; they may change any register but SI.
+    /// Real-mode instructions of the measured guest program; they may change any register but SI.
     instructions: &'static [u8],
     /// Base address of the segment ES while the guest program runs.
     es: u64,

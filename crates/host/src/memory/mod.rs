@@ -30,7 +30,7 @@ pub use source::{FileIdentity, is_memory};
 pub use view::prefetch;
 pub(crate) use view::{DmaRegionWindow, MemoryView};
 
-/// Size of the longest descriptor in bytes.
+/// Size of the longest ring descriptor in bytes.
 pub const DESCRIPTOR: usize = copy::LONG;
 
 /// Access to mapped memory that the mapping permits this process.
@@ -103,7 +103,7 @@ pub enum MemoryAccessError {
     OutOfRange {
         /// First byte of the access, from the start of the mapping.
         offset: u64,
-        /// Number of bytes in the refused access.
+        /// Number of bytes in the refused access to mapped memory.
         len: usize,
     },
     /// The access is a store to a read-only mapping.
@@ -195,7 +195,7 @@ impl MappedFile {
         Ok(Self { view, span, registration, page: extent.page })
     }
 
-    /// Returns the number of accessible bytes: offsets 0 to `len() - 1`.
+    /// Returns the number of mapped bytes, which have the offsets 0 to `len() - 1`.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.view.len() as u64

@@ -39,7 +39,7 @@ const PAGE: usize = 4096;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MappedAddressRange {
     pub(crate) start: usize,
-    /// Length of the mapping in bytes.
+    /// Length of the memory mapping in bytes.
     pub(crate) len: usize,
 }
 

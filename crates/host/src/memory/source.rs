@@ -17,9 +17,9 @@ const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 /// Part of a file to map, in whole pages, that contains the requested range.
 #[derive(Debug)]
 pub(super) struct MappedFilePart {
-    /// File offset of the first mapped byte.
+    /// File offset of the first byte to map.
     pub(super) offset: u64,
-    /// Number of bytes to map.
+    /// Number of bytes of the file to map.
     pub(super) len: usize,
     /// Number of mapped bytes before the requested range.
     pub(super) lead: usize,
@@ -38,7 +38,7 @@ pub struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// Returns the identity of a descriptor that has been mapped before, and so is memory.
+    /// Returns the identity of the file behind a descriptor that was mapped before, and so is a memory file.
     ///
     /// # Errors
     /// The kernel's error.

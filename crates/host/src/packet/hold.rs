@@ -34,7 +34,7 @@ impl InterfaceHold {
             && request::bound(fd).is_ok_and(|bound| bound.index.is_some())
     }
 
-    /// Returns the index of the held interface.
+    /// Returns the index of the interface that the socket keeps in use.
     #[must_use]
     pub fn index(&self) -> u32 {
         self.index

@@ -47,7 +47,7 @@ pub enum PacketSocketError {
     /// No interface has the requested name.
     #[error("interface {name} does not exist; name one that `ip link` lists, or use a tap, which is created")]
     NoInterface {
-        /// Name that no interface has.
+        /// Requested name, which no interface has.
         name: InterfaceName,
     },
     /// The interface has another link type than Ethernet.

@@ -112,8 +112,9 @@ impl ReplyLog {
         Ok((Self { file, extent, sent, hole, held, floor }, replies, (sent - extent.begin) as usize))
     }
 
-    /// Appends bytes to the received part of an incomplete message in the reply log. They count once [`ReplyLog::held`]
-    /// is recorded. Every reply must have been sent: later ones are written after these bytes.
+    /// Appends bytes to the received part of an incomplete message in the reply log. A successor reads them only if
+    /// [`ReplyLog::held`] was recorded afterwards. Every reply must have been sent: later ones are written after these
+    /// bytes.
     ///
     /// # Errors
     /// The system is out of memory.
@@ -203,7 +204,7 @@ impl ReplyLog {
         Ok(())
     }
 
-    /// Appends replies to the reply log. They count once [`ReplyLog::extent`] is recorded.
+    /// Appends replies to the reply log. A successor sends them only if [`ReplyLog::extent`] was recorded afterwards.
     ///
     /// # Errors
     /// The system is out of memory.

@@ -53,7 +53,7 @@ pub enum TapError {
         /// Name of the tap in use.
         name: InterfaceName,
     },
-    /// An interface of another kind has that name.
+    /// An interface of another kind has the requested tap's name.
     #[error("interface {name} exists and is not a tap with one queue")]
     NotATap {
         /// Name of the interface that is no tap.
@@ -64,7 +64,7 @@ pub enum TapError {
         "interface {name} does not exist; create a macvtap: ip link add link eth1 name {name} type macvtap mode passthru"
     )]
     NoMacvtap {
-        /// Name that no interface has.
+        /// Requested name, which no interface has.
         name: InterfaceName,
     },
     /// The interface has no macvtap device file, or the file is another one's.
@@ -106,7 +106,7 @@ pub enum TapError {
 pub enum TapReceived {
     /// Frame of this length in bytes, with its virtio-net header. The part that did not fit the buffer is lost.
     Frame(usize, VnetHeader),
-    /// No frame of the host is pending.
+    /// No frame from the host is pending in the tap.
     Empty,
 }
 

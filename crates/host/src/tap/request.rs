@@ -23,7 +23,7 @@ const SIOCGIFHWADDR: Opcode = libc::SIOCGIFHWADDR as Opcode;
 const SIOCGIFMTU: Opcode = libc::SIOCGIFMTU as Opcode;
 const SIOCSIFMTU: Opcode = libc::SIOCSIFMTU as Opcode;
 
-/// Flags of an interface (IFF_*), including those without use here.
+/// Flags of a network interface (IFF_*), those without use in this crate included.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InterfaceFlags {
     raw: libc::c_short,

@@ -50,7 +50,7 @@ pub enum VfioError {
         path: PathBuf,
         /// Kernel's error for opening the VFIO file.
         source: io::Error,
-        /// Likely remedy for the failed opening.
+        /// Likely remedy for the failed opening of the VFIO file.
         remedy: &'static str,
     },
     /// The kernel's VFIO has no IOMMU of a supported type.
@@ -79,7 +79,7 @@ pub enum VfioError {
         /// Likely remedy for the refusal, with a separator before it.
         remedy: Option<&'static str>,
     },
-    /// The function lacks a required property.
+    /// The PCI function lacks a required property.
     #[error("cannot use function {address} by VFIO: {what}")]
     Unexpected {
         /// PCI address of the function that lacks the property.

@@ -57,7 +57,7 @@ pub enum XdpTransferMode {
 }
 
 impl XdpTransferMode {
-    /// All transfer modes, the fastest first.
+    /// All modes of transfer between an interface and AF_XDP sockets, the fastest first.
     pub const ALL: [Self; 3] = [Self::NativeWithZerocopy, Self::Native, Self::Generic];
 }
 
@@ -85,7 +85,7 @@ pub enum XdpError {
         /// MTU of the interface in bytes.
         mtu: u32,
     },
-    /// Every requested transfer mode failed.
+    /// Every requested AF_XDP transfer mode failed.
     #[error("cannot open interface {name} by AF_XDP: {reasons}")]
     Refused {
         /// Name of the interface that AF_XDP cannot use.
@@ -179,7 +179,7 @@ impl XdpInterface {
         Ok(Self { _program: attachment, mode, poller, sockets, frames, hold })
     }
 
-    /// Returns the transfer mode of the interface.
+    /// Returns the AF_XDP transfer mode of the interface.
     #[must_use]
     pub fn mode(&self) -> XdpTransferMode {
         self.mode

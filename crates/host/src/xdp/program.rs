@@ -37,7 +37,7 @@ const XDP_PASS: i32 = 2;
 /// it.
 const BY_KERNEL: u32 = 1 << 1;
 const BY_DRIVER: u32 = 1 << 2;
-/// Licence of the program. Programs of any licence may call its helper function.
+/// Licence of the BPF program, which the kernel requires. Programs of any licence may call its helper function.
 const LICENCE: &[u8] = b"Apache-2.0 OR MIT\0";
 const NAME: [u8; 16] = *b"softiov\0\0\0\0\0\0\0\0\0";
 

@@ -86,7 +86,7 @@ struct XdpSendState {
     left: bool,
 }
 
-/// Result of receiving a frame from a queue.
+/// Result of receiving a frame from an AF_XDP queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XdpReceived {
     /// Length in bytes of the received frame.

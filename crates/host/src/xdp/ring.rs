@@ -27,7 +27,7 @@ pub(super) struct XdpRingLayout {
     pub(super) consumer: usize,
     pub(super) entries: usize,
     pub(super) flags: usize,
-    /// Number of entries in the ring, a power of two.
+    /// Number of entries in the AF_XDP ring, a power of two.
     pub(super) size: u32,
 }
 
@@ -84,7 +84,7 @@ impl<T: Copy, Side> XdpRing<T, Side> {
         self.memory.word(offset).unwrap_or(&NOWHERE)
     }
 
-    /// Returns true if the kernel needs a wake-up.
+    /// Returns true if the kernel must be woken up to handle the ring's entries.
     pub(super) fn wants_waking(&self) -> bool {
         const NEED_WAKEUP: u32 = 1;
         self.word(self.layout.flags).load(Ordering::Relaxed) & NEED_WAKEUP != 0

@@ -45,7 +45,7 @@ pub enum AssetError {
     /// A file of the guest could not be read or written.
     #[error("cannot read or write {path}: {source}")]
     File {
-        /// Path of the file or folder that failed.
+        /// Path of the file or folder that could not be read or written.
         path: String,
         /// Error that the system returned for the file.
         source: io::Error,

@@ -106,7 +106,7 @@ fn source_files() -> Vec<PathBuf> {
     files
 }
 
-/// Returns the archives in a sources.list of lines `deb [ option=value ... ] uri suite component ...`.
+/// Parses a sources.list of lines `deb [ option=value ... ] uri suite component ...`, and returns its archives.
 fn one_line_entries(text: &str) -> Vec<AptSource> {
     let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix("deb "));
     let entry = |line: &str| {
@@ -118,7 +118,8 @@ fn one_line_entries(text: &str) -> Vec<AptSource> {
     lines.filter_map(entry).collect()
 }
 
-/// Returns the archives in a sources file of stanzas `Key: value ...`, of which only `URIs` and `Suites` are read.
+/// Parses a sources file of stanzas `Key: value ...`, of which only `URIs` and `Suites` are read, and returns its
+/// archives.
 fn deb822_entries(text: &str) -> Vec<AptSource> {
     let mut entries = Vec::new();
     for stanza in text.split("\n\n") {

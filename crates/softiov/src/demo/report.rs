@@ -84,7 +84,7 @@ pub(super) struct TcpFlow {
 #[derive(Debug, Serialize)]
 pub(super) struct FamilyPerformance {
     pub(super) family: String,
-    /// Name of the guests' driver.
+    /// Name of the network driver in the guests.
     pub(super) driver: String,
     /// Mean throughput of the flows of both directions, Mb/s.
     pub(super) mbps: f64,

@@ -121,7 +121,7 @@ pub(crate) enum SensitivityValues {
     Predictions,
 }
 
-/// Seeds and parallelism of a run.
+/// Options of a run of experiments: seeds and parallelism.
 #[derive(Debug, clap::Args)]
 struct LabRunOptions {
     /// Seed of random numbers; the same seed gives the same rows.

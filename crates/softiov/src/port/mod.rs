@@ -63,7 +63,7 @@ pub(crate) enum PortSubcommand {
     Mirror {
         /// The port, such as pf0.
         port: String,
-        /// Rule to write or remove, 0 to 3.
+        /// Number of the mirror rule to write or remove, 0 to 3.
         rule: u8,
         #[command(flatten)]
         traffic: MirrorArgs,

@@ -175,7 +175,7 @@ fn log_sockets(config: &HostConfig, host: &RunningHost) {
     tracing::info!(%control, pid, "the host is serving");
 }
 
-/// Log message after a failed reload.
+/// Log message after the configuration file could not be loaded again.
 const RELOAD_FAILED: &str = "SIGHUP: cannot apply the configuration file; nothing was changed";
 
 /// Loads the host's configuration file again. A refused file changes nothing.

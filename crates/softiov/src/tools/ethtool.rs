@@ -166,7 +166,7 @@ fn statistics(found: &EthtoolTarget<'_>) -> Result<String, ToolExit> {
     Ok(text)
 }
 
-/// Microseconds in a second.
+/// Number of microseconds in a second.
 const USECS_PER_SECOND: u32 = 1_000_000;
 
 /// Returns the text of `ethtool -c`: `max_interrupts` as the time between two interrupts, and adaptive coalescing.
@@ -299,7 +299,7 @@ mod tests {
         text.split_whitespace().map(str::to_owned).collect()
     }
 
-    /// Expected: the text of ethtool 6.1 for an interface with rx-usecs and adaptive-rx only.
+    /// Expected text of ethtool 6.1 for an interface with rx-usecs and adaptive-rx only.
     #[test]
     fn interrupt_coalescing_is_printed_as_ethtool_prints_it() {
         let mut port = crate::sample::port();
@@ -325,7 +325,7 @@ mod tests {
         assert!(find(&ports, "pf1").is_none());
     }
 
-    /// Expected: the text of ethtool 6.1 in a guest of igbvf with rings of 128.
+    /// Expected text of ethtool 6.1 in a guest of igbvf with rings of 128.
     #[test]
     fn ring_sizes_are_printed_as_ethtool_prints_them() {
         let function = PciFunction {

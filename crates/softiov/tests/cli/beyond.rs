@@ -16,7 +16,7 @@ use tempfile::{TempDir, tempdir};
 /// Number of bytes in a TCP flow: at most what the kernel buffers for a slow switch. The guests' TCP sends a whole
 /// window at once and recovers slowly from losses.
 const FLOW: u64 = 64 << 10;
-/// The guide's addresses of the two machines.
+/// Addresses that the user guide gives the two machines.
 const ADDRESSES: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
 
 /// Process of a test that is killed when this value is dropped.

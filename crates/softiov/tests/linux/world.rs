@@ -56,16 +56,16 @@ const STANDING: [(&str, u32, &[&str]); 3] = [
 
 /// Indexes of the host's ports with an uplink.
 const PORTS: [u8; 3] = [0, 1, 2];
-/// Ethernet address of [`CAROL`], which the administrator has set.
+/// Ethernet address of Carol's first VF ([`CAROL`]), which the administrator has set.
 pub(crate) const CAROL_MAC: &str = "02:82:57:60:00:02";
 /// Value of the setting `mac` that leaves the choice of the address to the guest.
 const NO_MAC: &str = "00:00:00:00:00:00";
-/// Ethernet address of [`PF`].
+/// Ethernet address of [`PF`], which the guest Dave drives.
 pub(crate) const PF_MAC: &str = "02:82:57:60:02:00";
-/// Broadcasts and multicasts per second at which [`CAROL_OUTSIDE`] and the VFs of [`ALICE_AVF`]'s port are
-/// quarantined.
+/// Broadcasts and multicasts per second at which Carol's third VF ([`CAROL_OUTSIDE`]) and the VFs of Alice's AVF port
+/// are quarantined.
 const STORM: u32 = 100;
-/// Id of the port VLAN of [`CAROL_VLAN`].
+/// Id of the port VLAN of Carol's second VF ([`CAROL_VLAN`]).
 pub(crate) const PORT_VLAN: u8 = 100;
 
 /// Hosts, guests and outside network of all checks. Guests are dropped before their host, and the host before the wire.
@@ -260,7 +260,7 @@ impl LinuxTestbed {
         &self.assets
     }
 
-    /// Returns the status of [`PF`].
+    /// Returns the status of the port whose PF the guest Dave drives.
     pub(crate) fn pf(&self) -> Result<FunctionStatus> {
         match ask(self.host.control_socket(), ControlRequest::PortList)? {
             ControlAnswer::Ports(ports) => ports

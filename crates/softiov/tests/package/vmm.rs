@@ -1,4 +1,4 @@
-//! Installs the guest kit's QEMU in a Debian machine, where its users find it.
+//! Installs the QEMU of the cache with the guests' files in a Debian machine, where its users find it.
 
 use crate::machine::DebianMachine;
 use anyhow::Result;

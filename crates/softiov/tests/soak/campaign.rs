@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 /// Shortest pause between two events of the soak campaign. The maximum that a random number adds follows.
 const PAUSE: Duration = Duration::from_millis(200);
 const MORE: Duration = Duration::from_millis(2_800);
-/// Number of events of the campaign after which links, connections and descriptors must have recovered.
+/// Number of events of the soak campaign between two checks that links, connections and descriptors have
+/// recovered.
 const REST: u32 = 10;
 /// Timeout for the number of open descriptors to return to its value at the start.
 const SETTLING: Duration = Duration::from_secs(10);

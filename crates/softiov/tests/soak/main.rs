@@ -32,10 +32,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[derive(Debug, Clone, Parser)]
 #[command(bin_name = "cargo xtask soak")]
 struct CampaignOptions {
-    /// Planned hand-overs to a new process.
+    /// Number of planned hand-overs to a new process.
     #[arg(long, default_value_t = 200)]
     hand_overs: u32,
-    /// Hosts to kill by SIGKILL.
+    /// Number of hosts to kill by SIGKILL.
     #[arg(long, default_value_t = 200)]
     kills: u32,
     /// Seed of the random moments at which hosts are replaced or killed (default: from the clock).

@@ -14,7 +14,7 @@ pub(super) type ModulesByPath = BTreeMap<Vec<String>, SourceModule>;
 /// Rust module that has a file of its own, with its imports and definitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SourceModule {
-    /// Path of the file, relative to the workspace.
+    /// Path of the module's file, relative to the workspace.
     pub(super) file: PathBuf,
     /// Paths of items that the file names, in `use` and elsewhere.
     pub(super) paths: BTreeSet<Vec<String>>,

@@ -74,8 +74,8 @@ pub(super) struct CaptureParameters {
 }
 
 impl CaptureService {
-    /// Creates the service and reads the tables of names now, because the confined server thread cannot open files
-    /// later.
+    /// Creates the capture service, and reads the tables of port and protocol names now, because the confined server
+    /// thread cannot open files later.
     pub(super) fn new(starter: CaptureStarter) -> Self {
         let table = |path| fs::read_to_string(path).unwrap_or_default();
         let names = Arc::new(NameDatabases::new(table(SERVICES), table(PROTOCOLS)));

@@ -129,7 +129,7 @@ impl ControlServer {
     }
 }
 
-/// Accepts and serves control clients until `stop` changes.
+/// Accepts and serves control clients until the host changes `stop`.
 async fn serve(
     (waiting, listener): (&UnixListener, &mut SocketListener),
     tcp: Option<&TcpListener>,

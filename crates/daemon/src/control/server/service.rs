@@ -107,7 +107,7 @@ fn json(text: String) -> Response {
     ([(CONTENT_TYPE, kind), (CACHE_CONTROL, HeaderValue::from_static("no-store"))], text).into_response()
 }
 
-/// Reads name, query and body of a request.
+/// Reads name, query and body of a control request.
 async fn input(route: &ControlRoute, request: Request) -> Result<ControlRouteInput, RequestFailure> {
     let (mut parts, body) = request.into_parts();
     let name = match route.path.contains('{') {

@@ -83,7 +83,7 @@ impl PollingNapBackoff {
         self.last = Duration::ZERO;
     }
 
-    /// Returns the duration of the port's next nap.
+    /// Returns the duration of the port's next nap, a short sleep.
     fn next(&mut self, mode: DoorbellMode) -> Duration {
         if mode != DoorbellMode::Busy {
             self.last = (self.last * 2).clamp(SHORTEST, LONGEST);

@@ -265,8 +265,8 @@ pub(crate) fn boot_as(
     machine
 }
 
-/// Negotiates the version, and reads device, regions (first with little room, then with enough), interrupts, and all of
-/// configuration space in one block.
+/// Negotiates the vfio-user version, and reads as QEMU does: device, regions (first with little room, then with
+/// enough), interrupts, and all of configuration space in one block.
 fn realize(qemu: &mut QemuClient, shape: ExpectedFunction) {
     qemu.version();
     let info = qemu.ask(Client::device_info, |answer| answer == Ok(ReplyContents::DeviceInfo(EXPECTED)));

@@ -20,7 +20,7 @@ use super::view::{LINE, PREFETCHED};
 
 /// Bytes of a frame's head, which is copied to private memory.
 pub(crate) const HEAD: usize = 64;
-/// Maximum number of frames in a burst.
+/// Maximum number of frames in a burst, which are copied together.
 pub(crate) const BURST: usize = 32;
 /// Distance in frames between the copied frame and the one whose bytes after the head are prefetched.
 const AHEAD: usize = 4;

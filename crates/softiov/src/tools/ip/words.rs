@@ -11,7 +11,7 @@ impl<'a> IpCommandWords<'a> {
         Self(words)
     }
 
-    /// Returns the next word of the command without reading it.
+    /// Returns the next word of the command, which stays unread.
     pub(super) fn peek(&self) -> Option<&'a str> {
         self.0.first().map(String::as_str)
     }

@@ -19,7 +19,7 @@ const FLEET: [&str; 7] = ["pf3vf1", "pf3vf7", "pf3vf8", MIDDLE_AVF, "pf3vf32", "
 const MEMORY_MIB: u32 = 160;
 /// Last byte of the IPv4 address of the first guest on [`FLEET`]; the others follow.
 const FIRST: u8 = 11;
-/// Ethernet address of [`LAST_AVF`].
+/// Ethernet address of the last VF of Alice's AVF port ([`LAST_AVF`]).
 const LAST_MAC: &str = "02:82:57:60:03:63";
 
 /// Checks that seven guests boot at once on the port of Alice's VF, and that every guest can ping every other, and Bob

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 /// Ethernet address that no function has.
 const OTHER_MAC: &str = "02:82:57:60:00:87";
-/// Id of a VLAN other than [`PORT_VLAN`].
+/// Id of a VLAN other than [`PORT_VLAN`], the checks' port VLAN.
 const VLAN: u8 = 77;
 const FRAMES: u32 = 20;
 /// IPv4 multicast group that no other check uses.
