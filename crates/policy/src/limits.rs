@@ -29,7 +29,7 @@ pub struct FamilyLimits {
     pub storm_blocks: u32,
 }
 
-/// Abilities of an imaginary family for tests: it supports every setting, and counts storms in 19 bits.
+/// Limits of an imaginary family of cards for tests: it supports every setting, and counts storms in 19 bits.
 #[cfg(test)]
 pub(crate) const TOY: FamilyLimits = FamilyLimits {
     family: "toy",
