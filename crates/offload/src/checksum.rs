@@ -64,15 +64,15 @@ impl PartialChecksum {
         Self(plus(self.0, words))
     }
 
-    /// Adds the sum of the bytes that follow the bytes summed so far.
+    /// Adds the sum of bytes that follow the bytes summed so far.
     #[must_use]
     #[inline]
     pub fn sum(self, other: Self) -> Self {
         self.words(other.0)
     }
 
-    /// Returns the sum of the same bytes, moved behind `others` other bytes: behind an odd number of bytes, the halves
-    /// of all words are swapped.
+    /// Returns the sum that the bytes of this sum have when `others` other bytes precede them: behind an odd number of
+    /// bytes, the halves of all words are swapped.
     #[must_use]
     #[inline]
     pub fn behind(self, others: usize) -> Self {
