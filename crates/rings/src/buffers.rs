@@ -45,7 +45,7 @@ impl BufferChain {
         self.bytes
     }
 
-    /// Returns the addresses and the lengths of the buffers.
+    /// Returns the addresses and the lengths of the packet's buffers.
     pub(crate) fn all(&self) -> (&[Iova], &[u32]) {
         (&self.addresses[..self.count], &self.lengths[..self.count])
     }
@@ -78,7 +78,7 @@ impl BufferChain {
 /// Position of a byte within the buffers of a packet. It only moves forward.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BufferCursor {
-    /// Index of the buffer, and the number of the packet's bytes before it.
+    /// Index of the buffer that holds the byte, and the number of the packet's bytes before that buffer.
     at: usize,
     before: usize,
 }

@@ -12,7 +12,7 @@ pub(crate) const SENT: Iova = 0x10_0000;
 pub(crate) const BUFFERS: Iova = 0x12_0000;
 pub(crate) const BUFFER: u64 = 2048;
 
-/// Flag bits in a descriptor's second word.
+/// Flag bits in a descriptor's second word of the toy card.
 pub(crate) const PLAIN: u64 = 1 << 63;
 pub(crate) const REPORT: u64 = 1 << 62;
 pub(crate) const DONE: u64 = 1 << 61;
