@@ -1,4 +1,4 @@
-//! Joins the ports of two families of devices on one plane. For three, nest [`JoinedDevices`]. The plane's owner
+//! Joins the ports of two device families on one plane. For three families, nest [`JoinedDevices`]. The plane's owner
 //! assigns ports to families.
 
 use crate::frame::Frame;
@@ -8,7 +8,7 @@ use crate::source::{FrameForwarder, FrameSource, TransmitQueueId};
 use crate::uplink::UnsegmentedLayout;
 use crate::{PortIndex, PortSet};
 
-/// Two families of ports as one [`FrameSource`] and [`FrameSink`].
+/// Devices of two families, joined as one [`FrameSource`] and one [`FrameSink`].
 #[derive(Debug)]
 pub struct JoinedDevices<'a, A, B> {
     /// Ports of the first device family. All other ports belong to the second family.

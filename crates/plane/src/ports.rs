@@ -17,7 +17,7 @@ impl PortIndex {
         if (n as usize) < MAX_PORTS { Some(Self(n)) } else { None }
     }
 
-    /// Returns the port that the low six bits name.
+    /// Returns the port whose number is the low six bits of a value.
     #[must_use]
     #[inline]
     pub const fn of_field(bits: u32) -> Self {
@@ -66,7 +66,7 @@ impl PortSet {
     /// The empty set of ports.
     pub const NONE: Self = Self(0);
 
-    /// Returns the set of the ports whose bits are set.
+    /// Returns the set of the ports whose bits are set in a number.
     #[must_use]
     #[inline]
     pub const fn new(bits: u64) -> Self {

@@ -1,4 +1,4 @@
-//! Observations for captures: each frame at each port and at the uplink, with the frame's fate there. A capture changes
+//! Reports to captures each frame at each port and at the uplink, with the frame's outcome there. A capture changes
 //! nothing on the plane. Without a capture a frame costs one check ([`crate::UplinkWire::is_watched`]).
 
 use crate::sink::DeliveryError;
@@ -35,7 +35,7 @@ pub enum FrameDropReason {
     Storm,
     /// The frame's length field exceeds the frame.
     Truncated,
-    /// No port and no uplink takes the frame.
+    /// No port and no uplink receives the frame.
     Unclaimed,
     /// The uplink dropped the frame.
     Uplink,

@@ -10,13 +10,13 @@ use alloc::vec::Vec;
 pub struct PortMirrorRule {
     /// Ports that get the copies of the rule.
     pub to: PortSet,
-    /// Ports whose received frames are copied.
+    /// Ports whose received frames the mirror rule copies.
     pub ports: PortSet,
-    /// True if frames from the uplink are copied.
+    /// True if the mirror rule copies frames from the uplink.
     pub from_uplink: bool,
-    /// True if frames to the uplink are copied.
+    /// True if the mirror rule copies frames to the uplink.
     pub to_uplink: bool,
-    /// VLANs whose frames are copied, from the uplink and from ports.
+    /// VLANs whose frames the mirror rule copies, from the uplink and from ports.
     pub vlans: VlanIdSet,
 }
 
