@@ -53,7 +53,7 @@ pub(crate) fn compile(text: &str, names: &NameDatabases) -> Result<FilterNode, F
 /// Compiled part of a filter, and the qualifiers that operands after it inherit.
 type CompiledPart = (FilterNode, Option<Qualifiers>);
 
-/// Item that was parsed at a point of the text where several kinds may stand.
+/// Item of the filter's text, parsed at a point where several kinds of item may stand.
 enum ParsedItem {
     /// Test of the frame that may be joined with other tests.
     Term(CompiledPart),
@@ -84,7 +84,7 @@ impl<'a> Parser<'a> {
         Some(token)
     }
 
-    /// Consumes the next token if it is `token`. Returns `true` if it was.
+    /// Consumes the next token of the filter if it is `token`. Returns `true` if it was.
     fn takes(&mut self, token: FilterToken<'_>) -> bool {
         let is_next = self.peek() == Some(token);
         self.at += usize::from(is_next);
@@ -326,7 +326,7 @@ impl<'a> Parser<'a> {
         Ok(number)
     }
 
-    /// Parses a number, possibly in brackets, if one is next.
+    /// Parses a number, possibly in brackets, if the next token begins one.
     fn optional_number(&mut self) -> Result<Option<u32>, FilterError> {
         if self.takes_sign(SymbolToken::Open) {
             let number = self.deeper(Self::optional_number)?;

@@ -20,7 +20,7 @@ struct LibpcapComparison {
     frames: Vec<CapturedFrame>,
     file: Vec<u8>,
     names: NameDatabases,
-    /// Third number of libpcap's version, 1.10.N.
+    /// Third number of libpcap's version: N in 1.10.N.
     patch: u32,
 }
 
