@@ -1,4 +1,4 @@
-//! Index types, so that a queue cannot be used as a pool.
+//! Index types of VFs, pools, queues and vectors, so that a queue cannot be used as a pool.
 
 use crate::ids;
 use core::fmt;
@@ -120,7 +120,7 @@ impl PoolIndex {
     /// First pool of the switch, which is VF 0's.
     pub const FIRST: Self = Self(0);
 
-    /// All pools, in order.
+    /// All pools of the switch, in order.
     pub const EVERY: [Self; ids::MAX_VFS] =
         [Self(0), Self(1), Self(2), Self(3), Self(4), Self(5), Self(6), Self(7)];
 

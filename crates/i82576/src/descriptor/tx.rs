@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 pub enum AnyTxDescriptor {
     /// The descriptor names a buffer of a packet.
     Data(AdvancedDataDescriptor),
-    /// The descriptor has offload parameters of later packets.
+    /// The transmit descriptor has offload parameters of later packets.
     Context(AdvancedContextDescriptor),
     /// The descriptor names a buffer of a packet, in the legacy format.
     Legacy(legacy::LegacyTxDescriptor),
-    /// The descriptor is of a reserved type.
+    /// The transmit descriptor is of a reserved type.
     Other,
 }
 
@@ -27,7 +27,7 @@ pub struct TxBufferFields {
     pub length: u16,
     /// True for the last buffer of the packet.
     pub end_of_packet: bool,
-    /// True to request a write-back of DD.
+    /// True to request a report: the card writes the descriptor back with DD.
     pub report_status: bool,
 }
 
@@ -64,7 +64,7 @@ pub struct AdvancedDataDescriptor {
     pub length: u16,
     /// True for the last buffer of the packet.
     pub end_of_packet: bool,
-    /// True to request a write-back of DD.
+    /// True to request a report: the card writes the descriptor back with DD.
     pub report_status: bool,
     /// True to insert the context's VLAN tag. Applies in the packet's first descriptor.
     pub insert_vlan: bool,
@@ -76,9 +76,9 @@ pub struct AdvancedDataDescriptor {
     pub insert_ip_checksum: bool,
     /// True to insert the TCP, UDP or SCTP checksum.
     pub insert_l4_checksum: bool,
-    /// Index of the queue's context, 0 or 1.
+    /// Index of the queue's offload context that the descriptor names, 0 or 1.
     pub context: u8,
-    /// True to check the packet against the context.
+    /// True to check the packet against its offload context.
     pub check_context: bool,
     /// Bytes of the packet; of its payload without headers, when it is to be segmented.
     pub payload_length: u32,
@@ -117,7 +117,7 @@ pub struct AdvancedContextDescriptor {
     pub l4: L4PacketType,
     /// Payload bytes of each segment that the card cuts.
     pub mss: u16,
-    /// Index of the queue's context that this sets.
+    /// Index of the queue's offload context that this descriptor sets.
     pub index: u8,
 }
 
@@ -135,8 +135,8 @@ pub fn buffer(raw: &[u8; SIZE]) -> Option<TxBufferFields> {
     })
 }
 
-/// Returns the bytes of a packet of one descriptor without offloads, given the descriptor's second word, or `None`
-/// for every other packet. This takes one test, where [`buffer`] and
+/// Returns the bytes of a packet that is one descriptor without offloads, given the descriptor's second word, or `None`
+/// for every other packet. This takes one test, whereas [`buffer`] and
 /// [`RawDataDescriptor`](super::orders::RawDataDescriptor) take several.
 #[must_use]
 #[inline(always)]
@@ -147,8 +147,8 @@ pub fn plain_length(second: u64) -> Option<u32> {
     plain.then_some((second as u16).into())
 }
 
-/// Returns the bytes of a packet of one descriptor that asks for checksums at most, given the descriptor's second word, or `None` for
-/// every other packet.
+/// Returns the bytes of a packet that is one descriptor with checksum requests at most, given the descriptor's second
+/// word, or `None` for every other packet.
 #[must_use]
 #[inline(always)]
 pub fn summed_length(second: u64) -> Option<u32> {
@@ -223,7 +223,7 @@ impl AdvancedDataDescriptor {
         }
     }
 
-    /// Returns the descriptor as the driver writes it; the card always inserts the frame check sequence.
+    /// Returns the data descriptor as the driver writes it; the card always inserts the frame check sequence.
     #[must_use]
     #[inline]
     pub fn emit(&self) -> [u8; SIZE] {
@@ -267,7 +267,7 @@ impl AdvancedContextDescriptor {
         }
     }
 
-    /// Returns the descriptor as the driver writes it.
+    /// Returns the context descriptor as the driver writes it.
     #[must_use]
     #[inline]
     pub fn emit(&self) -> [u8; SIZE] {
