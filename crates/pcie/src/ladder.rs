@@ -21,7 +21,7 @@ pub struct ResetCapabilities {
 
 /// True if the device keeps its state from D3hot to D0.
 pub type NoSoftReset = bool;
-/// True if one owner has all functions of a bus.
+/// True if all functions of the device's bus have one owner.
 pub type SingleBusOwner = bool;
 
 /// Reset method of a device, mildest first.
@@ -106,7 +106,7 @@ impl ResetAction {
     }
 }
 
-/// Returns the actions of the reset in order, or `None` if the device must stay with its owner.
+/// Returns the actions of the device's reset in order, or `None` if the device must stay with its owner.
 #[must_use]
 pub fn plan(device: &ResetCapabilities) -> Option<[ResetAction; 6]> {
     let rung = device.rung()?;

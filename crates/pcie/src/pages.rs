@@ -1,4 +1,4 @@
-//! Registers of a BAR that a guest accesses as memory: its loads and stores there do not reach the device. The
+//! Handles registers of a BAR that a guest accesses as memory: its loads and stores there do not reach the device. The
 //! device remembers the value that it has published in each register's place ([`PageRegisters`]). A different value was
 //! stored by the guest.
 //!
@@ -35,7 +35,7 @@ pub trait GuestPages {
     fn replace(&self, offset: u32, old: u32, new: u32) -> bool;
 }
 
-/// Maximum number of loads of all tails in one read of the pages, while the guest keeps storing there.
+/// Maximum number of loads of all ring tails in one read of the pages, while the guest keeps storing there.
 const TAIL_LOADS: usize = 4;
 
 /// Offsets of `N` registers that a guest accesses as memory, in the order in which stores are handled, and the
@@ -74,7 +74,7 @@ impl<const N: usize> PageRegisters<N> {
         }
     }
 
-    /// Returns true if the guest has stored anything since the last read.
+    /// Returns true if the guest has stored anything to the pages since the last read.
     #[must_use]
     pub fn has_stores<P: GuestPages>(&self, pages: &P) -> bool {
         let mut found = [0; N];
@@ -139,7 +139,7 @@ impl<const N: usize> PageRegisters<N> {
         found
     }
 
-    /// Loads the registers from index `first` on, which begins a range of consecutive offsets.
+    /// Loads the registers of the guest's pages from index `first` on, which begins a range of consecutive offsets.
     #[inline]
     fn load_from<P: GuestPages>(&self, first: usize, pages: &P, found: &mut [u32; N]) {
         for run in self.runs.iter().rev().take_while(|run| run.start >= first) {

@@ -38,7 +38,7 @@ impl TwoVfMemory {
         }))
     }
 
-    /// Writes to the memory of VF `n`'s guest.
+    /// Writes to the memory of the guest of VF `n`.
     pub(crate) fn store(&self, n: usize, at: Iova, bytes: &[u8]) {
         self.0[n].1.write_all_at(bytes, at).expect("the bytes lie within the guest's memory");
     }

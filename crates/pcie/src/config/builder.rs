@@ -83,7 +83,7 @@ impl ConfigSpaceBuilder {
         self
     }
 
-    /// Adds BAR `number` (0 to 5); a 64-bit one takes the next number as well.
+    /// Adds BAR `number` (0 to 5) to the configuration space; a 64-bit BAR takes the next number as well.
     ///
     /// # Panics
     /// The BAR does not fit the header.

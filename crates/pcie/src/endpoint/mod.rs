@@ -121,7 +121,7 @@ impl Endpoint {
         self.space.reset();
     }
 
-    /// Returns the function's state, for [`Endpoint::load`] in a successor process.
+    /// Returns the function's saved state, from which [`Endpoint::load`] restores it.
     #[must_use]
     pub fn save(&self) -> ConfigSpaceState {
         self.space.save()
@@ -261,7 +261,7 @@ impl Endpoint {
     }
 }
 
-/// Returns the fields of `after` that differ from `before`.
+/// Returns the effects of a configuration write: the fields of `after` that differ from `before`.
 fn changes(before: ConfigWriteEffects, after: ConfigWriteEffects) -> ConfigWriteEffects {
     fn new<T: Copy + PartialEq>(before: Option<T>, after: Option<T>) -> Option<T> {
         if before == after { None } else { after }

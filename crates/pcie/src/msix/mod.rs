@@ -91,7 +91,7 @@ impl MsiXTable {
         }
     }
 
-    /// Returns the MSI-X control as last set.
+    /// Returns the MSI-X control settings (enable and function mask) that were set last.
     #[must_use]
     pub fn control(&self) -> MsiXControl {
         self.control
@@ -109,8 +109,8 @@ impl MsiXTable {
         (!held).then(|| self.message(at))
     }
 
-    /// Returns the next pending message whose masks are clear now, lowest vector first. Call it until it returns
-    /// `None`: at most once per vector.
+    /// Removes and returns the next pending message whose masks are clear now, lowest vector first. Call it until it
+    /// returns `None`: at most once per vector.
     pub fn release(&mut self) -> Option<(u16, InterruptMessage)> {
         let mut vectors = (0..).zip(&self.pending).zip(0..);
         let ((at, _), vector) = vectors.find(|((at, pending), _)| **pending && !self.held(*at))?;
@@ -165,7 +165,7 @@ impl MsiXTable {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "TableState")]
 pub struct MsiXTableState {
-    /// Message address, upper address, data and control of each vector.
+    /// Message address, upper address, data and vector control of each MSI-X vector.
     pub entries: Vec<[u32; 4]>,
     /// Pending bit of each MSI-X vector.
     pub pending: Vec<bool>,
