@@ -35,7 +35,7 @@ pub struct TxQueueContext {
     pub base: u64,
     /// Number of descriptors in the transmit ring.
     pub length: u16,
-    /// Address to which the card writes the queue's head, if the driver asked for that.
+    /// Address to which the card writes the queue's head, if the driver requested that.
     pub head_address: Option<u64>,
 }
 
@@ -93,9 +93,9 @@ pub enum CardOrder<'a> {
     ConfigureTx(u8, TxQueueContext),
     /// Starts the queues of the set bits, and stops the others.
     Run {
-        /// Receive queues to start, a bit each.
+        /// Receive queues to start, a bit each; all others are stopped.
         rx: u16,
-        /// Transmit queues to start, a bit each.
+        /// Transmit queues to start, a bit each; all others are stopped.
         tx: u16,
     },
     /// Sets or removes the interrupt cause of a receive queue.
@@ -164,6 +164,6 @@ pub trait CardControl {
     /// and [`CardOrder::Tags`].
     fn order(&mut self, vf: u8, order: CardOrder<'_>);
 
-    /// Returns the card's counters of a VF's traffic.
+    /// Returns the card's counters of the traffic of a VF.
     fn statistics(&mut self, vf: u8) -> VfTrafficStatistics;
 }

@@ -58,7 +58,7 @@ pub enum RegisterKind {
     Unused,
 }
 
-/// Direction of a mailbox queue: send or receive.
+/// Direction of a mailbox queue: from the VF (send) or to the VF (receive).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MailboxQueue {
     /// Mailbox queue from the VF to the PF (ATQ).
@@ -85,9 +85,9 @@ pub enum MailboxRegister {
 /// Effect of the VF's resets (RESET_VF, a reset by the PF, FLR) on a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueAfterReset {
-    /// The register gets its value after power-on.
+    /// Effect of a reset: the register gets its value after power-on.
     Cleared,
-    /// The register keeps its value.
+    /// Effect of a reset: the register keeps its value.
     Kept,
 }
 
@@ -104,9 +104,9 @@ pub struct Register {
     pub access: VfRegisterAccess,
     /// Value of the register after power-on.
     pub reset: u32,
-    /// Effect of a reset of the VF.
+    /// Effect of a reset of the VF on the register.
     pub after: ValueAfterReset,
-    /// Kind of the register.
+    /// Kind of the register, by the part of the card that acts on it.
     pub kind: RegisterKind,
     /// Further rules for accesses to the register, as text for the document.
     pub more: &'static str,
@@ -144,7 +144,7 @@ impl Register {
         self
     }
 
-    /// Returns the offsets of the elements, in order.
+    /// Returns the offsets of the register's elements, in order.
     pub fn offsets(&self) -> impl Iterator<Item = u32> {
         let offset = self.offset;
         (0..self.count).map(move |i| offset + 4 * i)
@@ -332,8 +332,8 @@ pub fn rows() -> impl Iterator<Item = &'static Register> {
     CHAPTERS.iter().flat_map(|(_, rows)| rows.iter())
 }
 
-/// Returns the row of the register at an offset, and the element's index in it. `None` without a register: reads
-/// give zero, writes are ignored.
+/// Returns the row of the register at an offset, and the element's index in it, or `None` for an offset without a
+/// register, where reads give zero and writes are ignored.
 #[must_use]
 pub fn find(offset: u32) -> Option<(&'static Register, u8)> {
     let within = |row: &&'static Register| (row.offset..row.offset + 4 * row.count).contains(&offset);

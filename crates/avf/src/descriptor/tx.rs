@@ -1,6 +1,6 @@
-//! Transmit descriptors, 16 bytes: data descriptors, which name a buffer, and context descriptors, which precede
-//! the data of a packet to be segmented. The card returns a descriptor by writing its type as done, and only where
-//! RS is set.
+//! Transmit descriptors, 16 bytes: data descriptors, which name a buffer, and context descriptors, which precede the
+//! data of a packet to be segmented. The card returns a descriptor to the driver by writing its type as done, and only
+//! where RS is set.
 //!
 //! Flow director programming, IPsec and the other offloads of tunnels are not supported.
 
@@ -21,7 +21,7 @@ const COMMAND_SHIFT: u32 = 4;
 pub mod command {
     /// Command bit EOP: the descriptor has the packet's last buffer.
     pub const EOP: u64 = 1 << 0;
-    /// Command bit RS: asks for a report when the packet is done.
+    /// Command bit RS: requests a report when the packet is done.
     pub const RS: u64 = 1 << 1;
     /// Command bit ICRC: the card appends the frame check sequence.
     pub const ICRC: u64 = 1 << 2;
@@ -31,7 +31,7 @@ pub mod command {
     pub const DUMMY: u64 = 1 << 4;
 }
 
-/// Report request, in the second word of a data descriptor.
+/// Bit in the second word of a data descriptor that requests a report.
 pub const REPORT: u64 = command::RS << COMMAND_SHIFT;
 
 /// Kind of a packet's IP header, as the driver states it.
@@ -74,7 +74,7 @@ pub struct TxDataDescriptor {
     pub length: u16,
     /// True in the last buffer of the packet.
     pub end_of_packet: bool,
-    /// True if the driver asks for a report when the packet is done.
+    /// True if the driver requests a report when the packet is done.
     pub report_status: bool,
     /// VLAN tag that the card inserts into the frame. Counts in the packet's first descriptor.
     pub tag: Option<u16>,
@@ -121,7 +121,7 @@ pub enum ParsedTxDescriptor {
     Other(u8),
 }
 
-/// Reads a transmit descriptor from its bytes.
+/// Parses a transmit descriptor from its bytes.
 #[must_use]
 #[inline]
 pub fn parse(raw: &[u8; SIZE]) -> ParsedTxDescriptor {
@@ -139,8 +139,8 @@ const ALONE: u64 = DATA | command::EOP << COMMAND_SHIFT;
 /// Mask of the IP header's kind and of the transport protocol in a data descriptor's second word.
 const HEADERS: u64 = (3 << 5 | 3 << 8) << COMMAND_SHIFT;
 
-/// Returns the length in bytes of a packet that is one descriptor without offloads, from the descriptor's second
-/// word; `None` for every other.
+/// Returns the length in bytes of a packet that is one descriptor without offloads, from the descriptor's second word,
+/// or `None` for every other packet.
 #[must_use]
 #[inline(always)]
 pub fn plain_length(second: u64) -> Option<u32> {
@@ -155,7 +155,7 @@ pub fn summed_length(second: u64) -> Option<u32> {
     plain_length(second & !HEADERS)
 }
 
-/// Returns true if a data descriptor asks for a report.
+/// Returns true if a data descriptor requests a report.
 #[must_use]
 #[inline]
 pub fn reports(raw: &[u8; SIZE]) -> bool {
@@ -179,7 +179,7 @@ const TSYN: u64 = 1 << 1;
 const IL2TAG2: u64 = 1 << 2;
 
 impl TxDataDescriptor {
-    /// Reads a data descriptor from its bytes.
+    /// Parses a data descriptor from its bytes.
     #[must_use]
     pub fn parse(raw: &[u8; SIZE]) -> Self {
         let (address, info) = (word(raw, 0), word(raw, 1));

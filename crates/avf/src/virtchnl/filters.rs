@@ -15,13 +15,13 @@ pub mod promiscuity {
 /// Purpose for which a VF uses an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EtherAddressType {
-    /// The purpose is not given: the driver is older than the field.
+    /// The VF does not state the purpose of the address: its driver is older than the field.
     Legacy,
-    /// The address is the VF's own.
+    /// The address is the VF's own (primary).
     Primary,
-    /// The VF receives by this address in addition.
+    /// The VF receives by this address in addition to its own.
     Extra,
-    /// The purpose is an undefined number.
+    /// The purpose of the address is an undefined number.
     Other(u8),
 }
 
@@ -98,9 +98,9 @@ impl VlanFilterTag {
 /// VLAN filter in the messages ADD_VLAN_V2 and DEL_VLAN_V2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VlanFilter {
-    /// The frame's inner tag that the filter matches.
+    /// Inner VLAN tag of frames that the filter matches.
     pub inner: VlanFilterTag,
-    /// The frame's outer tag that the filter matches.
+    /// Outer VLAN tag of frames that the filter matches.
     pub outer: VlanFilterTag,
 }
 

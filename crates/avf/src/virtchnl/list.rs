@@ -24,7 +24,7 @@ pub struct MessageList<'a, T> {
 }
 
 impl<'a, T: ListElement> MessageList<'a, T> {
-    /// Creates a list of the first `count` elements in `bytes`; fewer if `bytes` ends before.
+    /// Creates a list of the first `count` elements in `bytes`, or fewer if `bytes` ends before.
     pub(crate) fn new(bytes: &'a [u8], count: usize) -> Self {
         let length = count.saturating_mul(T::SIZE);
         Self { bytes: bytes.get(..length).unwrap_or(bytes), item: PhantomData }

@@ -93,9 +93,9 @@ impl ListElement for VlanCapabilities {
 /// VLAN offload that a capability or request names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VlanOffloadKind {
-    /// Stripping VLAN tags from received frames.
+    /// VLAN offload: strips tags from received frames.
     Strip,
-    /// Inserting VLAN tags into sent frames.
+    /// VLAN offload: inserts tags into sent frames.
     Insert,
 }
 
