@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub enum SwitchPort {
     /// vhost-user port. The switch is the client of the socket `NAME.sock` in its folder, as soon as it exists.
     VhostUser(&'static str),
-    /// Interface of that name, created by the switch: a tap, which it reads and writes with system calls.
+    /// Interface of that name, created by the switch: a tap, which the switch reads and writes with system calls.
     Interface(&'static str),
 }
 
@@ -41,7 +41,7 @@ pub struct SwitchConfig<'a> {
     pub dpdk: &'a HostDpdk,
     /// Huge pages for the switch's memory; without any, the switch uses ordinary pages.
     pub huge: &'a HugePages,
-    /// Processors of the switch: it forwards on the forwarder's, and does everything else on the generator's.
+    /// Processors of the switch: it forwards on the forwarder's processor, and does everything else on the generator's.
     pub processors: ProcessorAssignment,
     /// Folder for the switch's sockets and logs.
     pub folder: &'a Path,
