@@ -1,4 +1,4 @@
-//! Rules of section 5.1.6 about the header of a packet.
+//! Tests the rules of section 5.1.6 about the header of a packet.
 
 use super::{
     NetHeader, NetHeaderError, NetHeaderFormat, NetRequest, PartialTransport, SegmentKind, flag, gso,
@@ -15,7 +15,8 @@ const OFFLOADS: F = F::CSUM
     .with(F::HOST_USO)
     .with(F::VERSION_1);
 
-/// TCP over IPv4 behind an Ethernet header, cut into segments of 1,448 bytes, as Linux requests it.
+/// Header of a packet of TCP over IPv4 behind an Ethernet header, to be segmented into 1,448 bytes, as Linux
+/// requests it.
 const TSO: NetHeader = NetHeader {
     flags: flag::NEEDS_CSUM,
     gso_type: gso::TCPV4,

@@ -56,7 +56,7 @@ impl PackedPosition {
         self.0 & WRAP != 0
     }
 
-    /// Returns the position that is `slots`, at most a ring, further in a ring of `size` descriptors.
+    /// Returns the packed ring's position that is `slots`, at most a ring, further in a ring of `size` descriptors.
     #[must_use]
     #[inline]
     pub const fn after(self, slots: u16, size: u16) -> Self {

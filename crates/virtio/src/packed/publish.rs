@@ -6,7 +6,7 @@ use crate::descriptor::{PackedDescriptor, SIZE, flag};
 use crate::error::RingError;
 use crate::memory::{RingMemory, release};
 
-/// Offset of length, id and flags in a descriptor: the half that the driver reads of a used one.
+/// Offset in a packed descriptor of length, id and flags: the half that the driver reads of a used one.
 const SECOND_HALF: usize = 8;
 
 impl PackedQueue {
@@ -51,8 +51,8 @@ impl PackedQueue {
         Some((UsedChain { slots: these.iter().map(|chain| chain.slots).sum(), ..*last }, rest))
     }
 
-    /// Writes the used descriptors of chains that follow each other directly, from a position on; in order, that of a batch.
-    /// Returns the position after them, and the chains that are left.
+    /// Writes the used descriptors of consecutive chains, from a position on; in order, that of a batch. Returns the
+    /// position after them, and the chains that are left.
     #[inline]
     fn write_run<'a, M: RingMemory>(
         &self,

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use virtio::chain::{Chain, ChainBurst};
 use virtio::layout::RingFeatures;
 
-/// Step of an exchange.
+/// Step of a random exchange between model driver and device.
 #[derive(Debug, Clone)]
 enum Move {
     /// The driver adds a chain: lengths of buffers, how many the device only reads, and whether they are in a table.
@@ -19,9 +19,9 @@ enum Move {
     Fetch(usize),
     /// The device returns this many chains, and writes this share of each, in sixteenths.
     Complete(usize, u32),
-    /// The device puts back this many chains.
+    /// The device puts this many fetched chains back into the ring.
     Unfetch(usize),
-    /// A successor of the device resumes at its position.
+    /// A successor of the device resumes at its position in the ring.
     Restart,
 }
 
@@ -39,7 +39,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     proptest::collection::vec(one, 1..200)
 }
 
-/// Driver, device, and the chains that each is to see next.
+/// Model driver, device, and the chains that each is to see next.
 struct Exchange {
     memory: GuestMemory,
     driver: Driver,
@@ -135,7 +135,7 @@ impl Exchange {
         }
     }
 
-    /// Lets everything that is under way arrive.
+    /// Makes driver and device finish all chains that are available or in use.
     fn finish(&mut self) {
         self.driver.publish(&mut self.memory);
         let work = |exchange: &Self| 2 * exchange.added.len() + exchange.fetched.len();

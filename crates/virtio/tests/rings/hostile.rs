@@ -25,7 +25,7 @@ fn store_split(memory: &mut GuestMemory, address: u64, descriptors: &[Raw]) {
     }
 }
 
-/// Returns the fault of a chain that begins with the first of these descriptors, followed by a good chain that must pass.
+/// Returns the fault of a chain that begins with the first of these descriptors. A valid chain follows and must pass.
 fn split_fault(features: RingFeatures, descriptors: &[Raw], table: &[Raw]) -> Option<ChainError> {
     let (mut memory, mut burst, mut queue) =
         (GuestMemory::new(), ChainBurst::default(), split(SIZE, features));
@@ -138,7 +138,8 @@ fn indirect_table_may_lie_at_any_address() {
     assert_eq!((chain.fault(), chain.readable_bytes()), (None, 60 + 77));
 }
 
-/// Returns the fault of a list at the start of a packed ring, and the number of its slots; a good chain behind must pass.
+/// Returns the fault of a list at the start of a packed ring, and the number of its slots. A valid chain behind must
+/// pass.
 fn packed_fault(features: RingFeatures, list: &[Raw], table: &[Raw]) -> (Option<ChainError>, u16) {
     let (mut memory, mut burst, mut queue) =
         (GuestMemory::new(), ChainBurst::default(), packed(SIZE, features));
@@ -296,7 +297,7 @@ fn ring_whose_memory_is_gone_fails_with_the_address() {
     }
 }
 
-/// Maximum cost of one fetch: reads of descriptors of a burst and of tables in blocks of 16.
+/// Maximum cost of one fetch: reads of a burst's descriptors, and of tables in blocks of 16.
 const MOST_READS: usize = 4 + 32 + 3 * MAX_CHAIN;
 
 proptest! {

@@ -1,5 +1,5 @@
-//! No order of events loses a notification: device and driver sleep only if the other one is going to wake them
-//! (sections 2.7.10, 2.7.7 and 2.8.10).
+//! Tests that no order of events loses a notification: device and driver sleep only if the other one is going to wake
+//! them (sections 2.7.10, 2.7.7 and 2.8.10).
 
 use crate::driver::Driver;
 use crate::interleaving::{DriverStep, explore};
@@ -10,10 +10,10 @@ use virtio::layout::RingFeatures;
 
 /// Bytes of the memory that hold the ring.
 const RINGS: usize = 0x5100;
-/// Entries of the ring: more than the chains of a run.
+/// Number of ring entries: more than the chains of a run.
 const SIZE: u16 = 4;
 
-/// Returns every kind of ring and of event, as (packed, with event index).
+/// Returns every kind of ring and of notification, as (packed, with event index).
 fn kinds() -> [(bool, bool); 4] {
     [(false, false), (false, true), (true, false), (true, true)]
 }
@@ -48,7 +48,7 @@ fn kick(is_packed: bool, event_index: bool, nth: u16) -> DriverStep {
     }
 }
 
-/// Rings after one chain has passed, so that the first decision about an interrupt is behind.
+/// Rings after one chain has passed, so that the device has made its first decision about an interrupt.
 fn warm(is_packed: bool, event_index: bool) -> (crate::memory::GuestMemory, Driver, Queue) {
     let features = RingFeatures { indirect: false, event_index, in_order: false };
     let mut memory = crate::memory::GuestMemory::new();

@@ -1,4 +1,4 @@
-//! Rules of section 2.8 for the device's side of a packed ring, on the bytes in memory.
+//! Tests the rules of section 2.8 for the device's side of a packed ring, on the bytes in memory.
 
 use crate::driver::PackedDriver;
 use crate::memory::{DESCRIPTORS, DEVICE, DRIVER, GuestMemory};
@@ -12,7 +12,7 @@ use virtio::{RingError, UsedChain};
 const IN_ORDER: RingFeatures = RingFeatures { indirect: false, event_index: false, in_order: true };
 const EVENTS: RingFeatures = RingFeatures { indirect: false, event_index: true, in_order: false };
 
-/// Makes chains of some buffers each available.
+/// Makes chains available, each of some buffers.
 fn send(driver: &mut PackedDriver, memory: &mut GuestMemory, lengths: &[usize], writable: bool) {
     for (token, length) in lengths.iter().enumerate() {
         let buffers = vec![(0x10_0000 + token as u64 * 0x1000, 1000, writable); *length];
