@@ -118,7 +118,7 @@ impl<F> MessageDecoder<F> {
         Ok(())
     }
 
-    /// Takes the message, if it is complete.
+    /// Takes the received message out of the decoder, if it is complete.
     ///
     /// # Errors
     /// The stream is broken.

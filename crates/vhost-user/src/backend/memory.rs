@@ -1,4 +1,4 @@
-//! Table of the guest's memory regions, and both translations of addresses.
+//! Table of the guest's memory regions, which translates guest-physical and user addresses.
 //!
 //! A translation takes a range and never an address alone: a range that begins in a region and ends outside of it was
 //! a way out of the guest's memory in several back ends (CVE-2018-1059).
@@ -10,7 +10,7 @@ use crate::message::{MemoryRegion, RegionError};
 /// Part of a guest-physical range that is in one region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryPiece {
-    /// Region that holds the part.
+    /// Memory region that holds the part.
     pub region: MemoryRegion,
     /// Offset of the part from the region's first byte.
     pub offset: u64,
@@ -27,7 +27,7 @@ pub struct MemoryTable {
 }
 
 impl MemoryTable {
-    /// Creates a table without regions, for at most `limit` ones.
+    /// Creates a table without memory regions, for at most `limit` ones.
     pub fn new(limit: usize) -> Self {
         Self { regions: Vec::new(), limit }
     }
@@ -60,7 +60,7 @@ impl MemoryTable {
         Some(region.guest_address + inside(&region)?)
     }
 
-    /// Adds a region.
+    /// Adds a memory region to the table.
     ///
     /// # Errors
     /// The region is invalid or overlaps another, or the table is full. The table is unchanged.
@@ -71,7 +71,7 @@ impl MemoryTable {
         Ok(())
     }
 
-    /// Checks that [`add`](Self::add) would add a region.
+    /// Checks that [`add`](Self::add) would add a memory region.
     ///
     /// # Errors
     /// As for [`add`](Self::add).

@@ -1,4 +1,4 @@
-//! A ring in messages: its addresses, its position, and the eventfds beside messages.
+//! Describes a ring in messages: its addresses, its position, and the eventfds beside messages.
 
 /// Addresses of a ring in the front end's process, as `SET_VRING_ADDR` states them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct RingAddresses {
 /// Announcement of an eventfd for a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RingDescriptor {
-    /// Number of the ring (0-255).
+    /// Number of the ring (0-255) that gets an eventfd.
     pub ring: u32,
     /// True if an eventfd is attached to the message; without one, the ring is polled.
     pub attached: bool,

@@ -14,7 +14,7 @@ use crate::script::{
     CountedFd, DEVICE, EVERYTHING, MEMORY, PROTOCOL, SPLIT, ScriptedSession, USER, fds, long, message, state,
 };
 
-/// Front end and back end, joined by buffers.
+/// Front end and back end of a test, joined by buffers in memory.
 struct Ends {
     frontend: Frontend<CountedFd>,
     requests: OutgoingMessages<CountedFd>,

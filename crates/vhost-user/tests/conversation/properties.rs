@@ -1,5 +1,5 @@
-//! Properties of a session for every stream of messages: no panic, bounded memory, well-formed replies, no descriptor
-//! left, the same result for any cuts, and an end that is for good.
+//! Tests properties of a session for every stream of messages: no panic, bounded memory, well-formed replies, no
+//! descriptor left, the same result for any cuts, and an end that is for good.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -21,7 +21,7 @@ use crate::script::{
     take_replies,
 };
 
-/// Message with the number of its descriptors.
+/// Message of a request, with the number of its descriptors.
 type Sent = (Vec<u8>, usize);
 
 fn region() -> impl Strategy<Value = MemoryRegion> {
