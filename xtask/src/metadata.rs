@@ -27,8 +27,7 @@ pub(crate) fn relative(root: &Path, path: &Path) -> PathBuf {
     path.strip_prefix(root).unwrap_or(path).to_owned()
 }
 
-/// Prefix of the package names of [`DOORS`](crate::tidy::doors::DOORS). Folders, libraries and the rules' tables have
-/// the name without it.
+/// Prefix of the package names of published crates. Folders, libraries and the rules' tables have the name without it.
 pub(crate) const PREFIX: &str = "softiov-";
 
 /// Cargo package, with those of its fields that the tidy rules read.
@@ -50,7 +49,7 @@ pub(crate) struct CargoPackage {
 }
 
 impl CargoPackage {
-    /// Returns the package's name without [`PREFIX`], which is the name of its folder.
+    /// Returns the package's name without the prefix of published crates, which is the name of its folder.
     pub(crate) fn crate_name(&self) -> &str {
         without_prefix(&self.name)
     }
@@ -69,7 +68,7 @@ pub(crate) struct CargoDependency {
 }
 
 impl CargoDependency {
-    /// Returns the name of the dependency's package without [`PREFIX`].
+    /// Returns the name of the dependency's package without the prefix of published crates.
     pub(crate) fn crate_name(&self) -> &str {
         without_prefix(&self.name)
     }

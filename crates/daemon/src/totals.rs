@@ -65,7 +65,7 @@ pub struct AnswerDelayTotals {
     pub max_ns: u64,
     /// Sum of the delays of all answers, nanoseconds.
     pub sum_ns: u64,
-    /// Number of delays in each non-empty class of the histogram, by class.
+    /// Number of delays in each non-empty class of the histogram of answer delays, by class.
     pub counts: Vec<(u16, u64)>,
 }
 

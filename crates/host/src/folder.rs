@@ -101,7 +101,8 @@ pub fn make(path: &Path, mode: u32) -> Result<(), SocketFolderError> {
     check(path)
 }
 
-/// Creates a folder for another user, who becomes its owner, and checks it as [`make`] does.
+/// Creates a folder for another user, who becomes its owner, and checks that the user can enter the folder and no other
+/// user can change it.
 ///
 /// # Errors
 /// See [`SocketFolderError`].

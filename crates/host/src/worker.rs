@@ -131,7 +131,7 @@ impl DeferredFd {
     /// Never: only this function takes the descriptor, and it consumes `self`.
     #[must_use]
     pub fn into_inner(mut self) -> OwnedFd {
-        self.fd.take().expect("the descriptor is taken by into_inner or drop only")
+        self.fd.take().expect("the worker's descriptor is taken only once, by into_inner or drop")
     }
 }
 
@@ -149,7 +149,7 @@ impl AsFd for DeferredFd {
     /// # Panics
     /// Never, for the same reason as [`DeferredFd::into_inner`].
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_ref().expect("the descriptor is taken by into_inner or drop only").as_fd()
+        self.fd.as_ref().expect("the worker's descriptor is taken only once, by into_inner or drop").as_fd()
     }
 }
 

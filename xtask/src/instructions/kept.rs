@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::callgrind::InstructionCounts;
 use crate::metadata;
 
-/// Path of the kept counts, relative to the workspace.
+/// Path of the file with the kept instruction counts, relative to the workspace.
 const PATH: &str = "crates/nic/benches/instructions.json";
 const REMEDY: &str = "find the cause, or keep the new counts: cargo xtask instructions --keep";
 /// Tolerated change of a frame's instruction count, as a share, since another compiler generates other code.

@@ -5,7 +5,7 @@ use super::finding::TidyFinding;
 use super::source::TrackedFile;
 use crate::metadata::CargoPackage;
 
-/// Pages for readers of the code, which the check reads.
+/// Pages for readers of the code, whose names of files and crates are checked.
 const PAGES: [&str; 2] = ["ARCHITECTURE.md", "CONTRIBUTING.md"];
 
 pub(super) fn check(members: &[CargoPackage], tracked: &[TrackedFile]) -> Vec<TidyFinding> {

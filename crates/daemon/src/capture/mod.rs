@@ -76,7 +76,7 @@ impl PortCaptures {
         self.0.is_empty()
     }
 
-    /// Adds a capture to the port. Returns false if the port has [`MOST`] captures already.
+    /// Adds a capture to the port. Returns false if the port has the maximum number of captures already.
     pub(crate) fn add(&mut self, capture: CaptureWriter) -> bool {
         self.forget_ended();
         let has_room = self.0.len() < MOST;

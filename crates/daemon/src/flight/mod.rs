@@ -148,7 +148,7 @@ impl<const N: usize> FlightRing<N> {
         Self { notes: VecDeque::with_capacity(N), lost: 0 }
     }
 
-    /// Adds an entry to the ring, or counts it with an equal one among the last `near` entries.
+    /// Adds a register access or event to the ring, or counts it with an equal one among the last `near` entries.
     fn note(&mut self, note: FlightRecord, near: usize) {
         let same = self.notes.iter().rev().take(near).position(|last| last.what == note.what);
         if let Some(last) = same.and_then(|back| self.notes.len().checked_sub(back + 1))

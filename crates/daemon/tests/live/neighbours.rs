@@ -59,7 +59,7 @@ fn frame(payload: usize) -> Vec<u8> {
     [&UNKNOWN[..], &[0; 6], &[0x88, 0xb5], &vec![1; payload]].concat()
 }
 
-/// Returns a TCP packet to [`UNKNOWN`], with headers that the card can copy to segments.
+/// Returns a TCP packet to an Ethernet address that no function has, with headers that the card can copy to segments.
 fn tcp(payload: usize) -> Vec<u8> {
     let mut ip = [0; 20];
     (ip[0], ip[8], ip[9]) = (0x45, 64, 6);

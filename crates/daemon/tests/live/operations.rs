@@ -20,7 +20,7 @@ const COMMAND: u64 = 4;
 /// Number of register writes of one time slice, 64 in each `REGION_WRITE_MULTI`.
 const SLICE: usize = 2048;
 
-/// Returns the time that [`SLICE`] equal writes take, up to the reply to a read after them.
+/// Returns the time that one slice of equal writes takes, up to the reply to a read after them.
 fn slice(guest: &mut VfGuest<QemuClient>, region: u32, offset: u64, data: &[u8]) -> Duration {
     let begun = Instant::now();
     for _ in 0..SLICE / 64 {

@@ -97,7 +97,7 @@ fn rich() -> CardState {
     world.state()
 }
 
-/// Returns the state of an 82576 port that uses every part of the encoding, with the card of [`rich`].
+/// Returns the state of an 82576 port, with its card, that uses every part of the encoding.
 fn rich_port() -> I82576PortState {
     let function = ClientState {
         interventions: VmmInterventions { reads: 1, posted_writes: 2, synchronous_writes: 3, interrupts: 4 },

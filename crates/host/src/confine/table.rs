@@ -34,13 +34,13 @@ pub enum ThreadRole {
 pub(super) enum ArgumentCondition {
     /// Matches a system call with any arguments.
     Always,
-    /// Matches if the argument of this number is one of the values.
+    /// Matches a system call whose argument of this number is one of the values.
     Is(u8, &'static [u32]),
-    /// Matches if the argument of this number is none of the values.
+    /// Matches a system call whose argument of this number is none of the values.
     IsNot(u8, &'static [u32]),
-    /// Matches if the argument of this number has all of the bits.
+    /// Matches a system call whose argument of this number has all of the bits.
     Has(u8, u32),
-    /// Matches if the argument of this number is this process's id.
+    /// Matches a system call whose argument of this number is this process's id.
     IsThisProcess(u8),
 }
 

@@ -131,7 +131,7 @@ pub struct UnmapRegionError {
 }
 
 impl UnmapRegionError {
-    /// Returns the errno of the reply to the refused request: ENOENT.
+    /// Returns the errno of the reply to the refused unmap request: ENOENT.
     #[must_use]
     pub fn errno(&self) -> i32 {
         Errno::NOENT.raw_os_error()
@@ -149,8 +149,8 @@ pub struct DmaTable {
     mappings: ClientMappings,
     /// Index of the last accessed region: rings and buffers of one guest mostly lie in one region.
     last_hit: Cell<usize>,
-    /// Value of [`poison_events`] when this client's memory was last checked for shrunken files, and the check's
-    /// result.
+    /// Number of the process's truncated mappings ([`poison_events`]) when this client's memory was last checked for
+    /// truncation, and the check's result.
     looked_over: Cell<(u64, bool)>,
 }
 

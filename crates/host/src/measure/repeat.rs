@@ -27,7 +27,7 @@ pub(super) fn per_operation(
     Ok(ProbeResult { median: found[REPETITIONS / 2], least: found[0], most: found[REPETITIONS - 1] })
 }
 
-/// Measures the nanoseconds that `operation` takes, as [`per_operation`] does.
+/// Measures the nanoseconds that one call of `operation` takes.
 pub(super) fn each(mut operation: impl FnMut() -> Result<(), ProbeError>) -> Result<ProbeResult, ProbeError> {
     per_operation(|count| timed(|| (0..count).try_for_each(|_| operation())))
 }

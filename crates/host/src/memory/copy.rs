@@ -38,7 +38,7 @@ pub(super) unsafe fn out_of_guest(source: *const u8, buffer: &mut [u8]) {
     guest_may_have_written();
 }
 
-/// Copies any number of bytes out of guest memory. A separate function, so that the common length of [`HEAD`] bytes
+/// Copies any number of bytes out of guest memory. A separate function, so that the common length (a frame's head)
 /// saves no registers.
 ///
 /// # Safety
@@ -80,7 +80,7 @@ pub(super) unsafe fn into_guest(bytes: &[u8], target: *mut u8) {
     }
 }
 
-/// Copies any number of bytes into guest memory. A separate function for the reason that [`any_out_of_guest`] gives.
+/// Copies any number of bytes into guest memory. A separate function, so that the common length saves no registers.
 ///
 /// # Safety
 /// The conditions of [`into_guest`] apply.

@@ -101,7 +101,7 @@ pub enum MemoryAccessError {
     /// Part of the accessed range lies outside the mapped memory.
     #[error("cannot access mapped memory: {offset:#x}+{len:#x} lies outside the mapping")]
     OutOfRange {
-        /// First byte of the access, from the start of the mapping.
+        /// First byte of the refused access, counted from the start of the mapping.
         offset: u64,
         /// Number of bytes in the refused access to mapped memory.
         len: usize,

@@ -61,9 +61,9 @@ static SLOTS: [MappingTableEntry; CAPACITY] = [const {
     }
 }; CAPACITY];
 
-/// Number of table entries that are reserved for clients.
+/// Number of entries of the mapping table that are reserved for clients.
 static SHARED: AtomicUsize = AtomicUsize::new(0);
-/// Table entry where the next search for a free entry begins.
+/// Entry of the mapping table where the next search for a free entry begins.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 static POISON_EVENTS: AtomicU64 = AtomicU64::new(0);
 static PREVIOUS_HANDLER: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);

@@ -148,7 +148,8 @@ fn interfaces() -> String {
     std::fs::read_to_string("/proc/thread-self/net/dev").unwrap()
 }
 
-/// Waits until an interface is deleted. A child of another thread may keep it for a moment, as in [`once_free`].
+/// Waits until an interface is deleted. A child of another thread may keep the interface until the child executes its
+/// program.
 fn is_gone(interface: &str) -> bool {
     let gone = || !interfaces().contains(interface);
     (0..3_000).any(|_| {

@@ -56,7 +56,7 @@ pub enum VfioError {
     /// The kernel's VFIO has no IOMMU of a supported type.
     #[error("VFIO of this kernel does not support a type 1 IOMMU (version 2); `modprobe vfio_iommu_type1`")]
     NoType1,
-    /// Other functions of the group are bound to other drivers.
+    /// Other functions of the IOMMU group are bound to other drivers.
     #[error(
         "IOMMU group {group} is not viable: bind all of its functions to vfio-pci, or to no driver; it holds \
          {members}"
@@ -64,7 +64,7 @@ pub enum VfioError {
     NotViable {
         /// Number of the IOMMU group.
         group: u32,
-        /// Functions of the group, with the drivers that they are bound to.
+        /// Functions of the IOMMU group, with the drivers that they are bound to.
         members: String,
     },
     /// The kernel refused a VFIO request.

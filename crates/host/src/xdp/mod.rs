@@ -48,11 +48,11 @@ const RETRY: Duration = Duration::from_millis(50);
 /// Transfer mode between interface and sockets, with Open vSwitch's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XdpTransferMode {
-    /// The driver runs the program, and accesses the UMEM itself.
+    /// The interface's driver runs the XDP program, and accesses the UMEM itself.
     NativeWithZerocopy,
-    /// The driver runs the program, and the kernel copies frames.
+    /// The interface's driver runs the XDP program, and the kernel copies frames.
     Native,
-    /// The kernel runs the program on its socket buffers, and copies frames.
+    /// The kernel runs the XDP program on its socket buffers, and copies frames.
     Generic,
 }
 

@@ -105,7 +105,7 @@ impl XdpProgram {
         Ok(Self { map, program })
     }
 
-    /// Makes the program pass a queue's frames to an AF_XDP socket.
+    /// Makes the BPF program pass a queue's frames to an AF_XDP socket.
     pub(super) fn set_socket(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         #[derive(Clone, Copy)]
         #[repr(C)]
@@ -127,7 +127,7 @@ impl XdpProgram {
         call(MAP_UPDATE, &element).map(drop)
     }
 
-    /// Attaches the program to an interface by its index.
+    /// Attaches the BPF program to an interface by its index.
     pub(super) fn attach(&self, interface: u32, mode: XdpTransferMode) -> io::Result<XdpProgramLink> {
         #[derive(Clone, Copy)]
         #[repr(C)]

@@ -73,12 +73,12 @@ pub(super) struct XdpQueue {
     sending: XdpSendState,
 }
 
-/// Chunks and counts of the frames that a queue sends.
+/// UMEM chunks and counts of the frames that a queue sends.
 #[derive(Debug)]
 struct XdpSendState {
     tx: XdpRing<XdpDescriptor, ProducerSide>,
     completion: XdpRing<u64, ConsumerSide>,
-    /// Numbers of the chunks that hold no frame to send.
+    /// Numbers of the UMEM chunks that hold no frame to send.
     free: Vec<u32>,
     /// Number of queued frames that the kernel was not notified of.
     pending: u32,
@@ -310,7 +310,7 @@ impl XdpQueue {
 }
 
 impl XdpSendState {
-    /// Takes back the chunks of sent frames from the kernel.
+    /// Takes back the UMEM chunks of sent frames from the kernel.
     fn reclaim(&mut self) -> Result<(), BrokenXdpRing> {
         if self.completion.available()? == 0 {
             return Ok(());

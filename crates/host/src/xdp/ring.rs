@@ -32,7 +32,7 @@ pub(super) struct XdpRingLayout {
 }
 
 impl XdpRingLayout {
-    /// Returns the bytes of the whole ring with entries of type `T`.
+    /// Returns the size in bytes of the whole AF_XDP ring with entries of type `T`.
     pub(super) fn len<T>(&self) -> usize {
         self.entries + self.size as usize * size_of::<T>()
     }
@@ -57,7 +57,7 @@ pub(super) struct XdpRing<T, Side> {
     entries: NonNull<T>,
     /// Index of this process in the ring, perhaps ahead of the published one.
     ours: u32,
-    /// Index of the kernel in the ring, at the last read.
+    /// Index of the kernel in the AF_XDP ring, at the last read.
     theirs: u32,
     side: PhantomData<Side>,
 }

@@ -28,7 +28,7 @@ pub(super) struct UserAccount {
 }
 
 impl UserAccount {
-    /// Returns the users of [`VMMS`] that this machine has.
+    /// Returns those of the users [`VMMS`], as which libvirt runs QEMU, that this machine has.
     pub(super) fn vmms() -> Vec<Self> {
         let text = |path| fs::read_to_string(path).unwrap_or_default();
         let (passwd, group) = (text("/etc/passwd"), text("/etc/group"));

@@ -15,7 +15,8 @@ type PublishedCounterValues = BTreeMap<String, u64>;
 /// Keys of the status JSON below which every number is a counter.
 const COUNTED: [&str; 9] =
     ["rx", "tx", "drops", "interventions", "mailbox", "offences", "storms", "answers", "reattached"];
-/// Keys of numbers below [`COUNTED`] that are not counters: a percentile falls when many short delays come.
+/// Keys of status numbers that are not counters, though they are below a key of counters: a percentile falls when many
+/// short delays come.
 const GAUGES: [&str; 2] = ["p50_ns", "p99_ns"];
 
 /// Returns the counters in a text of `/metrics`: samples of counters and histograms.
@@ -39,8 +40,8 @@ fn metrics(text: &str) -> PublishedCounterValues {
         .collect()
 }
 
-/// Collects the counters of a part of the status JSON into `counts`, by path. `counted` is true below a key of
-/// [`COUNTED`].
+/// Collects the counters of a part of the status JSON into `counts`, by path. `counted` is true below a key below which
+/// every number is a counter.
 fn leaves(value: &Value, path: &str, counted: bool, counts: &mut PublishedCounterValues) {
     match value {
         Value::Number(number) if counted => {

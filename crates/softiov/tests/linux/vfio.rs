@@ -46,7 +46,8 @@ const BEHIND_A_PORT: &str = "0000:03:00.0";
 const ON_THE_ROOT: &str = "0000:00:13.0";
 pub(crate) const PF: &str = "0000:01:00.0";
 const OTHER_PF: &str = "0000:02:00.0";
-/// PCI addresses of the first two VFs of [`PF`]: the first at offset 0x80, the second at the stride after it.
+/// PCI addresses of the first two VFs of QEMU's igb device that our driver drives: the first at offset 0x80, the second
+/// at the stride after it.
 const VFS: [&str; 2] = ["0000:01:10.0", "0000:01:10.2"];
 /// PCI addresses, in the guest, of two VFs of our card, each behind a root port of its own.
 const OUR_VFS: [&str; 2] = ["0000:01:00.0", "0000:02:00.0"];
@@ -64,7 +65,7 @@ const QEMU_DIFFERS: [&str; 9] = [
     "masking",
     "vf-reset",
 ];
-/// Names of the driver checks that VFs alone cannot run.
+/// Names of the driver checks that cannot run on VFs alone.
 const TAKES_THE_PF: [&str; 2] = ["port-vlan", "pf-reset"];
 
 /// Checks that our PF driver drives QEMU's igb device and enables VFs, and that our VF drivers work on them. Stock igb

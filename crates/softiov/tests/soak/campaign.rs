@@ -49,7 +49,7 @@ impl CampaignEvent {
 /// Traffic between guests while an event happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CampaignLoad {
-    /// No traffic before the event: requests begin with the event.
+    /// No traffic between guests before the event; requests begin with the event.
     Idle,
     Requests,
     Streams,

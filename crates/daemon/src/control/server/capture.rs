@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Longest time in which a capture's response sends nothing. Then the server sends a statistics block, because only a
 /// write shows that the client has gone.
 const SILENCE: Duration = Duration::from_secs(3);
-/// Maximum bytes of the ring that one piece of the response contains.
+/// Maximum bytes of the capture's ring that one piece of the response contains.
 const PIECE: usize = 1 << 18;
 /// File with names of TCP and UDP ports for filters.
 const SERVICES: &str = "/etc/services";

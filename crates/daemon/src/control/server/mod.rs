@@ -170,7 +170,7 @@ async fn accept(waiting: &UnixListener, listener: &mut SocketListener) -> io::Re
     Err(error)
 }
 
-/// Accepts a TCP client, like [`accept`]. Without a TCP socket it waits forever.
+/// Accepts a TCP client of the control interface. Without a TCP socket it waits forever.
 async fn accept_tcp(listener: Option<&TcpListener>) -> io::Result<TcpStream> {
     let Some(listener) = listener else { return pending().await };
     match listener.accept().await {

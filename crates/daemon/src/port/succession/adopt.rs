@@ -32,7 +32,7 @@ pub(super) enum ClientAdoptError {
         "part of a client's message is lost: the previous process, an earlier version of softiov, did not save it"
     )]
     Torn,
-    /// The saved bytes are not the beginning of a message.
+    /// The saved bytes of a client are not the beginning of a message.
     #[error("the saved part of a client's message is invalid: {0}")]
     Held(#[from] ProtocolError),
     /// A system call for the client fails.

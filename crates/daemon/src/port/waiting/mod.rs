@@ -36,7 +36,7 @@ const LONGEST: Duration = Duration::from_micros(160);
 /// not pay for the saving.
 const REST: Duration = Duration::from_millis(50);
 
-/// Actions of a port while it waits: clock, sleep, polls and saves.
+/// Interface by which a waiting port reads the clock, sleeps, polls and saves.
 pub(super) trait WaitEnvironment {
     fn now(&self) -> Time;
 

@@ -250,7 +250,8 @@ pub(crate) fn boot(path: &Path) -> MachineWithFunction<QemuClient> {
     boot_as(path, VF, share)
 }
 
-/// Boots the simulated QEMU, as [`boot`] does, on a VF or a PF. `share` announces the guest's memory to the host.
+/// Boots the simulated QEMU on a VF or a PF, up to the start of the guest's driver. `share` announces the guest's
+/// memory to the host.
 pub(crate) fn boot_as(
     path: &Path,
     shape: ExpectedFunction,

@@ -139,7 +139,7 @@ fn find_elsewhere<'map, const WRITES: bool>(
 
 /// Addresses of a burst's frames in this process.
 pub(crate) struct FrameAddresses<'map, 'run, const WRITES: bool> {
-    /// Start of each frame; the first `count` are initialized.
+    /// Start of each frame's memory; the first `count` elements are initialized.
     at: [MaybeUninit<NonNull<u8>>; BURST],
     /// Length of each frame in bytes; the slice may be longer than `count`.
     lengths: &'run [u32],

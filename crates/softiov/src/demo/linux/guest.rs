@@ -148,7 +148,7 @@ impl GuestInterface<'_> {
         Ok(report::ReportedGuest { vf: self.vf().to_owned(), kind: "linux", mac, driver })
     }
 
-    /// Returns a problem for each offload of [`OFFLOADS`] that the driver has not enabled.
+    /// Returns a problem for each offload that the driver should have enabled ([`OFFLOADS`]) and has not.
     pub(super) fn missing_offloads(&self) -> Result<Vec<String>> {
         let features = self.guest.check(&format!("ethtool -k {}", self.name()))?;
         let missing = OFFLOADS.iter().filter(|offload| !features.contains(*offload));

@@ -36,7 +36,7 @@ const NO_LARGE_RECEIVE: &str = ",guest_tso4=off,guest_tso6=off,guest_ecn=off,gue
 /// Names of the measured VF of a contender's host, and of the VF of the other guest.
 const VF: &str = "pf0vf0";
 const PEER: &str = "pf0vf1";
-/// Distance of the addresses of two guests on one host.
+/// Distance between the IP addresses of two guests on one host.
 const PEERS: u8 = 100;
 /// Names of Open vSwitch's ports: to the guest, and to the network beyond the uplink.
 const GUEST: &str = "guest";
