@@ -96,7 +96,7 @@ mod tests {
     const RAW: [u8; 16] = [0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 4, 3, 2, 1, 0x0a, 0, 0x0c, 0x80];
 
     #[test]
-    fn split_descriptor_has_flags_before_next() {
+    fn split_ring_descriptor_has_flags_before_next_index() {
         let parsed = SplitDescriptor::parse(&RAW);
         let (address, length) = (0x1122_3344_5566_7788, 0x0102_0304);
         assert_eq!(parsed, SplitDescriptor { address, length, flags: 0x0a, next: 0x800c });
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_descriptor_has_its_id_before_flags() {
+    fn packed_ring_descriptor_has_its_buffer_id_before_flags() {
         let parsed = PackedDescriptor::parse(&RAW);
         let (address, length) = (0x1122_3344_5566_7788, 0x0102_0304);
         assert_eq!(parsed, PackedDescriptor { address, length, id: 0x0a, flags: 0x800c });

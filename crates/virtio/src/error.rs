@@ -10,7 +10,7 @@ pub enum RingError {
     #[error("cannot access the ring: {0}")]
     Memory(#[from] MemoryFault),
     /// The available index is further ahead than the ring is long (section 2.7.13.3).
-    #[error("the driver made {pending} chains available in a ring of {size}")]
+    #[error("the driver made {pending} chains available in a ring of {size} entries")]
     AvailableIndex {
         /// Number of chains between the device's position and the available index.
         pending: u16,
@@ -18,7 +18,7 @@ pub enum RingError {
         size: u16,
     },
     /// An entry of the available ring is no index of the descriptor table (section 2.7.6).
-    #[error("the available ring has descriptor {head}, the table has {size}")]
+    #[error("the available ring names descriptor {head}, but the table has {size} descriptors")]
     Head {
         /// Invalid index in the available ring.
         head: u16,
@@ -33,7 +33,7 @@ pub enum RingError {
         free: u16,
     },
     /// The device returned more chains than it had fetched.
-    #[error("{returned} ring entries were returned, {fetched} are fetched")]
+    #[error("the device returned {returned} ring entries, but has fetched only {fetched}")]
     NotFetched {
         /// Number of entries that the device returned.
         returned: u32,

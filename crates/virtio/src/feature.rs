@@ -273,7 +273,7 @@ mod tests {
     use std::string::ToString;
 
     #[test]
-    fn feature_bits_have_one_name_each_in_order() {
+    fn virtio_feature_names_are_unique_and_in_bit_order() {
         for pair in FEATURES.windows(2) {
             assert!(pair[0].feature.bits() < pair[1].feature.bits(), "{} stands too early", pair[1].name);
         }
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn each_feature_needs_one_of_its_requirements() {
+    fn feature_is_refused_without_one_of_its_requirements() {
         let all = F::from_bits(u64::MAX);
         for (feature, one_of) in REQUIREMENTS {
             let missing = FeatureError::MissingRequirement { feature: *feature, one_of: *one_of };

@@ -95,16 +95,16 @@ mod tests {
     use super::{BusMemory, MemoryFault, RingMemory, read_u16};
     use pcie::{Bus, DmaFault, Function, Iova, MemoryHint};
 
-    struct SmallBus([u8; 64]);
+    struct SmallMemoryBus([u8; 64]);
 
-    impl SmallBus {
+    impl SmallMemoryBus {
         fn range(&mut self, function: Function, iova: Iova, length: usize) -> Result<&mut [u8], DmaFault> {
             let start = iova as usize;
             self.0.get_mut(start..start.saturating_add(length)).ok_or(DmaFault { function, iova })
         }
     }
 
-    impl Bus for SmallBus {
+    impl Bus for SmallMemoryBus {
         fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
             into.copy_from_slice(self.range(function, iova, into.len())?);
             Ok(())
@@ -119,8 +119,8 @@ mod tests {
     }
 
     #[test]
-    fn ring_behind_a_bus_is_read_and_written() {
-        let (mut bus, mut hint) = (SmallBus([0; 64]), MemoryHint::default());
+    fn ring_memory_is_read_and_written_over_the_bus() {
+        let (mut bus, mut hint) = (SmallMemoryBus([0; 64]), MemoryHint::default());
         let mut memory = BusMemory { bus: &mut bus, function: Function::Vf(0), hint: &mut hint };
         memory.write(2, &[0x34, 0x12]).unwrap();
         memory.write(16, &[7; 32]).unwrap();

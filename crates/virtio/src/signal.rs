@@ -54,7 +54,7 @@ mod tests {
     use super::{UnsignalledEntries, passes};
 
     #[test]
-    fn event_is_passed_by_the_entry_with_its_index() {
+    fn notification_is_due_when_its_event_index_is_passed() {
         for base in [0_u16, 100, u16::MAX - 2] {
             let at = |offset: u16| base.wrapping_add(offset);
             // Entries base, base + 1 and base + 2 were returned.
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn first_decision_and_a_whole_period_always_signal() {
+    fn first_decision_and_a_full_index_round_always_notify() {
         let mut entries = UnsignalledEntries::default();
         entries.add(1);
         assert!(entries.pass(500, 1, 1 << 16));

@@ -116,10 +116,10 @@ pub enum NetHeaderError {
         gso_type: u8,
     },
     /// A packet that is to be segmented has no payload size for the segments.
-    #[error("the segment size is zero")]
+    #[error("the packet's segment size is zero")]
     SegmentSize,
     /// A packet that is to be segmented has no partial checksum of its protocol.
-    #[error("the packet is to be cut and has no partial checksum of its protocol")]
+    #[error("a packet that is to be segmented needs a partial checksum of its protocol")]
     SegmentChecksum,
 }
 

@@ -26,12 +26,12 @@ type StoreBuffer = VecDeque<(u64, Vec<u8>)>;
 /// Choices of a run of the exploration: the number of each, and how many there were. The next run differs in the last
 /// choice that can change.
 #[derive(Default)]
-struct Choices {
+struct ExplorationChoices {
     taken: Vec<(usize, usize)>,
     at: usize,
 }
 
-impl Choices {
+impl ExplorationChoices {
     fn choose(&mut self, of: usize) -> usize {
         if self.at == self.taken.len() {
             self.taken.push((0, of));
@@ -63,7 +63,7 @@ pub(crate) struct SharedMemory<'a> {
     steps: VecDeque<&'a DriverStep>,
     outcome: bool,
     fenced: bool,
-    choices: &'a mut Choices,
+    choices: &'a mut ExplorationChoices,
 }
 
 fn put(bytes: &mut [u8], (address, stored): &(u64, Vec<u8>)) {
@@ -173,7 +173,7 @@ pub(crate) fn explore<'d>(
     fenced: bool,
     device: impl Fn(&mut SharedMemory<'_>) -> Box<dyn Fn(bool) -> bool + 'd>,
 ) -> (usize, usize) {
-    let mut choices = Choices::default();
+    let mut choices = ExplorationChoices::default();
     let (mut orders, mut wrong) = (0, 0);
     loop {
         let mut memory = SharedMemory {

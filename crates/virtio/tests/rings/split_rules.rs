@@ -37,7 +37,7 @@ fn parts_of_a_split_ring_are_aligned_to_16_2_and_4_bytes() {
     let refused = |part, address, alignment| Err(LayoutError::Address { part, address, alignment });
     let at = |addresses| SplitLayout::new(256, addresses);
     assert_eq!(at(RingAddresses { descriptors: 8, ..ADDRESSES }), refused(RingPart::Descriptors, 8, 16));
-    assert_eq!(at(RingAddresses { driver: 0x1001, ..ADDRESSES }), refused(RingPart::Driver, 0x1001, 2));
+    assert_eq!(at(RingAddresses { driver: 0x1001, ..ADDRESSES }), refused(RingPart::EitherDriver, 0x1001, 2));
     assert_eq!(at(RingAddresses { device: 0x1002, ..ADDRESSES }), refused(RingPart::Device, 0x1002, 4));
     let end = u64::MAX - 15;
     assert_eq!(at(RingAddresses { descriptors: end, ..ADDRESSES }), refused(RingPart::Descriptors, end, 16));
@@ -62,7 +62,7 @@ fn burst_of_32_chains_takes_three_reads_and_two_writes() {
 }
 
 #[test]
-fn used_element_has_head_and_written_bytes() {
+fn used_ring_element_has_chain_head_and_written_bytes() {
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
     let (mut driver, mut queue) = (SplitDriver::new(4, false), split(4, RingFeatures::default()));
     send(&mut driver, &mut memory, 2, true);
@@ -96,7 +96,7 @@ fn buffers_of_a_merged_frame_are_published_together() {
 }
 
 #[test]
-fn in_order_batch_is_one_element_at_its_first_place() {
+fn in_order_batch_uses_one_used_element_in_its_first_place() {
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
     let (mut driver, mut queue) = (SplitDriver::new(8, true), split(8, IN_ORDER));
     send(&mut driver, &mut memory, 5, true);
@@ -112,7 +112,7 @@ fn in_order_batch_is_one_element_at_its_first_place() {
 }
 
 #[test]
-fn event_fields_lie_behind_the_rings() {
+fn event_index_fields_lie_behind_used_and_available_ring() {
     let features = RingFeatures { event_index: true, ..RingFeatures::default() };
     let (mut memory, mut queue) = (GuestMemory::new(), split(4, features));
     memory.store(DRIVER + 2, &3_u16.to_le_bytes());
@@ -135,7 +135,7 @@ fn event_fields_lie_behind_the_rings() {
 }
 
 #[test]
-fn put_back_chains_are_fetched_again_and_base_follows_used() {
+fn chains_put_back_into_a_split_ring_are_fetched_again() {
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
     let (mut driver, mut queue) = (SplitDriver::new(8, false), split(8, RingFeatures::default()));
     send(&mut driver, &mut memory, 6, false);
@@ -150,7 +150,7 @@ fn put_back_chains_are_fetched_again_and_base_follows_used() {
 }
 
 #[test]
-fn returning_more_chains_than_fetched_is_refused() {
+fn returning_more_split_chains_than_fetched_is_refused() {
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
     let (mut driver, mut queue) = (SplitDriver::new(8, false), split(8, RingFeatures::default()));
     send(&mut driver, &mut memory, 1, false);

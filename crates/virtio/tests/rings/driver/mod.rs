@@ -29,12 +29,12 @@ impl SentChain {
 }
 
 /// Model driver of a split or packed ring.
-pub(crate) enum Driver {
+pub(crate) enum EitherDriver {
     Split(SplitDriver),
     Packed(PackedDriver),
 }
 
-impl Driver {
+impl EitherDriver {
     pub(crate) fn new(is_packed: bool, size: u16, in_order: bool) -> Self {
         if is_packed {
             Self::Packed(PackedDriver::new(size, in_order))
