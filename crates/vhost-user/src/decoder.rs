@@ -31,10 +31,10 @@ pub enum StreamError {
         size: u32,
     },
     /// A message carries more descriptors than any request of a network device.
-    #[error("a vhost-user message has more than {MAX_MESSAGE_FDS} descriptors")]
+    #[error("a vhost-user message has more than {MAX_MESSAGE_FDS} file descriptors")]
     TooManyDescriptors,
     /// More bytes were pushed than the decoder has room for.
-    #[error("{pushed} bytes were received, but the message has only {room} more")]
+    #[error("{pushed} bytes were received, but the vhost-user message needs only {room} more")]
     Overrun {
         /// Number of pushed bytes.
         pushed: usize,

@@ -74,7 +74,7 @@ mod tests {
     use super::protocol;
 
     #[test]
-    fn in_band_kicks_and_xen_are_never_supported() {
+    fn protocol_features_for_xen_and_in_band_kicks_are_unsupported() {
         let never =
             1 << protocol::INBAND_NOTIFICATIONS | 1 << protocol::XEN_MMAP | 1 << protocol::BACKEND_REQ;
         assert_eq!(protocol::SUPPORTED & never, 0);

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn guest_range_is_cut_at_the_end_of_its_region() {
+    fn guest_address_range_ends_at_the_end_of_its_memory_region() {
         let table = table();
         let piece = |address, length| table.piece(address, length).map(|piece| (piece.offset, piece.length));
         assert_eq!(piece(0x9_fff0, 0x10), Some((0x9_fff0, 0x10)));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn user_range_must_lie_in_one_region() {
+    fn user_address_range_must_lie_in_one_memory_region() {
         let table = table();
         assert_eq!(table.user_to_guest(0x7f00_0010_0040, 0x1000), Some(0x10_0040));
         assert_eq!(table.user_to_guest(0x7e00_0000_0ff0, 0x10), Some(0x20_0ff0));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn region_that_overlaps_wraps_or_is_empty_is_refused() {
+    fn memory_region_that_overlaps_wraps_or_is_empty_is_refused() {
         let mut table = table();
         let region = |guest_address, size, user_address| MemoryRegion {
             guest_address,

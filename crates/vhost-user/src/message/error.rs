@@ -18,7 +18,7 @@ pub enum RegionError {
     #[error("too many memory regions (maximum: {0})")]
     TooMany(usize),
     /// No memory region has the guest address, the user address and the size of the request.
-    #[error("there is no such memory region at {0:#x}")]
+    #[error("no mapped memory region equals the request's region at {0:#x}")]
     Missing(u64),
 }
 
@@ -26,13 +26,13 @@ pub enum RegionError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum RequestError {
     /// A network device has no request of this number.
-    #[error("the request is unknown")]
+    #[error("a network device has no such vhost-user request")]
     Unknown,
     /// The request needs a protocol feature that the front end has not set.
     #[error("protocol feature {0} is not negotiated")]
     NotNegotiated(u32),
     /// The request's body has the wrong length.
-    #[error("the body has {received} bytes (expected: {expected})")]
+    #[error("the request's body has {received} bytes (expected: {expected})")]
     BodySize {
         /// Bytes of the received body.
         received: usize,
@@ -40,7 +40,7 @@ pub enum RequestError {
         expected: usize,
     },
     /// The message has the wrong number of descriptors.
-    #[error("the message has {received} descriptors (expected: {expected})")]
+    #[error("the request's message has {received} file descriptors (expected: {expected})")]
     Descriptors {
         /// Number of descriptors of the received message.
         received: usize,

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packed_base_in_32_bits_has_two_positions() {
+    fn ring_base_of_32_bits_has_two_packed_positions() {
         let base = RingBase::from_wire(0x8005_0007, true);
         let available = PackedIndex { index: 7, wrap: false };
         assert_eq!(base, RingBase::Packed { available, used: PackedIndex { index: 5, wrap: true } });
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_base_in_16_bits_sets_both_positions() {
+    fn ring_base_of_16_bits_sets_both_packed_positions() {
         let position = PackedIndex { index: 9, wrap: true };
         let base = RingBase::Packed { available: position, used: position };
         assert_eq!(RingBase::from_wire(0x8009, true), base);
