@@ -73,7 +73,7 @@ pub(crate) enum TypeQualifier {
 
 /// Qualifiers of an operand. An operand after `and` or `or` without qualifiers has those of the operand before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Qualifiers {
+pub(crate) struct PrimitiveQualifiers {
     pub(crate) proto: ProtocolQualifier,
     pub(crate) direction: DirectionQualifier,
     pub(crate) kind: TypeQualifier,
