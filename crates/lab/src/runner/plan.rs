@@ -40,7 +40,7 @@ impl<K: ToString, V: ToString> From<(K, V)> for SettingAssignment {
 
 /// Error: an assignment lacks its `=`, key or value.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[error("expected key=value")]
+#[error("expected an assignment of the form key=value")]
 pub struct NotAnAssignment;
 
 impl FromStr for SettingAssignment {
@@ -63,7 +63,7 @@ pub struct Shard {
 
 /// Error: a shard is not of the form i/n.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[error("expected i/n with i from 1 to n, such as 1/4")]
+#[error("expected a shard i/n with i from 1 to n, such as 1/4")]
 pub struct NotAShard;
 
 impl FromStr for Shard {

@@ -70,7 +70,7 @@ fn result_row_of_a_point_is_independent_of_other_points() {
 }
 
 #[test]
-fn experiment_axis_may_take_the_values_of_a_setting() {
+fn experiment_axis_named_like_a_setting_varies_the_setting() {
     const EOI: Axis = Axis {
         name: "cost.eoi_full",
         what: "an end of interrupt",

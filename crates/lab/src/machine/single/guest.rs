@@ -4,7 +4,7 @@
 use super::wire::{ModelFrame, PER_ACK};
 use super::{CardDriver, PayloadDirection, SingleCpuCore, SingleCpuEvent, SingleCpuMachine};
 use crate::machine::parts::cdna::card::{RECEIVE, TRANSMIT};
-use crate::machine::parts::cdna::guard::GuardedRing;
+use crate::machine::parts::cdna::guard::CdnaGuardedRing;
 use crate::machine::parts::cdna::{GuestNumber, PAGE, PageBuffer, RING};
 use crate::machine::parts::channel::slots;
 use hypervisor::account::{CycleCategory, CycleSink};
@@ -46,7 +46,7 @@ pub(super) struct GuestStream {
     pub(super) inbox: VecDeque<ModelFrame>,
     /// Frames described to the card, in order; to the driver domain under Xen.
     pub(super) described: VecDeque<ModelFrame>,
-    pub(super) rings: [GuardedRing; 2],
+    pub(super) rings: [CdnaGuardedRing; 2],
     /// Number of segments of the stream that are not acknowledged.
     in_flight: u32,
     /// Number of segments that the guest received since its last acknowledgement.
@@ -66,7 +66,7 @@ impl GuestStream {
         Self {
             inbox: VecDeque::new(),
             described: VecDeque::new(),
-            rings: [GuardedRing::new(owner), GuardedRing::new(owner)],
+            rings: [CdnaGuardedRing::new(owner), CdnaGuardedRing::new(owner)],
             in_flight: 0,
             unacknowledged: 0,
             acks: 0,

@@ -2,7 +2,7 @@
 
 use crate::machine::parts::cdna::bits::{InterruptBitVectors, VECTORS};
 use crate::machine::parts::cdna::card::{CONTEXTS, CdnaCard, TRANSMIT};
-use crate::machine::parts::cdna::guard::GuardedRing;
+use crate::machine::parts::cdna::guard::CdnaGuardedRing;
 use crate::machine::parts::cdna::pages::PageOwners;
 use crate::machine::parts::cdna::{GuestNumber, PAGE, PageBuffer, RING, SEQUENCES};
 
@@ -35,7 +35,7 @@ const FRAMES: u64 = 3;
 struct AttackScenario {
     pages: PageOwners,
     card: CdnaCard,
-    guards: Vec<GuardedRing>,
+    guards: Vec<CdnaGuardedRing>,
     /// Number of pages that the card accessed in the attack for a domain that did not own them.
     stray_reads: u64,
     /// Number of frames that each of the other guests has sent.
@@ -52,7 +52,7 @@ impl AttackScenario {
             });
             card.assign(domain);
         }
-        let guards = (0..GUESTS).map(GuardedRing::new).collect();
+        let guards = (0..GUESTS).map(CdnaGuardedRing::new).collect();
         Self { pages, card, guards, stray_reads: 0, left: vec![0; GUESTS.into()] }
     }
 
