@@ -77,13 +77,13 @@ mod tests {
     }
 
     #[test]
-    fn rings_that_fit_the_processor_cache_hit_for_every_line() {
+    fn buffer_rings_that_fit_the_processor_cache_always_hit() {
         assert_eq!(hits(1, 1_024, 8_192 * KILOBYTE), 1_024);
         assert_eq!(hits(4, 1_024, 8_192 * KILOBYTE), 4 * 1_024);
     }
 
     #[test]
-    fn rings_larger_than_the_processor_cache_never_hit() {
+    fn buffer_rings_larger_than_the_processor_cache_never_hit() {
         assert_eq!(hits(5, 1_024, 8_192 * KILOBYTE), 0);
     }
 

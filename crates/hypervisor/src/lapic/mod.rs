@@ -21,7 +21,7 @@ pub use registers::{ApicWriteEffect, GeneralProtection};
 pub use timer::{ApicTimer, ApicTimerMode};
 pub use vectors::VectorSet;
 
-use registers::Lvt;
+use registers::LocalVectorTable;
 use sim::{VirtualDuration, VirtualInstant};
 
 /// Spurious-interrupt register bit: APIC enabled by software.
@@ -71,7 +71,7 @@ pub struct Lapic {
     command: u64,
     errors: u32,
     errors_shown: u32,
-    lvt: Lvt,
+    lvt: LocalVectorTable,
     timer: ApicTimer,
 }
 
@@ -91,7 +91,7 @@ impl Lapic {
             command: 0,
             errors: 0,
             errors_shown: 0,
-            lvt: Lvt::default(),
+            lvt: LocalVectorTable::default(),
             timer: ApicTimer::new(bus_tick),
         }
     }

@@ -78,15 +78,15 @@ pub struct GeneralProtection;
 
 /// Entries of an APIC's local vector table (LVT): timer, errors and other local interrupt sources.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Lvt([u32; 6]);
+pub(super) struct LocalVectorTable([u32; 6]);
 
-impl Default for Lvt {
+impl Default for LocalVectorTable {
     fn default() -> Self {
         Self([MASKED; 6])
     }
 }
 
-impl Lvt {
+impl LocalVectorTable {
     pub(super) fn timer_vector(&self) -> u8 {
         self.0[0] as u8
     }
