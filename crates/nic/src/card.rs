@@ -6,7 +6,7 @@ use crate::config::NicConfig;
 use crate::counters::PoolCounterArray;
 use crate::decoded::DecodedRegisters;
 use crate::interrupt::master_bit;
-use crate::offload::rss::Rss;
+use crate::offload::rss::RssSettings;
 use crate::saved::{NicState, RestoreError};
 use crate::scratch::Scratch;
 use crate::state::DeviceState;
@@ -141,7 +141,7 @@ impl Nic {
             self.derived.receive = receive;
         }
         if stale.has(DecodedFormSet::RSS) {
-            self.derived.rss = Rss::load(&self.state.file);
+            self.derived.rss = RssSettings::load(&self.state.file);
         }
         if stale.has(DecodedFormSet::STEERING) {
             self.derived.steering = ReceiveFilters::load(&self.state.file);

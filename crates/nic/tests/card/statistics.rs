@@ -314,7 +314,7 @@ fn frame_without_room_to_wait_counts_as_a_missed_packet() {
 }
 
 #[test]
-fn rpthc_and_hgptc_count_a_frame_once_for_all_its_copies() {
+fn host_packet_counters_count_a_frame_once_for_all_copies() {
     let mut bench = bench();
     bench.wire_sends(&plain(mac(0), mac(9), 86));
     bench.wire_sends(&plain(ALL, mac(9), 86));

@@ -49,7 +49,7 @@ fn cause_without_multiple_msix_sets_eicr_and_uses_vector_0() {
 }
 
 #[test]
-fn ivar_ignores_writes_before_multiple_msix() {
+fn vector_map_ivar_ignores_writes_without_multiple_msix() {
     let mut bench = bench();
     for at in [r::ivar(0), r::ivar(7), r::IVAR_MISC] {
         bench.pf().write(at, 0x8081);
