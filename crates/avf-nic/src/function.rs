@@ -7,7 +7,7 @@ use crate::interrupt::Interrupts;
 use crate::mailbox::Mailbox;
 use crate::packet::DescriptorOffloads;
 use crate::rx_ring::ReceiveQueue;
-use crate::scaling::Rss;
+use crate::scaling::RssSettings;
 use crate::tx_ring::TransmitQueue;
 use alloc::vec::Vec;
 use avf::bits::rstat;
@@ -32,7 +32,7 @@ pub(crate) struct VfHardware {
     pub(crate) interrupts: Interrupts,
     pub(crate) rstat: u32,
     pub(crate) unused: u32,
-    pub(crate) scaling: Rss,
+    pub(crate) scaling: RssSettings,
     pub(crate) rx: [ReceiveQueue; MAX_PAIRS],
     pub(crate) tx: [TransmitQueue; MAX_PAIRS],
     /// Packet of the VF that is paused between two of its segments.
@@ -103,7 +103,7 @@ impl VfHardware {
             interrupts: Interrupts::default(),
             rstat: rstat::ACTIVE,
             unused: 0,
-            scaling: Rss::default(),
+            scaling: RssSettings::default(),
             rx: Default::default(),
             tx: Default::default(),
             held: HeldPacket::default(),

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// Settings of the receive hash: key, table, types and function.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename = "Scaling")]
-pub(crate) struct Rss {
+pub(crate) struct RssSettings {
     key: [[u8; 4]; HASH_KEY / 4],
     table: [[u8; 4]; LOOKUP_TABLE / 4],
     pub(crate) types: [u32; 2],
@@ -49,7 +49,7 @@ impl FlowHash {
     }
 }
 
-impl Rss {
+impl RssSettings {
     pub(crate) fn key_word(&self, at: usize) -> u32 {
         self.key.get(at).map_or(0, |word| u32::from_le_bytes(*word))
     }

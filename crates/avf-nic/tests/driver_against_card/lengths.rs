@@ -16,23 +16,23 @@ const AROUND: [isize; 5] = [-4, -1, 0, 1, 4];
 
 /// Sources of a frame's VLAN tags: the frame's bytes, its transmit descriptor, the VF's port VLAN.
 #[derive(Debug, Clone, Copy, Default)]
-struct TagOrigins {
+struct VlanTagOrigins {
     bytes: bool,
     descriptor: bool,
     port: bool,
 }
 
-const TAGS: [TagOrigins; 7] = [
-    TagOrigins { bytes: false, descriptor: false, port: false },
-    TagOrigins { bytes: true, descriptor: false, port: false },
-    TagOrigins { bytes: false, descriptor: true, port: false },
-    TagOrigins { bytes: false, descriptor: false, port: true },
-    TagOrigins { bytes: true, descriptor: true, port: false },
-    TagOrigins { bytes: true, descriptor: false, port: true },
-    TagOrigins { bytes: false, descriptor: true, port: true },
+const TAGS: [VlanTagOrigins; 7] = [
+    VlanTagOrigins { bytes: false, descriptor: false, port: false },
+    VlanTagOrigins { bytes: true, descriptor: false, port: false },
+    VlanTagOrigins { bytes: false, descriptor: true, port: false },
+    VlanTagOrigins { bytes: false, descriptor: false, port: true },
+    VlanTagOrigins { bytes: true, descriptor: true, port: false },
+    VlanTagOrigins { bytes: true, descriptor: false, port: true },
+    VlanTagOrigins { bytes: false, descriptor: true, port: true },
 ];
 
-impl TagOrigins {
+impl VlanTagOrigins {
     /// Returns the number of bytes of VLAN tags that the card adds to the driver's frame.
     fn bytes(self) -> usize {
         match self {
