@@ -24,7 +24,7 @@ pub enum VirtchnlRefusal {
     #[error("the request names a queue that the VF does not have")]
     NoSuchQueue,
     /// The requested ring's base, length, buffer size or descriptor format is invalid.
-    #[error("invalid base, length, buffer size or descriptor format of a ring")]
+    #[error("the request gives a ring an invalid base, length, buffer size or descriptor format")]
     Ring,
     /// The VF does not have the interrupt vector that the request names.
     #[error("the request names an interrupt vector that the VF does not have")]
