@@ -73,7 +73,7 @@ fn granted_page_is_released_by_the_worker_that_mapped_it() {
 }
 
 #[test]
-fn page_of_a_frame_of_headers_is_released_before_delivery() {
+fn page_of_a_headers_only_frame_is_released_before_delivery() {
     let mut bench = SplitNetworkFixture::new(2, 1);
     bench.send(A, &frame(66, 1), PendingOffloads::default()).unwrap();
     let TransmitPollOutcome::Frame(from, key) = bench.take(0) else { panic!("expected a frame") };
