@@ -75,7 +75,7 @@ pub enum VfAssignmentError {
         owner: VfOwner,
     },
     /// The VF has no owner.
-    #[error("{0} has no owner")]
+    #[error("{0} has no owner to take it back from")]
     NotAssigned(VfIndex),
     /// The VF is quarantined, since its last reset failed.
     #[error("{0} is quarantined because its last reset failed: reset the VF first")]
