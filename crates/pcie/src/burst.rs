@@ -45,7 +45,7 @@ pub struct FrameRun<'a> {
 pub struct SegmentPayloads<'a> {
     /// Addresses of the payloads in the sender's buffers.
     pub sources: &'a [u64],
-    /// Bytes of the payloads, [`LONGEST`] at most.
+    /// Lengths of the payloads in bytes, [`LONGEST`] at most.
     pub lengths: &'a [u32],
     /// Addresses in the receiver's buffers to which the payloads are copied.
     pub targets: &'a [u64],

@@ -12,9 +12,9 @@ pub type Iova = u64;
 /// Memory and interrupts of a function are accessed through the same value, so that they cannot disagree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Function {
-    /// Physical function.
+    /// Physical function of the device.
     Pf,
-    /// Virtual function `n`, from 0.
+    /// Virtual function `n` of the device, from 0.
     Vf(u8),
 }
 
@@ -51,7 +51,7 @@ impl fmt::Display for Rid {
 /// Memory of a function, with a hint to the part that a ring or a set of buffers occupies.
 #[derive(Debug)]
 pub struct HintedMemory<'a> {
-    /// Function that owns the memory.
+    /// Function that owns the announced or accessed memory.
     pub function: Function,
     /// Hint to the part of the memory that the ring or the buffers accessed last.
     pub hint: &'a mut MemoryHint,
@@ -61,7 +61,7 @@ pub struct HintedMemory<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("DMA fault: function {function} cannot access address {iova:#x}")]
 pub struct DmaFault {
-    /// Function whose request was refused.
+    /// Function whose memory request was refused.
     pub function: Function,
     /// First address that the function may not access.
     pub iova: Iova,

@@ -27,11 +27,11 @@ pub type SingleBusOwner = bool;
 /// Reset method of a device, mildest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceResetMethod {
-    /// Function-level reset (FLR).
+    /// Reset method: function-level reset (FLR).
     Function = 1,
-    /// Transition to power state D3hot and back.
+    /// Reset method: transition to power state D3hot and back.
     Power = 2,
-    /// Reset of the bus below the bridge.
+    /// Reset method: reset of the bus below the bridge.
     Bus = 3,
 }
 
@@ -77,17 +77,17 @@ impl ResetCapabilities {
 /// Action of the plan that resets a device before a new owner; the variants are in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResetAction {
-    /// Clears the bus master bit of the device's command register.
+    /// Action: clears the bus master bit of the device's command register.
     BusMasterOff,
-    /// Waits until the device reports no pending transaction.
+    /// Action: waits until the device reports no pending transaction.
     Wait,
-    /// Removes the device's entries from the IOMMU, and flushes the IOMMU's cache.
+    /// Action: removes the device's entries from the IOMMU, and flushes the IOMMU's cache.
     Unmap,
-    /// Resets the device by this method.
+    /// Action: resets the device by this method.
     Reset(DeviceResetMethod),
-    /// Restores the device's boot configuration; no vector of the MSI state remains.
+    /// Action: restores the device's boot configuration; no vector of the MSI state remains.
     Restore,
-    /// Releases the device's pages to the new owner.
+    /// Action: releases the device's pages to the new owner.
     HandOver,
 }
 

@@ -14,10 +14,10 @@ use core::ops::Range;
 /// Pages of registers that a guest accesses at the same time, by dword-aligned byte offsets of its BAR. Accesses are
 /// atomic, and a load that returns a guest's store also makes its earlier stores to memory visible.
 pub trait GuestPages {
-    /// Loads the dword at an offset of the pages.
+    /// Loads the dword at an offset of the guest's pages.
     fn load(&self, offset: u32) -> u32;
 
-    /// Loads consecutive dwords from `offset` on, the last first.
+    /// Loads consecutive dwords of the guest's pages from `offset` on, the last first.
     #[inline]
     fn load_run(&self, offset: u32, into: &mut [u32]) {
         let bytes = low_dword(size_of_val(into) as u64);
@@ -28,10 +28,10 @@ pub trait GuestPages {
         }
     }
 
-    /// Stores a dword at an offset of the pages.
+    /// Stores a dword at an offset of the guest's pages.
     fn store(&self, offset: u32, value: u32);
 
-    /// Stores `new` if the dword is `old`. Returns true if the dword was `old`.
+    /// Stores `new` at an offset of the guest's pages if the dword there is `old`. Returns true if it was `old`.
     fn replace(&self, offset: u32, old: u32, new: u32) -> bool;
 }
 

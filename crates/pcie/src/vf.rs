@@ -42,7 +42,7 @@ impl VfIndex {
         self.0
     }
 
-    /// Returns the index of the VF for use as an array index.
+    /// Returns the VF's index for use in arrays.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -90,7 +90,7 @@ impl VfSet {
         Self(bits)
     }
 
-    /// Returns the set as bits, one per VF.
+    /// Returns the set of VFs as bits, one per VF.
     #[must_use]
     pub const fn bits(self) -> u64 {
         self.0
@@ -108,7 +108,7 @@ impl VfSet {
         self.0.count_ones()
     }
 
-    /// Returns true if a VF is in the set.
+    /// Returns true if a VF is in the set of VFs.
     #[must_use]
     pub const fn has(self, vf: VfIndex) -> bool {
         self.0 >> vf.0 & 1 != 0
@@ -132,7 +132,7 @@ impl VfSet {
         Self(self.0 & !other.0)
     }
 
-    /// Returns the VFs of the set in order.
+    /// Returns the VFs of the set in ascending order.
     pub fn iter(self) -> impl Iterator<Item = VfIndex> {
         let mut left = self.0;
         core::iter::from_fn(move || {

@@ -30,7 +30,7 @@ pub struct Capability {
 pub struct ExtendedCapability {
     /// Number by which software finds the extended capability (extended capability id).
     pub id: u16,
-    /// Version of the extended capability's layout.
+    /// Version of the extended capability's register layout.
     pub version: u8,
     /// Registers from offset 4 on, relative to the capability's offset.
     pub body: Vec<ConfigRegister>,

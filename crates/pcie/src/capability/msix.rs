@@ -24,7 +24,7 @@ pub const CONTROL_ENABLE: u16 = 1 << 15;
 /// MSI-X settings in a function's MSI-X control word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MsiXControl {
-    /// True if the function signals by MSI-X.
+    /// True if the function signals by MSI-X messages.
     pub enabled: bool,
     /// True if every vector of the function is masked.
     pub masked: bool,

@@ -2,7 +2,7 @@
 
 use super::register::ConfigRegister;
 
-/// Address space of a BAR.
+/// Address space of a BAR: 32-bit memory, 64-bit memory or I/O ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BarKind {
     /// Address space of memory below 4 GiB.

@@ -31,7 +31,7 @@ pub struct ConfigWriteEffects {
 }
 
 impl ConfigWriteEffects {
-    /// Returns true if the write changed nothing.
+    /// Returns true if the configuration write changed nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

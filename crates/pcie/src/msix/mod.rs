@@ -48,7 +48,7 @@ impl MsiXTable {
         Self { entries: vec![RESET; vectors], pending: vec![false; vectors], control: MsiXControl::default() }
     }
 
-    /// Returns the number of vectors in the table.
+    /// Returns the number of vectors in the MSI-X table.
     #[must_use]
     pub fn vectors(&self) -> u16 {
         u16::try_from(self.entries.len()).unwrap_or(MOST_VECTORS)
