@@ -22,7 +22,7 @@ pub mod id {
     pub const PF_CONTROL: u32 = 0x100;
 }
 
-/// Mask of the message id in the first dword.
+/// Mask of the message id in a mailbox message's first dword.
 pub const ID_MASK: u32 = 0xffff;
 /// Position of the info field in the first dword: a count or an option of the message.
 pub const INFO_SHIFT: u32 = 16;

@@ -31,7 +31,7 @@ pub enum VfRegisterBacking {
 pub struct VfRegister {
     /// Name of the VF register in the datasheet.
     pub name: &'static str,
-    /// Offset of element 0 in the VF's BAR0, in bytes.
+    /// Offset in the VF's BAR0 of the register's element 0, in bytes.
     pub offset: u32,
     /// Distance to the VF register's next element in bytes.
     pub stride: u32,

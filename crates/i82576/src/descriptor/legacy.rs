@@ -29,7 +29,7 @@ pub struct LegacyTxDescriptor {
     pub address: u64,
     /// Bytes of the packet in the transmit buffer.
     pub length: u16,
-    /// True for the last buffer of the packet.
+    /// True if the descriptor has the last buffer of the packet.
     pub end_of_packet: bool,
     /// True to request a report: the card writes the descriptor back with DD.
     pub report_status: bool,

@@ -9,7 +9,7 @@ use super::{SIZE, dword, qword};
 /// Data descriptor in its raw words: each request is one bit test, whereas [`AdvancedDataDescriptor`] parses the whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RawDataDescriptor {
-    /// Address of the descriptor's buffer.
+    /// Address of the raw descriptor's buffer.
     address: u64,
     /// Command of the data descriptor in the low half, and its status in the high half.
     asked: u64,

@@ -4,11 +4,11 @@
 use super::{DD, SIZE, dword, from_dwords, qword};
 use serde::{Deserialize, Serialize};
 
-/// Receive descriptor as the driver posts it.
+/// Receive descriptor as the driver posts it: addresses of a packet buffer and a header buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "Posted")]
 pub struct PostedRxDescriptor {
-    /// Address of the packet buffer, for data.
+    /// Address of the packet buffer, which receives the data.
     pub packet: u64,
     /// Address of the header buffer, if headers are split off; bit 0 must be clear.
     pub header: u64,
@@ -113,7 +113,7 @@ pub mod rss_type {
 pub struct AdvancedRxWriteBack {
     /// Fields that the RSS hash covers (see [`super::rx::rss_type`]).
     pub rss_type: u8,
-    /// Recognized headers (see [`packet_type`]).
+    /// Headers that the card recognized in the packet (see [`packet_type`]).
     pub packet_type: u16,
     /// Bytes of the recognized headers if `split`, else bytes in the header buffer. Headers that exceed the header
     /// buffer ([`status::HBO`]) count whole.

@@ -5,14 +5,14 @@
 use super::{DD, SIZE, dword, from_dwords, legacy, qword};
 use serde::{Deserialize, Serialize};
 
-/// Parsed transmit descriptor.
+/// Parsed transmit descriptor of any type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnyTxDescriptor {
-    /// The descriptor names a buffer of a packet.
+    /// The transmit descriptor names a buffer of a packet.
     Data(AdvancedDataDescriptor),
     /// The transmit descriptor has offload parameters of later packets.
     Context(AdvancedContextDescriptor),
-    /// The descriptor names a buffer of a packet, in the legacy format.
+    /// The transmit descriptor names a buffer of a packet, in the legacy format.
     Legacy(legacy::LegacyTxDescriptor),
     /// The transmit descriptor is of a reserved type.
     Other,
@@ -25,7 +25,7 @@ pub struct TxBufferFields {
     pub address: u64,
     /// Bytes of the packet in the buffer.
     pub length: u16,
-    /// True for the last buffer of the packet.
+    /// True if the descriptor has the last buffer of the packet.
     pub end_of_packet: bool,
     /// True to request a report: the card writes the descriptor back with DD.
     pub report_status: bool,
@@ -62,7 +62,7 @@ pub struct AdvancedDataDescriptor {
     pub address: u64,
     /// Bytes of the packet in the buffer.
     pub length: u16,
-    /// True for the last buffer of the packet.
+    /// True if the descriptor has the last buffer of the packet.
     pub end_of_packet: bool,
     /// True to request a report: the card writes the descriptor back with DD.
     pub report_status: bool,
@@ -72,9 +72,9 @@ pub struct AdvancedDataDescriptor {
     pub segment: bool,
     /// True if the card must time-stamp the packet. Applies in the packet's first descriptor.
     pub time_stamp: bool,
-    /// True to insert the IPv4 header checksum.
+    /// True to insert the IPv4 header checksum into the packet.
     pub insert_ip_checksum: bool,
-    /// True to insert the TCP, UDP or SCTP checksum.
+    /// True to insert the TCP, UDP or SCTP checksum into the packet.
     pub insert_l4_checksum: bool,
     /// Index of the queue's offload context that the descriptor names, 0 or 1.
     pub context: u8,
@@ -87,14 +87,14 @@ pub struct AdvancedDataDescriptor {
 /// Transport protocol of the packets that use a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum L4PacketType {
-    /// The context describes UDP packets, or "generic" ones in Linux.
+    /// Transport protocol of the context: UDP, or "generic" in Linux.
     #[default]
     Udp,
-    /// The context describes TCP packets.
+    /// Transport protocol of the context: TCP.
     Tcp,
-    /// The context describes SCTP packets.
+    /// Transport protocol of the context: SCTP.
     Sctp,
-    /// The context has the reserved value of the packet type.
+    /// Transport protocol of the context: the reserved value.
     Reserved,
 }
 
@@ -103,15 +103,15 @@ pub enum L4PacketType {
 #[serde(into = "[u8; SIZE]", from = "[u8; SIZE]")]
 #[serde(rename = "Context")]
 pub struct AdvancedContextDescriptor {
-    /// Bytes before the IP header (0..=127).
+    /// Number of bytes before the packet's IP header (0..=127).
     pub mac_length: u8,
-    /// Bytes of the IP header, options and extensions included (0..=511).
+    /// Number of bytes of the packet's IP header, options and extensions included (0..=511).
     pub ip_length: u16,
-    /// Bytes of the transport header.
+    /// Number of bytes of the packet's transport header.
     pub l4_length: u8,
-    /// VLAN tag to insert: priority, DEI, id.
+    /// VLAN tag to insert into the packet: priority, DEI, id.
     pub vlan_tag: u16,
-    /// True if the IP header is version 4.
+    /// True if the packet's IP header is version 4.
     pub ipv4: bool,
     /// Transport protocol of the packets that the context describes.
     pub l4: L4PacketType,

@@ -131,9 +131,9 @@ pub struct RegisterAlias {
 pub struct PfRegister {
     /// Name of the register in the datasheet.
     pub name: &'static str,
-    /// Offset of element 0 in BAR0, in bytes.
+    /// Offset in BAR0 of the register's element 0, in bytes.
     pub offset: u32,
-    /// Distance to the next element in bytes.
+    /// Distance to the register's next element in bytes.
     pub stride: u32,
     /// Number of elements of the register.
     pub count: u32,
