@@ -43,7 +43,7 @@ pub struct TxQueueContext {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "QueueCause")]
 pub struct QueueInterruptCause {
-    /// Number of the interrupt vector.
+    /// Number of the interrupt vector that the queue raises.
     pub vector: u8,
     /// Index of the interrupt's interval; 3 is none.
     pub itr: u8,
@@ -65,10 +65,10 @@ pub struct VlanTagHandling {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "HashFunction")]
 pub enum RssHashFunction {
-    /// The Toeplitz hash of RSS.
+    /// RSS hash function: Toeplitz.
     #[default]
     Toeplitz,
-    /// The Toeplitz hash with the same result for both directions of a connection.
+    /// RSS hash function: Toeplitz, with the same result for both directions of a connection.
     Symmetric,
 }
 
@@ -104,14 +104,14 @@ pub enum CardOrder<'a> {
     MapTx(u8, Option<QueueInterruptCause>),
     /// Adds an address that the VF receives by and may send from, or removes it.
     Address {
-        /// The MAC address to add or remove.
+        /// MAC address to add to the VF or remove from it.
         mac: [u8; 6],
-        /// True to add the address, false to remove it.
+        /// True to add the MAC address, false to remove it.
         on: bool,
     },
     /// Makes the VF a member of a VLAN, or ends the membership. VLAN 0 stands for untagged frames.
     Vlan {
-        /// Id of the VLAN, 0 to 4,095.
+        /// Id of the VLAN that the VF joins or leaves, 0 to 4,095.
         vlan: u16,
         /// True to join the VLAN, false to leave it.
         on: bool,

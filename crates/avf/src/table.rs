@@ -28,33 +28,33 @@ pub enum VfRegisterAccess {
 /// Kind of a register, which determines the part of the card that acts on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RegisterKind {
-    /// The doorbell of a transmit queue.
+    /// Register kind: the doorbell of a transmit queue.
     TxTail,
-    /// The doorbell of a receive queue.
+    /// Register kind: the doorbell of a receive queue.
     RxTail,
-    /// Throttling interval of interrupt vectors 1 to 16.
+    /// Register kind: a throttling interval of interrupt vectors 1 to 16.
     Interval(u8),
-    /// Throttling intervals of interrupt vector 0.
+    /// Register kind: the throttling intervals of interrupt vector 0.
     IntervalOfVector0,
-    /// Interrupt control of vectors 1 to 16.
+    /// Register kind: interrupt control of vectors 1 to 16.
     Control,
-    /// Interrupt control of vector 0.
+    /// Register kind: interrupt control of vector 0.
     ControlOfVector0,
-    /// Interrupt causes of vector 0.
+    /// Register kind: interrupt causes of vector 0.
     Causes,
-    /// Interrupt causes of vector 0 that are enabled.
+    /// Register kind: interrupt causes of vector 0 that are enabled.
     EnabledCauses,
-    /// Register of a mailbox queue.
+    /// Register kind: a register of a mailbox queue.
     Mailbox(MailboxQueue, MailboxRegister),
-    /// State of the VF's reset.
+    /// Register kind: state of the VF's reset.
     Reset,
-    /// Packet types that RSS hashes.
+    /// Register kind: packet types that RSS hashes.
     HashTypes,
-    /// RSS hash key.
+    /// Register kind: RSS hash key.
     HashKey,
-    /// RSS lookup table.
+    /// Register kind: RSS lookup table.
     LookupTable,
-    /// Register whose accesses have no effect.
+    /// Register kind: accesses have no effect.
     Unused,
 }
 
@@ -96,9 +96,9 @@ pub enum ValueAfterReset {
 pub struct Register {
     /// Name of the register in Intel's headers.
     pub name: &'static str,
-    /// Offset of element 0 in BAR 0, in bytes.
+    /// Offset in BAR 0 of the register's element 0, in bytes.
     pub offset: u32,
-    /// Number of elements, 4 bytes apart.
+    /// Number of the register's elements, 4 bytes apart.
     pub count: u32,
     /// Effect of reads and writes on the register.
     pub access: VfRegisterAccess,

@@ -91,12 +91,12 @@ pub fn posted(buffer: u64) -> [u8; SIZE] {
 /// Kind of a frame's destination address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DestinationAddressKind {
-    /// The frame goes to an individual address.
+    /// Destination of one station: the frame goes to an individual address.
     #[default]
     Unicast,
-    /// The frame goes to a group address.
+    /// Destination of a group: the frame goes to a group address.
     Multicast,
-    /// The frame goes to the broadcast address.
+    /// Destination of all stations: the frame goes to the broadcast address.
     Broadcast,
 }
 
@@ -115,7 +115,7 @@ pub struct RxChecksumResult {
 pub struct RxWriteBack {
     /// Bytes of the frame in this buffer (14 bits).
     pub length: u16,
-    /// True in the last buffer of the frame.
+    /// True if the buffer is the last of the frame.
     pub end_of_packet: bool,
     /// Packet type of the frame, see [`crate::packet_type`] (8 bits).
     pub packet_type: u8,

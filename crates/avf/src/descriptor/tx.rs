@@ -38,14 +38,14 @@ pub const REPORT: u64 = command::RS << COMMAND_SHIFT;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "Ip")]
 pub enum TxIpHeader {
-    /// The driver states no IP header.
+    /// IP header kind: the driver states no IP header.
     #[default]
     None,
-    /// The packet has an IPv6 header.
+    /// IP header kind: IPv6.
     V6,
-    /// The packet has an IPv4 header, whose checksum the card keeps.
+    /// IP header kind: IPv4, whose checksum the card keeps.
     V4,
-    /// The packet has an IPv4 header, whose checksum the card computes.
+    /// IP header kind: IPv4, whose checksum the card computes.
     V4Checksum,
 }
 
@@ -53,14 +53,14 @@ pub enum TxIpHeader {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "L4")]
 pub enum TxL4Checksum {
-    /// The card computes no transport checksum.
+    /// Transport checksum: none to compute.
     #[default]
     None,
-    /// The card computes the TCP checksum.
+    /// Transport checksum to compute: TCP's.
     Tcp,
-    /// The card computes the SCTP checksum.
+    /// Transport checksum to compute: SCTP's.
     Sctp,
-    /// The card computes the UDP checksum.
+    /// Transport checksum to compute: UDP's.
     Udp,
 }
 
@@ -72,7 +72,7 @@ pub struct TxDataDescriptor {
     pub address: u64,
     /// Bytes of the packet in the buffer (14 bits).
     pub length: u16,
-    /// True in the last buffer of the packet.
+    /// True if the buffer is the last of the packet.
     pub end_of_packet: bool,
     /// True if the driver requests a report when the packet is done.
     pub report_status: bool,
@@ -96,11 +96,11 @@ pub struct TxDataDescriptor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "Context")]
 pub struct TxContextDescriptor {
-    /// True if the card must segment the packet.
+    /// True if the card must segment the packet that follows.
     pub segment: bool,
-    /// True if the card must time-stamp the packet.
+    /// True if the card must time-stamp the packet that follows.
     pub time_stamp: bool,
-    /// Second VLAN tag to insert into the packet.
+    /// Second VLAN tag to insert into the packet that follows.
     pub tag2: Option<u16>,
     /// Payload bytes of the packet before segmentation (18 bits).
     pub payload: u32,
@@ -110,14 +110,14 @@ pub struct TxContextDescriptor {
     pub tunnel: u32,
 }
 
-/// Parsed transmit descriptor.
+/// Parsed transmit descriptor of any type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParsedTxDescriptor {
-    /// The descriptor names a buffer of a packet.
+    /// The transmit descriptor names a buffer of a packet.
     Data(TxDataDescriptor),
-    /// The descriptor has instructions for the packet that follows.
+    /// The transmit descriptor has instructions for the packet that follows.
     Context(TxContextDescriptor),
-    /// The descriptor is of a type that this card does not support.
+    /// The transmit descriptor is of a type that this card does not support.
     Other(u8),
 }
 

@@ -75,11 +75,11 @@ impl ListElement for u16 {
 /// VLAN tag that a filter matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VlanFilterTag {
-    /// VLAN tag to match: priority, DEI, id.
+    /// VLAN tag that the filter matches: priority, DEI, id.
     pub tci: u16,
     /// Mask of the tag bits that count; 0 stands for the id.
     pub mask: u16,
-    /// Ether type of the tag; 0 is no tag.
+    /// Ether type of the VLAN tag; 0 matches no tag.
     pub tpid: u16,
 }
 

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 /// Description of a transmit queue in CONFIG_VSI_QUEUES.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TxQueueInfo {
-    /// Number of the queue's VSI.
+    /// Number of the VSI that the transmit queue belongs to.
     pub vsi: u16,
     /// Number of the transmit queue.
     pub queue: u16,
@@ -25,7 +25,7 @@ pub struct TxQueueInfo {
 /// Description of a receive queue in CONFIG_VSI_QUEUES.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RxQueueInfo {
-    /// Number of the queue's VSI.
+    /// Number of the VSI that the receive queue belongs to.
     pub vsi: u16,
     /// Number of the receive queue.
     pub queue: u16,
@@ -106,7 +106,7 @@ impl ListElement for QueuePairInfo {
 pub struct VectorMap {
     /// Number of the queues' VSI.
     pub vsi: u16,
-    /// Number of the interrupt vector.
+    /// Number of the interrupt vector that the queues raise.
     pub vector: u16,
     /// Receive queues that raise the interrupt vector, a bit each.
     pub rx: u16,
@@ -176,7 +176,7 @@ pub enum QueueType {
 /// Range of queues of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueChunk {
-    /// Direction of the queues: transmit or receive.
+    /// Direction of the queues in the range: transmit or receive.
     pub direction: QueueType,
     /// Number of the first queue in the range.
     pub start: u16,

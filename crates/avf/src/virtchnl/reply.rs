@@ -121,7 +121,7 @@ pub enum VirtchnlEvent {
     Link {
         /// Link speed as it is in the message; the negotiated capability defines its unit.
         speed: u32,
-        /// True if the VF's link is up.
+        /// True if the VF's link is up in the event.
         up: bool,
     },
     /// Event: the VF is about to be reset.

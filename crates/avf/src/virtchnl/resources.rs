@@ -21,7 +21,7 @@ pub struct VirtchnlVersion {
 impl VirtchnlVersion {
     /// Virtchnl 1.0, in which GET_VF_RESOURCES carries no capabilities.
     pub const V1_0: Self = Self { major: 1, minor: 0 };
-    /// Virtchnl 1.1, which this crate implements.
+    /// Virtchnl version 1.1, which this crate implements.
     pub const V1_1: Self = Self { major: 1, minor: 1 };
 }
 
@@ -123,7 +123,7 @@ pub struct VfResources {
     pub mac: [u8; 6],
 }
 
-/// Type of a VF's VSI.
+/// Type of a VF's virtual station interface (VSI).
 const VSI_SRIOV: u32 = 6;
 
 impl ListElement for VfResources {

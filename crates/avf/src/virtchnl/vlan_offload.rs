@@ -99,7 +99,7 @@ pub enum VlanOffloadKind {
     Insert,
 }
 
-/// Ether types of tags to strip or insert.
+/// Ether types of the VLAN tags to strip or insert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VlanSetting {
     /// Ether types of outer VLAN tags.
