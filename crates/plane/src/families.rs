@@ -69,7 +69,7 @@ impl<A: FrameSource, B: FrameSource> FrameSource for JoinedDevices<'_, A, B> {
 struct JoinedForwarder<'a, L, O> {
     lane: &'a mut L,
     others: &'a mut O,
-    /// Ports of the sending device family.
+    /// Ports of the device family whose queue is visited.
     ports: PortSet,
 }
 

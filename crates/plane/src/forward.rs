@@ -28,7 +28,7 @@ pub struct Plane<const N: usize> {
     pub uplink: UplinkMode,
     /// Counts of the frames that crossed the uplink since the device last took these counts.
     pub tally: UplinkTally,
-    /// Time of the current poll.
+    /// Time of the plane's current poll.
     pub now: Time,
 }
 
@@ -53,7 +53,7 @@ impl<const N: usize> Plane<N> {
         }
     }
 
-    /// Returns the switch tables.
+    /// Returns the switch tables of the plane.
     #[must_use]
     #[inline]
     pub fn tables(&self) -> &SwitchTables<N> {

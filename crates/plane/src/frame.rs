@@ -55,7 +55,7 @@ impl TrustedChecksum {
 pub struct AddressPair {
     /// Destination address, and the first two bytes of the source address.
     pub low: u64,
-    /// Last four bytes of the source address.
+    /// Last four bytes of the frame's source address.
     pub high: u32,
 }
 
@@ -96,11 +96,11 @@ impl AddressPair {
 /// State of a frame's outer VLAN tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OuterTag {
-    /// The plane uses no outer tags.
+    /// Outer tag state: the plane uses no outer tags.
     Unused,
-    /// The frame has no outer tag, although the plane uses them.
+    /// Outer tag state: the frame has no outer tag, although the plane uses them.
     Missing,
-    /// The frame has an outer tag.
+    /// Outer tag state: the frame has an outer tag.
     Present,
 }
 

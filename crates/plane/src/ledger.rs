@@ -8,40 +8,40 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "PoolCounters")]
 pub struct PortCounters {
-    /// Frames received into the port.
+    /// Number of frames received into the port.
     pub rx_packets: u64,
-    /// Bytes of the frames received into the port, frame check sequence excluded.
+    /// Number of bytes of the frames received into the port, frame check sequence excluded.
     pub rx_bytes: u64,
-    /// Multicast frames received into the port.
+    /// Number of multicast frames received into the port.
     pub rx_multicast: u64,
-    /// Broadcast frames received into the port.
+    /// Number of broadcast frames received into the port.
     pub rx_broadcast: u64,
-    /// Frames for the port that found too few descriptors.
+    /// Number of frames for the port that found too few descriptors.
     pub rx_no_descriptors: u64,
-    /// Frames lost because the port's queue was not set up, or was stopped while they waited for it.
+    /// Number of frames lost because the port's queue was not set up, or was stopped while they waited for it.
     pub rx_disabled: u64,
-    /// Frames for the port that storm control dropped.
+    /// Number of frames for the port that storm control dropped.
     pub rx_storm: u64,
-    /// Frames sent by the port that were switched or put on the uplink.
+    /// Number of frames sent by the port that were switched or put on the uplink.
     pub tx_packets: u64,
-    /// Bytes of the frames sent by the port, frame check sequence excluded.
+    /// Number of bytes of the frames sent by the port, frame check sequence excluded.
     pub tx_bytes: u64,
-    /// Multicast frames sent by the port.
+    /// Number of multicast frames sent by the port.
     pub tx_multicast: u64,
-    /// Broadcast frames sent by the port.
+    /// Number of broadcast frames sent by the port.
     pub tx_broadcast: u64,
-    /// Malformed packets of the port, dropped for their descriptors, lengths or offload requests.
+    /// Number of malformed packets of the port, dropped for their descriptors, lengths or offload requests.
     pub tx_invalid: u64,
-    /// Frames of the port dropped by a check of the sender: for an address or VLAN that is not the port's, or as
-    /// link-control frames.
+    /// Number of frames of the port dropped by a check of the sender: for an address or VLAN that is not the port's, or
+    /// as link-control frames.
     pub tx_blocked: u64,
-    /// Frames of the port dropped for an address or VLAN that is not the port's.
+    /// Number of frames of the port dropped for an address or VLAN that is not the port's.
     pub tx_spoofed: u64,
-    /// Link-control frames of the port that were dropped: pause, spanning tree and the like.
+    /// Number of link-control frames of the port that were dropped: pause, spanning tree and the like.
     pub tx_link_control: u64,
-    /// Frames of the port that no other port and no uplink received.
+    /// Number of frames of the port that no other port and no uplink received.
     pub tx_unclaimed: u64,
-    /// Memory requests of the port that the bus to the guest's memory refused.
+    /// Number of memory requests of the port that the bus to the guest's memory refused.
     pub dma_faults: u64,
 }
 
@@ -115,9 +115,9 @@ pub struct TrafficSum {
 pub struct PendingTraffic {
     /// Sums of the port's frames: those exchanged with the uplink only, and those exchanged with other ports.
     sums: [TrafficSum; 2],
-    /// Number of multicast frames.
+    /// Number of multicast frames that the port has sent or received.
     pub multicast: u64,
-    /// Number of broadcast frames.
+    /// Number of broadcast frames that the port has sent or received.
     pub broadcast: u64,
 }
 

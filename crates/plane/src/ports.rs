@@ -11,7 +11,7 @@ pub(crate) const MAX_PORTS: usize = 64;
 pub struct PortIndex(u8);
 
 impl PortIndex {
-    /// Returns port `n`, or `None` from 64 on.
+    /// Returns the port with number `n`, or `None` from 64 on.
     #[must_use]
     pub const fn new(n: u8) -> Option<Self> {
         if (n as usize) < MAX_PORTS { Some(Self(n)) } else { None }
@@ -73,14 +73,14 @@ impl PortSet {
         Self(bits)
     }
 
-    /// Returns the set as bits: bit n is port n.
+    /// Returns the set of ports as bits: bit n is port n.
     #[must_use]
     #[inline]
     pub const fn bits(self) -> u64 {
         self.0
     }
 
-    /// Returns `true` if the set is empty.
+    /// Returns `true` if the set of ports is empty.
     #[must_use]
     #[inline]
     pub const fn is_empty(self) -> bool {
@@ -94,7 +94,7 @@ impl PortSet {
         self.0.count_ones()
     }
 
-    /// Returns `true` if the set has a port.
+    /// Returns `true` if the set has a certain port.
     #[must_use]
     #[inline]
     pub const fn has(self, port: PortIndex) -> bool {
@@ -123,7 +123,7 @@ impl PortSet {
         if single { Some(PortIndex::lowest(self.0)) } else { None }
     }
 
-    /// Iterates over the ports in ascending order.
+    /// Iterates over the ports of the set in ascending order.
     #[inline]
     pub fn iter(self) -> impl Iterator<Item = PortIndex> {
         let mut left = self.0;

@@ -21,7 +21,7 @@ pub struct ExactFilter {
     /// Entries of the address hash table: a power of two, and more than twice the addresses, so that every probe
     /// sequence meets an empty entry.
     slots: Box<[AddressSlot]>,
-    /// Number of addresses that may still be added.
+    /// Number of addresses that may still be added to the hash table.
     room: usize,
 }
 

@@ -38,7 +38,7 @@ pub struct FrameMetadata {
     pub vlan: Option<u16>,
     /// Number of bytes in the frame, tag included, frame check sequence excluded.
     pub length: usize,
-    /// Port or uplink that the frame comes from.
+    /// Origin of the frame: a port or the uplink.
     pub origin: FrameOrigin,
 }
 
@@ -65,9 +65,9 @@ pub enum SwitchDropReason {
 /// Decision of the switch on a frame: its receivers, or the reason to drop it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SwitchDecision {
-    /// Ports that get the frame.
+    /// Ports that get the frame by the decision.
     pub ports: PortSet,
-    /// True if the uplink gets the frame.
+    /// True if the uplink gets the frame by the decision.
     pub uplink: bool,
     /// True if the receive options of replicated frames apply: to a broadcast or multicast while replication is on.
     pub replicated: bool,

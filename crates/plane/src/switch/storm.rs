@@ -108,7 +108,7 @@ impl StormState {
         }
     }
 
-    /// Returns the end time of the current window.
+    /// Returns the end time of storm control's current window.
     #[must_use]
     pub fn ends(&self) -> Time {
         self.began + Duration::from_nanos(self.limits.window)

@@ -5,7 +5,7 @@ use units::{FCS, MacAddress};
 /// Number of packets and of their octets, frame check sequence included.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct PacketOctets {
-    /// Number of counted packets.
+    /// Number of counted packets in one direction.
     pub packets: u32,
     /// Number of octets in the counted packets, frame check sequence included.
     pub octets: u32,
@@ -31,9 +31,9 @@ fn octets(length: usize) -> u32 {
 pub struct GoodPackets {
     /// Number of all good packets in this direction.
     pub all: PacketOctets,
-    /// Number of good multicast packets.
+    /// Number of good multicast packets in this direction.
     pub multicast: u32,
-    /// Number of good broadcast packets.
+    /// Number of good broadcast packets in this direction.
     pub broadcast: u32,
     /// Numbers of good packets by size: up to 64 octets, 127, 255, 511, 1023, and more.
     pub sizes: [u32; 6],

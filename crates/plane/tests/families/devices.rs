@@ -21,7 +21,7 @@ pub(crate) struct SlotFrame {
 pub(crate) struct SlotDevice {
     pub(crate) free: usize,
     pub(crate) filled: Vec<SlotFrame>,
-    /// Frames to send, the last first.
+    /// Frames that the test device sends, the last first.
     pub(crate) waiting: Vec<Vec<u8>>,
 }
 
@@ -87,7 +87,7 @@ impl FrameSink for SlotDevice {
 pub(crate) struct StreamDevice {
     pub(crate) set_up: bool,
     pub(crate) bytes: Vec<u8>,
-    /// Frame that the device sends repeatedly.
+    /// Frame that the test device sends repeatedly.
     pub(crate) sends: Option<Vec<u8>>,
 }
 
