@@ -42,7 +42,7 @@ impl PartialChecksum {
         Self(plus(sum, last(rest)))
     }
 
-    /// Adds a number as two big-endian words.
+    /// Adds a number to the checksum as two big-endian words.
     #[must_use]
     #[inline]
     pub fn number(self, value: u32) -> Self {
@@ -89,7 +89,7 @@ impl PartialChecksum {
         self.0.wrapping_mul(INVERSE) <= QUOTIENT
     }
 
-    /// Returns the sum folded to 16 bits.
+    /// Returns the checksum's sum folded to 16 bits.
     #[must_use]
     #[inline]
     pub fn value(self) -> u16 {

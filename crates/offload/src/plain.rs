@@ -204,7 +204,7 @@ fn is_network_wrong(w1: u64, w2: u64, w3: u64, w4: u64) -> u32 {
 #[derive(Debug, Clone, Copy)]
 pub struct PlainFrame<'a> {
     head: &'a [u8; LOOK],
-    /// Offset of the end of the IP packet.
+    /// Offset in the frame of the end of the IP packet.
     end: usize,
     found: PlainFrameKind,
 }
@@ -222,7 +222,7 @@ impl<'a> PlainFrame<'a> {
         Some(Self { head, end, found: PlainFrameKind(found | is_network_wrong(w1, w2, w3, w4)) })
     }
 
-    /// Returns true for UDP, false for TCP.
+    /// Returns true if the frame is UDP, false if it is TCP.
     #[must_use]
     #[inline(always)]
     pub fn is_udp(&self) -> bool {
