@@ -103,7 +103,7 @@ pub(crate) struct FrameField {
     pub(crate) offset: FrameOffset,
     /// Offset of the IPv4 header whose length is added to the field's offset.
     pub(crate) ipv4: Option<FrameOffset>,
-    /// Number that is added to the field's offset.
+    /// Computed number that is added to the field's offset.
     pub(crate) index: Option<Box<ComputedNumber>>,
     pub(crate) size: FieldSize,
 }
