@@ -23,7 +23,7 @@ impl Default for BufferChain {
 }
 
 impl BufferChain {
-    /// Removes all buffers from the list.
+    /// Removes all buffers from the packet's list.
     #[inline]
     pub fn clear(&mut self) {
         (self.count, self.bytes) = (0, 0);
@@ -38,7 +38,7 @@ impl BufferChain {
         }
     }
 
-    /// Returns the number of bytes in all buffers.
+    /// Returns the number of bytes in all buffers of the packet.
     #[must_use]
     #[inline]
     pub fn bytes(&self) -> usize {

@@ -42,11 +42,11 @@ pub trait RxFormat: Copy {
 /// Properties shared by all frames of a run: consecutive frames of a burst for the same port.
 #[derive(Debug, Clone, Copy)]
 pub struct RunProperties {
-    /// VLAN tag that was taken out of the frames.
+    /// VLAN tag that was taken out of the frames of the run.
     pub tag: Option<u16>,
-    /// True if no exact address filter has the frames' destination.
+    /// True if no exact address filter has the destination of the run's frames.
     pub inexact: bool,
-    /// True if the frames come from the uplink.
+    /// True if the frames of the run come from the uplink.
     pub from_uplink: bool,
 }
 

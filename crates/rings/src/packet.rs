@@ -81,7 +81,7 @@ pub enum NextPacket<O> {
 pub enum PacketDropReason {
     /// The packet has more descriptors or bytes than allowed, or none.
     Size,
-    /// A descriptor is of a kind that no packet has.
+    /// A descriptor of the packet is of a kind that no packet has.
     Descriptor,
     /// The requested offload does not fit the packet.
     Offload,

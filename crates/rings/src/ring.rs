@@ -8,7 +8,7 @@ use pcie::Iova;
 pub struct Ring {
     base: Iova,
     count: u32,
-    /// Size of a descriptor in bytes.
+    /// Size of the ring's descriptors in bytes.
     size: u32,
     tail: u32,
 }
@@ -22,7 +22,7 @@ impl Ring {
         (tail < count).then_some(Self { base, count, size: size as u32, tail })
     }
 
-    /// Returns the size of a descriptor in bytes.
+    /// Returns the size of the ring's descriptors in bytes.
     #[must_use]
     #[inline]
     pub fn size(&self) -> usize {
@@ -59,7 +59,7 @@ impl Ring {
         index < self.count
     }
 
-    /// Returns the address of descriptor `index`.
+    /// Returns the address of the ring's descriptor `index`.
     #[must_use]
     #[inline]
     pub fn address(&self, index: u32) -> Iova {

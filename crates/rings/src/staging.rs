@@ -5,7 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
 
-/// Bytes of one packet, behind headroom.
+/// Bytes of the staged packet, behind headroom.
 #[derive(Debug, Clone, Default)]
 pub struct StagedPacket {
     place: Vec<u8>,
