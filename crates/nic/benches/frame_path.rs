@@ -32,7 +32,7 @@ const BUFFER: usize = 2048;
 const PORT_VLAN: u32 = 100;
 /// Number of measured rounds, of which the median counts.
 const ROUNDS: usize = 41;
-/// Minimum duration of a measured round.
+/// Minimum duration of a measured round of the benchmark.
 const ROUND: Duration = Duration::from_millis(5);
 
 /// A wire that delivers the same frame repeatedly and discards the frames that it gets.

@@ -176,7 +176,7 @@ impl Nic {
         }
     }
 
-    /// Returns true if a function may use the bus.
+    /// Returns true if a function of the card may use the bus.
     #[must_use]
     pub fn is_bus_master(&self, function: Function) -> bool {
         self.state.owners.may_master(function)

@@ -54,7 +54,7 @@ mod tests {
     use pcie::{Bus, ConfigAccess, DmaFault, Iova};
     use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 
-    /// A bus on which every memory request faults.
+    /// Bus for a test, on which every memory request faults.
     struct FaultingBus;
 
     impl Bus for FaultingBus {

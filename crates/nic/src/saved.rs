@@ -41,7 +41,7 @@ pub struct BaseState {
     nvm: Nvm,
     /// PHY registers behind MDIC, and the link that they report.
     phy: Phy,
-    /// Clock of the card (SYSTIM).
+    /// IEEE 1588 clock of the card (SYSTIM).
     clock: SystimClock,
     /// Countdown of the TCP timer (TCPTIMER).
     timer: TcpTimer,
@@ -71,7 +71,7 @@ pub struct BaseState {
     first: u8,
     /// Register offset that IOADDR of the I/O BAR selects.
     io_address: u32,
-    /// True if the wire carries a signal.
+    /// True if the wire to the port carries a signal.
     carrier: bool,
     /// True if the saved port has a link.
     link: bool,

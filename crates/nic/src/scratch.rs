@@ -27,7 +27,7 @@ impl CachedReceiveQueue {
 /// Intermediate values of a poll, and memory for its frames and descriptors.
 #[derive(Debug, Clone)]
 pub(crate) struct Scratch {
-    /// Time of the current poll.
+    /// Time of the card's current poll.
     pub(crate) now: Time,
     /// Settings that all frames of the poll share.
     pub(crate) conditions: PollSettings,

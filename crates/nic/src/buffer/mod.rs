@@ -37,7 +37,7 @@ pub(crate) struct WaitingFrame {
     length: usize,
     /// Number of bytes of the frame check sequence at the frame's end.
     pub(crate) trailer: usize,
-    /// True if the frame came from the uplink.
+    /// True if the waiting frame came from the uplink.
     pub(crate) from_uplink: bool,
     /// True if the waiting frame is urgent: its interrupt ignores the throttle.
     pub(crate) urgent: bool,

@@ -20,7 +20,7 @@ use plane::frame::AddressPair;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UndeliveredFrame<'a> {
     pub(crate) queue: QueueIndex,
-    /// Bytes of the frame as it will be delivered.
+    /// Bytes of the undelivered frame as it will be delivered.
     pub(crate) bytes: &'a [u8],
     /// Number of bytes of the frame check sequence at the end of `bytes`.
     pub(crate) trailer: usize,

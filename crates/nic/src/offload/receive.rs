@@ -62,7 +62,7 @@ pub(crate) fn packet_sum(frame: &[u8], rxcsum: u32) -> Option<u16> {
 /// Descriptor fields of an IPv4 packet in the place of the RSS hash: identification, and a fragment's sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct FragmentFields {
-    /// Identification of the IPv4 packet.
+    /// Identification field of the IPv4 packet.
     pub identification: u16,
     /// Sum of the packet's payload, if the packet is a fragment of a UDP datagram and RXCSUM.IPPCSE is set.
     pub sum: u16,

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename = "Description")]
 pub(crate) struct RxDescriptorFields {
-    /// RSS type and hash of the received frame.
+    /// RSS type and RSS hash of the received frame.
     pub rss: (u8, u32),
     /// Headers found in the frame (PKTTYPE).
     pub packet_type: u16,
@@ -64,11 +64,11 @@ struct FrameDelivery<'a> {
 /// Reason why a queue did not receive a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReceiveError {
-    /// The queue is disabled, or the registers of its ring are invalid.
+    /// The receive queue is disabled, or the registers of its ring are invalid.
     Disabled,
-    /// The queue has too few descriptors for the whole frame.
+    /// The receive queue has too few descriptors for the whole frame.
     NoDescriptors,
-    /// The ring or a buffer is not in the function's memory.
+    /// The receive ring or a buffer is not in the function's memory.
     Fault,
 }
 

@@ -181,7 +181,7 @@ impl TransmitQueue {
         self.take_from(io, ring, packet, buffers).unwrap_or_else(|_| self.halt())
     }
 
-    /// Stops the queue after a fault of its ring.
+    /// Stops the transmit queue after a fault of its ring.
     #[cold]
     fn halt(&mut self) -> NextPacket<DescriptorOffloads> {
         self.done.halt();

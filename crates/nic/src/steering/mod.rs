@@ -63,7 +63,7 @@ pub(crate) struct FilterMatches {
 /// Result of the receive filters for a frame in one pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct FilterVerdict {
-    /// Queue that a filter chooses for the frame.
+    /// Receive queue that a filter chooses for the frame.
     pub(crate) queue: Option<QueueIndex>,
     /// True if the frame interrupts at once.
     pub(crate) immediate: bool,

@@ -78,7 +78,7 @@ fn use_outer_tags(bench: &mut CardFixture) {
     bench.pf().set(r::CTRL_EXT, ctrl_ext::EXT_VLAN);
 }
 
-/// Returns the frame with an outer tag.
+/// Returns the frame with an outer VLAN tag.
 fn outer(frame: &[u8]) -> Vec<u8> {
     let mut both = tagged(5, frame);
     both[12..14].copy_from_slice(&[0x88, 0xa8]);

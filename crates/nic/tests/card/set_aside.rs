@@ -42,7 +42,7 @@ enum SavedCardAction {
     Rate(u8, u32),
     Configure(Function, u16, u32),
     Reset(Function),
-    /// The PF sets the port up again.
+    /// The PF sets the port up again, as its driver does at the start.
     SetUp,
     StormControl(u32),
     /// The PF uses NVM, PHY, clock, timer or I/O BAR, by the number in [`use_board`].

@@ -15,7 +15,7 @@ pub(crate) struct BurstDescriptors {
     pub(super) first: usize,
     /// True if the data descriptors were copied out of the queue's fetched burst.
     pub(super) copied: bool,
-    /// Number of copied data descriptors.
+    /// Number of data descriptors that were copied out.
     pub(super) count: usize,
     pub(super) raw: [[u8; SIZE]; BURST],
     /// Number of ring descriptors up to the end of each frame, contexts included.

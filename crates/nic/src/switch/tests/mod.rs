@@ -18,7 +18,7 @@ use i82576::{MacAddress, PoolIndex};
 use plane::PortSet;
 use plane::switch::{FrameMetadata, FrameOrigin, SwitchDecision, SwitchDropReason};
 
-/// Returns pool `n` as the sender of a frame.
+/// Returns pool `n` as the origin of a frame.
 fn sender(n: u8) -> FrameOrigin {
     FrameOrigin::Port(super::port(PoolIndex::of_field(n.into())))
 }

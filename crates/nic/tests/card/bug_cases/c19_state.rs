@@ -11,7 +11,7 @@ use i82576::phy::{self, control};
 use i82576::register::{self as r, vf};
 use pcie::Function::{self, Vf};
 
-/// Returns the card and its clone.
+/// Returns a card for the test, and its clone.
 fn both(bench: CardFixture) -> [CardFixture; 2] {
     [bench.clone(), bench]
 }

@@ -145,7 +145,7 @@ impl CardFixture {
         TestFunction { bench: self, function: Function::Vf(n) }
     }
 
-    /// Polls the card once.
+    /// Polls the test's card once.
     pub(crate) fn poll_once(&mut self) -> PollResult {
         self.read_doorbells();
         let CardSurroundings { bus, wire } = &mut self.world;

@@ -76,7 +76,7 @@ impl GuestPages for RacingPages<'_> {
 }
 
 impl CardFixture {
-    /// Maps the VF's pages as memory.
+    /// Maps the VF's BAR0 pages as memory.
     pub(crate) fn map(&mut self, vf: u8) {
         let pages = TestPages(RefCell::new(vec![0x5555_5555; (MAPPED.end - MAPPED.start) as usize / 4]));
         let doorbells = Doorbells::renew(&self.nic, index(vf), &pages, self.now);

@@ -31,7 +31,7 @@ enum InterruptAction {
     Arrive(u8),
     /// A pool sends a frame to the wire.
     Send(u8),
-    /// The wire gets or loses its carrier.
+    /// The wire of the port gets or loses its carrier.
     Link(bool),
     RingPf(u8),
     RingVf(u8),
@@ -64,7 +64,7 @@ struct CardAndModel {
     tables: ModelTables,
     now: u64,
     link: bool,
-    /// VFs whose rings are running.
+    /// VFs whose rings are running in the test.
     running: [bool; 8],
 }
 

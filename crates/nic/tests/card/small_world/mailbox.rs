@@ -21,7 +21,7 @@ enum MailboxStep {
     PfClears,
     /// The PF writes the first word of the mailbox memory.
     PfFills(u32),
-    /// The VF resets itself.
+    /// The VF resets itself by its CTRL.RST.
     VfReset,
     /// The PF resets the port.
     PfReset,

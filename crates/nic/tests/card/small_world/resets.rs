@@ -17,7 +17,7 @@ enum ResetScriptStep {
     Sends,
     /// The VF raises the interrupts of its vectors (VTEICS).
     Asks,
-    /// The wire has a frame for the VF.
+    /// The wire delivers a frame for the VF.
     WireSends,
     /// The neighbour puts a frame for the VF into its ring and rings the doorbell.
     NeighbourSends,

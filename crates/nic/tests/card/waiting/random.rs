@@ -56,7 +56,7 @@ struct WaitingScenario {
     bench: CardFixture,
     /// Number in the payload of the next sent frame, which identifies it.
     next: usize,
-    /// Receiver of each frame on the wire.
+    /// Number of the VF that receives each frame on the wire.
     on_wire: Vec<u8>,
     /// Number of frames for each VF that the card has taken from the wire.
     taken: [u64; VFS as usize],
