@@ -10,7 +10,7 @@ use avf::control::{CardControl, CardOrder, QueueInterruptCause, TxQueueContext};
 use avf::virtchnl::VfTrafficStatistics;
 
 impl Nic {
-    /// Returns the filters, checks and rate of a VF.
+    /// Returns the address and VLAN filters, checks and transmit rate of a VF.
     #[must_use]
     pub fn filters(&self, vf: u8) -> Option<&VfFilters> {
         self.functions.get(usize::from(vf)).map(|function| &function.filters)

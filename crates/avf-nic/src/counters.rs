@@ -24,7 +24,7 @@ pub struct VfEventCounters {
 }
 
 impl VfEventCounters {
-    /// Returns the values of all counters.
+    /// Returns the values of all counters of the VF.
     pub(crate) fn all(&self) -> [u64; 7] {
         let Self { messages, strange, overflowed, dma_faults, malformed, stopped, interrupts } = *self;
         [messages, strange, overflowed, dma_faults, malformed, stopped, interrupts]

@@ -35,7 +35,7 @@ pub enum ReceiveError {
     NoFunction,
     /// The receive queue is not set up, or is stopped.
     NotRunning,
-    /// The frame is longer than the queue's limit.
+    /// The frame is longer than the receive queue's limit.
     TooLong,
     /// Too few receive buffers are posted for the frame.
     NoBuffer,

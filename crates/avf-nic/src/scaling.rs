@@ -61,7 +61,7 @@ impl RssSettings {
         }
     }
 
-    /// Sets the hash key, or its first bytes.
+    /// Sets the RSS hash key, or its first bytes.
     pub(crate) fn set_key(&mut self, key: &[u8]) {
         copy(self.key.as_flattened_mut(), key);
         self.derived = None;

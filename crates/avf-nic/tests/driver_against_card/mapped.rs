@@ -35,14 +35,14 @@ fn two() -> (CardFixture, AvfDriver, AvfDriver) {
 }
 
 impl CardFixture {
-    /// Has the card adopt the VFs' mapped pages with their published values, as a successor does.
+    /// Makes the card adopt the VFs' mapped pages with their published values, as a successor does.
     fn adopt_pages(&mut self) {
         for (vf, mapped) in &mut self.mapped {
             mapped.doorbells = Doorbells::adopt(&self.card, *vf);
         }
     }
 
-    /// Has the card adopt the VFs' mapped pages and publish its own values, as a new card does.
+    /// Makes the card adopt the VFs' mapped pages and publish its own values, as a new card does.
     fn renew_pages(&mut self) {
         for (vf, mapped) in &mut self.mapped {
             mapped.doorbells = Doorbells::renew(&self.card, *vf, &mapped.pages);

@@ -67,7 +67,7 @@ pub(crate) enum HandOverAction {
     Storm(u32),
     Arrive(u8, usize),
     Poll,
-    /// Lets this many microseconds pass.
+    /// Lets time pass, by this number of microseconds.
     Wait(u64),
 }
 

@@ -25,7 +25,7 @@ pub(crate) const MEMORY: usize = 5 << 20;
 pub(crate) struct TestBus {
     memory: BTreeMap<Function, Vec<u8>>,
     used: BTreeMap<Function, usize>,
-    /// Interrupts sent, by function and vector.
+    /// Interrupts that the card has sent, by function and vector.
     pub(crate) interrupts: Vec<(Function, u16)>,
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct CardFixture {
     pub(crate) mirrors: PortMirrorRules,
     /// Uplink of the forwarding plane.
     pub(crate) cable: ListWire,
-    /// Number of visits of the PF driver.
+    /// Number of visits of the PF driver so far.
     pub(crate) visits: u64,
     /// Mapped pages of the VFs that map their doorbells.
     pub(crate) mapped: BTreeMap<u8, MappedPages>,
