@@ -9,7 +9,7 @@ use units::MacAddress;
 /// Reason to refuse a policy: it is invalid, the family does not support it, or the card cannot follow it now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    /// The port has fewer VFs than this number.
+    /// The policy names a VF with a number that the port does not have.
     #[error("the port has no VF {0}")]
     NoSuchVf(u8),
     /// The VF's address is zero or a group address.

@@ -15,7 +15,7 @@ pub struct FamilyLimits {
     pub vfs: usize,
     /// Speed of the port's link in Mb/s.
     pub link_speed: u32,
-    /// MTUs in bytes that a VF may be limited to.
+    /// MTUs in bytes to which a VF may be limited.
     pub mtu: RangeInclusive<u16>,
     /// Longest frame of the card in bytes, frame check sequence included.
     pub max_frame: u16,
