@@ -8,9 +8,9 @@
 pub struct TxOffload {
     /// True to fill in the checksum of an IPv4 header.
     pub ip_checksum: bool,
-    /// True to fill in the TCP or UDP checksum.
+    /// True to fill in the frame's TCP or UDP checksum.
     pub l4_checksum: bool,
-    /// Payload bytes of a TCP segment; every segment then gets both checksums.
+    /// Number of payload bytes of a TCP segment; every segment then gets both checksums.
     pub tso: Option<u16>,
     /// VLAN tag to insert into the frame: priority, DEI, id.
     pub vlan: Option<u16>,

@@ -1,4 +1,4 @@
-//! Received frame of a VF of either family.
+//! Received frame of a VF, of either family: its description.
 
 use crate::avf::vf as adaptive;
 use crate::hal::DmaHal;

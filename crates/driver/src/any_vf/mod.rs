@@ -143,9 +143,9 @@ pub enum AnyVfLinkCheck {
 /// Driver's counters of a receive and a transmit ring, kept across resets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueuePairCounters {
-    /// Counters of the pair's receive ring.
+    /// Counters of the queue pair's receive ring.
     pub rx: RxCounters,
-    /// Counters of the pair's transmit ring.
+    /// Counters of the queue pair's transmit ring.
     pub tx: TxCounters,
 }
 

@@ -12,7 +12,7 @@ use i82576::Time;
 const INTERVALS_US: [u32; 5] = [1, 8, 64, 128, 256];
 /// Index of the initial interrupt interval in [`INTERVALS_US`].
 const FIRST: usize = 1;
-/// Number of interrupts in one measurement.
+/// Number of interrupts in one measurement of the interval search.
 const EVENTS: u64 = 64;
 /// Number of changes of the interrupt interval without rest after which the search pauses, and of measurements that the
 /// pause lasts.
@@ -29,7 +29,7 @@ enum IntervalSearchDirection {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IntervalSearchState {
-    /// Searching for a better interrupt interval.
+    /// Searching for a better interrupt interval by changing it in one direction.
     Searching(IntervalSearchDirection),
     /// Resting at the best interval until the load changes.
     AtBest,

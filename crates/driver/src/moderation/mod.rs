@@ -30,7 +30,7 @@ pub const MAX_INTERVAL_US: u32 = eitr::INTERVAL_MASK >> eitr::INTERVAL_SHIFT;
 pub struct ReceivedTotals {
     /// Number of filled buffers: packets, except those longer than a buffer.
     pub buffers: u64,
-    /// Number of bytes in the filled buffers.
+    /// Number of bytes in the filled receive buffers.
     pub bytes: u64,
 }
 

@@ -57,7 +57,7 @@ impl Pf {
         &self.state(vf).monitor
     }
 
-    /// Ends the expired throttles of VFs.
+    /// Ends the throttles of VFs whose time has passed.
     pub(super) fn end_throttles<H: Hal>(&mut self, hal: &mut H) {
         let now = hal.now();
         for vf in self.enabled_vfs() {

@@ -1,4 +1,4 @@
-//! Limits of the 82576 for policies.
+//! Limits of the 82576 for policies of its VFs.
 
 use crate::moderation::MAX_INTERVAL_US;
 use core::ops::RangeInclusive;

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 const REDUNDANCY: BufferRedundancy = BufferRedundancy(12);
 /// Lowest interrupt frequency (lif of the formula), if the policy sets no floor.
 const LOWEST_HZ: u32 = 1_000;
-/// Bytes of a receive descriptor.
+/// Bytes of a receive descriptor, to compute the ring's number of descriptors.
 const DESCRIPTOR: u32 = i82576::descriptor::SIZE as u32;
 
 /// Samples of a VF's packet rate, and the interrupt interval for that rate.

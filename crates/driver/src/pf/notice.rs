@@ -19,7 +19,7 @@ const RETRY: Duration = Duration::from_millis(1);
 const LONGEST_RETRY: Duration = Duration::from_secs(1);
 
 impl Pf {
-    /// Returns true if a VF sees a link.
+    /// Returns true if a VF sees the link as up.
     #[must_use]
     pub fn link_state(&self, vf: VfIndex) -> bool {
         self.link_override(vf).unwrap_or(self.wire_up)

@@ -16,9 +16,9 @@
 pub(crate) mod receive;
 pub(crate) mod transmit;
 
-/// Bytes of the buffer of a ring's slot.
+/// Size in bytes of the buffer that belongs to a ring's slot.
 pub(crate) const BUFFER: usize = 2048;
-/// Maximum frames or buffers per doorbell.
+/// Maximum number of frames or buffers per doorbell.
 pub const MAX_BATCH: u16 = 32;
 /// Alignment of a descriptor ring in bytes.
 const ALIGNMENT: usize = 128;

@@ -28,24 +28,24 @@ pub enum MailboxError {
     /// The PF's reply to an earlier message was lost.
     #[error("an earlier PF reply was lost: reset the VF before the next request")]
     Lost,
-    /// The PF holds the mailbox buffer.
+    /// The PF holds the VF's mailbox buffer.
     #[error("the PF keeps the mailbox locked: check that the PF driver runs")]
     Locked,
-    /// The PF has not acknowledged the message.
+    /// The PF has not acknowledged the VF's message.
     #[error("the PF did not acknowledge mailbox message {0:#x}: check that the PF driver runs")]
     NotAcknowledged(u32),
-    /// The PF has acknowledged the message without a reply.
+    /// The PF has acknowledged the VF's message without a reply.
     #[error("the PF did not reply to mailbox message {0:#x}: check that the PF driver runs")]
     NoReply(u32),
-    /// The PF refused the message.
+    /// The PF refused the VF's message.
     #[error("the PF refused mailbox message {0:#x}")]
     Refused(u32),
-    /// The PF's reply belongs to another message.
+    /// The PF's reply belongs to another message of the VF.
     #[error("unexpected PF reply {reply:#010x} to mailbox message {sent:#x}")]
     Unexpected {
-        /// First dword of the message that was sent.
+        /// First dword of the message that the VF sent.
         sent: u32,
-        /// First dword of the unexpected reply.
+        /// First dword of the unexpected reply of the PF.
         reply: u32,
     },
 }

@@ -29,7 +29,7 @@ pub enum VirtchnlRefusal {
     /// The VF does not have the interrupt vector that the request names.
     #[error("the request names an interrupt vector that the VF does not have")]
     NoSuchVector,
-    /// The administrator has set the VF's address.
+    /// The administrator has set the VF's address, so the VF may not use another.
     #[error("the administrator set the VF's MAC address, so the guest cannot change it")]
     AddressFixed,
     /// The VF requests an address that is zero or broadcast.

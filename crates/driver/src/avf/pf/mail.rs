@@ -84,7 +84,7 @@ pub(super) struct AdminQueuesState {
 /// Results of one visit of the AVF's PF driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AvfPfVisit {
-    /// Number of requests served in the visit.
+    /// Number of requests that the PF served in the visit.
     pub served: u32,
     /// VFs whose request was served in the visit, a bit each.
     pub answered: u64,

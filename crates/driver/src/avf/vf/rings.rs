@@ -17,9 +17,9 @@ const LONGEST_FRAME: u32 = 9728;
 /// Received frame of an AVF, as the card describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AvfReceivedFrame {
-    /// Length of the frame in bytes.
+    /// Length of the received frame in bytes.
     pub length: usize,
-    /// The card's description of the frame.
+    /// The card's description of the received frame.
     pub said: RxWriteBack,
 }
 

@@ -10,7 +10,7 @@ use crate::ring::BUFFER;
 pub(super) struct RxFramePart {
     /// Device address of the frame's receive buffer.
     pub(super) address: u64,
-    /// Bytes of the frame in the buffer.
+    /// Bytes of the frame in the receive buffer.
     pub(super) bytes: usize,
 }
 

@@ -51,11 +51,11 @@ pub(crate) struct RxRing<L> {
     buffers: DmaAllocation,
     layout: L,
     count: u32,
-    /// Number of slots posted per doorbell.
+    /// Number of receive slots that the driver posts per doorbell.
     batch: u32,
-    /// Register offset of the ring's tail.
+    /// Register offset of the receive ring's tail.
     doorbell: u32,
-    /// Ring slot of the next received frame.
+    /// Receive ring slot of the next received frame.
     next: u32,
     /// Ring slot that the driver posts next, which is the value of the tail.
     post: u32,

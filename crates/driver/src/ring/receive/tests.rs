@@ -14,7 +14,7 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 
 const SLOTS: u16 = 64;
 const BATCH: u16 = 16;
-/// Offset of the ring's tail register.
+/// Offset of the receive ring's tail register.
 const TAIL: u32 = 0x818;
 
 /// Layout of receive descriptors, of either family.

@@ -65,7 +65,7 @@ pub enum TxError {
 pub struct TxCounters {
     /// Number of frames queued, counted before segmentation.
     pub frames: u64,
-    /// Number of bytes of the queued frames.
+    /// Number of bytes of the queued transmit frames.
     pub bytes: u64,
     /// Number of doorbells rung for queued frames.
     pub doorbells: u64,
@@ -80,7 +80,7 @@ pub(crate) struct TxRing<P> {
     count: u32,
     /// Maximum frames queued per doorbell. Half as many share a report.
     batch: u32,
-    /// Register offset of the ring's tail.
+    /// Register offset of the transmit ring's tail.
     doorbell: u32,
     /// Ring slot that the driver fills next.
     next: u32,
@@ -150,7 +150,7 @@ impl<P: TxPartDescriptor> TxRing<P> {
         hal.write(self.doorbell, 0);
     }
 
-    /// Stops transmission: frames are refused.
+    /// Stops transmission: the driver refuses frames from now on.
     pub(crate) fn stop(&mut self) {
         self.running = false;
     }
@@ -345,7 +345,7 @@ impl<P: TxPartDescriptor> TxRing<P> {
     }
 }
 
-/// Returns a descriptor's two words as bytes.
+/// Returns a transmit descriptor's two words as bytes.
 #[inline(always)]
 fn raw([first, second]: [u64; 2]) -> [u8; SIZE] {
     (u128::from(first) | u128::from(second) << 64).to_le_bytes()

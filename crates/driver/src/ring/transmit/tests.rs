@@ -24,7 +24,7 @@ const PLAIN: TxOffload = TxOffload { ip_checksum: false, l4_checksum: false, tso
 
 /// Transmit queue of a family under test, and its descriptors as the card reads them.
 trait TestedTxQueue: FamilyTxQueue + Sized {
-    /// Offset of the ring's tail register.
+    /// Offset of the transmit ring's tail register.
     const TAIL: u32;
 
     fn create(desk: &mut TestHal, batch: u16) -> Self;
