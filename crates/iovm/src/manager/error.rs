@@ -71,10 +71,10 @@ pub enum VfAssignmentError {
     Assigned {
         /// Index of the VF that has an owner.
         vf: VfIndex,
-        /// Owner of the VF.
+        /// Owner that the VF has.
         owner: VfOwner,
     },
-    /// The VF has no owner.
+    /// The VF to take back has no owner.
     #[error("{0} has no owner to take it back from")]
     NotAssigned(VfIndex),
     /// The VF is quarantined, since its last reset failed.
@@ -94,7 +94,7 @@ pub enum ManagerRestoreError {
     /// The saved state and the device have different numbers of VFs.
     #[error("the saved state has {saved} VFs and the device has {enabled}: restore the device first")]
     Mismatch {
-        /// Number of VFs in the saved state.
+        /// Number of VFs in the manager's saved state.
         saved: usize,
         /// Number of VFs that are enabled on the device.
         enabled: u16,
