@@ -53,7 +53,7 @@ pub enum ProtocolError {
     Overrun,
 }
 
-/// Body of a received message.
+/// Body of a received message: whole, or discarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageBody<'a> {
     /// The message was received with its whole body.

@@ -33,7 +33,7 @@ pub enum ServerViolation {
     UnexpectedReply {
         /// Message id of the unexpected reply.
         id: u16,
-        /// Command of the unexpected reply.
+        /// Command that the unexpected reply answers.
         command: u16,
     },
     /// The body of a reply is too short, too long, or inconsistent.

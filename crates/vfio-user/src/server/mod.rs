@@ -56,7 +56,7 @@ pub enum SessionProgress {
 #[derive(Debug)]
 struct PendingRequest {
     request: MessageHeader,
-    /// DMA window that the pending request maps.
+    /// DMA window that the pending request maps, if it maps one.
     window: Option<DmaWindowRange>,
 }
 

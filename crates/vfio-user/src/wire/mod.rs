@@ -37,7 +37,7 @@ pub(crate) const MAX_MULTI_WRITES: usize = 1024;
 
 /// Flags of a device (`VFIO_DEVICE_FLAGS_*`).
 pub mod device_flags {
-    /// The device supports `DEVICE_RESET`.
+    /// The device supports the command `DEVICE_RESET`.
     pub const RESET: u32 = 1 << 0;
     /// The regions and interrupts are those of a PCI function.
     pub const PCI: u32 = 1 << 1;
@@ -45,9 +45,9 @@ pub mod device_flags {
 
 /// Flags of a region (`VFIO_REGION_INFO_FLAG_*`).
 pub mod region_flags {
-    /// The client may read the region.
+    /// The client may read the device's region.
     pub const READ: u32 = 1 << 0;
-    /// The client may write to the region.
+    /// The client may write to the device's region.
     pub const WRITE: u32 = 1 << 1;
     /// The client may map the region; the reply has a file descriptor.
     pub const MMAP: u32 = 1 << 2;
