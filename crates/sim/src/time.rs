@@ -20,7 +20,7 @@ pub struct VirtualInstant(u64);
 pub struct VirtualDuration(u64);
 
 impl VirtualInstant {
-    /// Time zero of the simulation.
+    /// Time zero of the simulation, at which every simulation starts.
     pub const ZERO: VirtualInstant = VirtualInstant(0);
     /// Instant later than every event of a simulation.
     pub const NEVER: VirtualInstant = VirtualInstant(u64::MAX);
