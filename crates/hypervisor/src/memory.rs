@@ -58,7 +58,7 @@ impl ChunkStorage {
 pub struct MemoryRangeError {
     /// First address of the range that exceeds the memory.
     pub address: u64,
-    /// Length of the range in bytes.
+    /// Length in bytes of the range that exceeds the memory.
     pub length: usize,
 }
 

@@ -5,9 +5,9 @@ use core::ops::RangeInclusive;
 /// Unit of a cost constant's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostUnit {
-    /// Processor cycles per operation.
+    /// Unit of a cost constant: processor cycles per operation.
     Cycles,
-    /// Processor cycles per 1,000 bytes.
+    /// Unit of a cost constant: processor cycles per 1,000 bytes.
     CyclesPerKilobyte,
     /// Thousandths (permille), as the unit of a cost constant.
     Permille,
@@ -181,11 +181,11 @@ macro_rules! constants {
 }
 
 constants! {
-    /// Frequency of the processor's clock.
+    /// Frequency of the modelled processor's clock.
     ClockHertz = "clock_hertz" in Hertz,
     /// Contention with a busy sibling thread: thousandths of a cycle that a cycle of work takes.
     SmtContention = "smt_contention" in Permille,
-    /// Size of a socket's last-level cache.
+    /// Size of a processor socket's last-level cache.
     LastLevelCache = "last_level_cache" in Kibibytes,
     /// Cost of the processor's own part of a VM exit and entry, without the hypervisor's work.
     VmTransition = "vm_transition" in Cycles,

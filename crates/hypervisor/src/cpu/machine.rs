@@ -302,7 +302,7 @@ impl<S: Scheduler> HostMachine<S> {
         &self.domains
     }
 
-    /// Returns the configuration of the machine.
+    /// Returns the configuration of the machine's processors.
     pub fn config(&self) -> &ProcessorConfig {
         &self.config
     }

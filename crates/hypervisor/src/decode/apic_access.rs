@@ -69,7 +69,7 @@ impl ApicAccessExit {
 /// State of the guest that an emulated instruction may access.
 #[derive(Debug)]
 pub struct AccessibleGuestState<'a, M> {
-    /// Guest physical memory.
+    /// Guest physical memory that the instruction may access.
     pub memory: &'a mut M,
     /// Virtual local APIC of the vCPU.
     pub lapic: &'a mut Lapic,

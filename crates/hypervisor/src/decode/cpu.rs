@@ -35,9 +35,9 @@ pub struct VcpuRegisters {
     pub registers: [u64; 16],
     /// Address of the guest's next instruction.
     pub rip: u64,
-    /// Value of the RFLAGS register.
+    /// Value of the vCPU's RFLAGS register.
     pub flags: u64,
-    /// Base addresses of the segments FS and GS.
+    /// Base addresses of the vCPU's segments FS and GS.
     pub bases: [u64; 2],
     /// Value of CR3: physical address of the page tables.
     pub cr3: u64,

@@ -48,7 +48,7 @@ pub enum EventDelivery {
 /// Error of an event-channel operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EventChannelError {
-    /// The domain has no event channels.
+    /// The domain has no event channels in this machine.
     #[error("the domain has no event channels")]
     Domain,
     /// The port number is invalid or the port is free.

@@ -39,7 +39,7 @@ pub struct GrantAddress {
 /// Error of a grant operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GrantError {
-    /// The domain has no grant table.
+    /// The domain has no grant table in this machine.
     #[error("the domain has no grant table")]
     Domain,
     /// The grant entry does not exist or grants no page.
@@ -51,7 +51,7 @@ pub enum GrantError {
     /// The grant entry names a page that its domain does not have.
     #[error("the granted page does not exist in the granting domain")]
     Page,
-    /// The grant permits only reading.
+    /// The grant permits the other domain only to read the page.
     #[error("the page is granted for reading only")]
     ReadOnly,
     /// The byte range exceeds the granted page.

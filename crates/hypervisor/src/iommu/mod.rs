@@ -29,9 +29,9 @@ use pcie::{Iova, Rid};
 /// Kind of access of a PCI function to memory by DMA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IommuAccess {
-    /// Read of memory by DMA.
+    /// Access: a read of memory by DMA.
     Read,
-    /// Write to memory by DMA.
+    /// Access: a write to memory by DMA.
     Write,
 }
 

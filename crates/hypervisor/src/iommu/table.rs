@@ -29,7 +29,7 @@ pub enum IommuPageSize {
 }
 
 impl IommuPageSize {
-    /// Returns the page size in bytes.
+    /// Returns the IOMMU page's size in bytes.
     #[must_use]
     pub const fn bytes(self) -> u64 {
         1 << self.shift()
@@ -76,7 +76,7 @@ impl DmaRights {
 pub struct IommuPage {
     /// Host physical address of the page's first byte.
     pub host: u64,
-    /// Size of the mapped page.
+    /// Size of the page that the IOMMU maps.
     pub size: IommuPageSize,
     /// DMA accesses that the mapping permits to the domain's devices.
     pub rights: DmaRights,

@@ -57,17 +57,18 @@ const LVT_WRITABLE: [u32; 6] = [0x7_00ff, 0x1_07ff, 0x1_07ff, 0x1_a7ff, 0x1_a7ff
 /// Effect of a write to an APIC register, which the caller may have to act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApicWriteEffect {
-    /// The APIC register was written without another effect. After TPR or SVR, call [`Lapic::deliverable`].
+    /// Write effect: the APIC register was written without another effect. After TPR or SVR, call
+    /// [`Lapic::deliverable`].
     Stored,
-    /// The write changed nothing: the register is read-only or reserved, or the value was rejected.
+    /// Write effect: nothing changed, since the register is read-only or reserved, or the value was rejected.
     Ignored,
-    /// The APIC register write ended an interrupt.
+    /// Write effect: the APIC register write ended an interrupt.
     Eoi(EoiEffect),
-    /// The write sent an interrupt to other CPUs, which the caller delivers.
+    /// Write effect: an interrupt to other CPUs was sent, which the caller delivers.
     Ipi(Ipi),
-    /// The write requested an interrupt at this CPU, with this outcome.
+    /// Write effect: an interrupt was requested at this CPU, with this outcome.
     SelfIpi(super::InterruptRequestOutcome),
-    /// The write programmed the timer: call [`Lapic::deadline`].
+    /// Write effect: the timer was programmed; call [`Lapic::deadline`].
     Timer,
 }
 

@@ -43,7 +43,7 @@ impl PhysicalVectorSpace {
         Self { tables: vec![[None; 256]; cpus.max(1).into()] }
     }
 
-    /// Returns the number of free physical vectors.
+    /// Returns the number of free physical interrupt vectors.
     #[must_use]
     pub fn free_vectors(&self) -> usize {
         let free = |table: &[Option<VectorOwner>; 256]| {

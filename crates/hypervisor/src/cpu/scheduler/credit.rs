@@ -37,9 +37,9 @@ pub enum VcpuPriority {
     RealTime,
     /// The virtual CPU was woken while it had credits.
     Boost,
-    /// The virtual CPU has credits.
+    /// Priority of a virtual CPU that has credits (UNDER).
     Under,
-    /// The virtual CPU has no credits.
+    /// Priority of a virtual CPU that has no credits (OVER).
     Over,
 }
 
