@@ -14,11 +14,12 @@ pub struct BridgePort(pub u16);
 /// Decision of the bridge on a frame: forward, flood or drop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BridgeDecision {
-    /// Forward the frame to this port.
+    /// Decision: forward the frame to this port.
     To(BridgePort),
-    /// Flood the frame to all ports except the ingress: the destination is a group address or unknown.
+    /// Decision: flood the frame to all ports except the ingress, since the destination is a group address or
+    /// unknown.
     Flood,
-    /// Drop the frame: the destination is behind the ingress port, or the frame is too short.
+    /// Decision: drop the frame, since the destination is behind the ingress port, or the frame is too short.
     Filter,
 }
 

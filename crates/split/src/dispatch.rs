@@ -24,11 +24,12 @@ impl LoadThresholds {
 /// Distribution of events over the service domain's virtual CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DispatchPolicy {
-    /// All events go to the first virtual CPU.
+    /// Policy: all events go to the first virtual CPU.
     First,
-    /// Events are distributed over all virtual CPUs of the service domain.
+    /// Policy: events are distributed over all virtual CPUs of the service domain.
     Spread,
-    /// All events go to the first virtual CPU at low load, and are distributed over all virtual CPUs at high load.
+    /// Policy: all events go to the first virtual CPU at low load, and are distributed over all virtual CPUs at high
+    /// load.
     Balanced(LoadThresholds),
 }
 

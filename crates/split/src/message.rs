@@ -5,25 +5,25 @@ use crate::ring::{RingSlot, SLOT};
 
 /// Flags of a transmit request on the ring.
 pub mod tx_flag {
-    /// Flag: the frame's checksum is not filled in.
+    /// Transmit request flag: the frame's checksum is not filled in.
     pub const CSUM_BLANK: u16 = 1;
-    /// Flag: the frame's checksum was validated.
+    /// Transmit request flag: the frame's checksum was validated.
     pub const DATA_VALIDATED: u16 = 2;
-    /// Flag: the frame continues in the next request.
+    /// Transmit request flag: the frame continues in the next request.
     pub const MORE: u16 = 4;
-    /// Flag: the next slot of the ring holds extra information.
+    /// Transmit request flag: the next slot of the ring holds extra information.
     pub const EXTRA: u16 = 8;
 }
 
 /// Flags of a receive response on the ring.
 pub mod rx_flag {
-    /// Flag: the frame's checksum was validated.
+    /// Receive response flag: the frame's checksum was validated.
     pub const DATA_VALIDATED: u16 = 1;
-    /// Flag: the frame's checksum is not filled in.
+    /// Receive response flag: the frame's checksum is not filled in.
     pub const CSUM_BLANK: u16 = 2;
-    /// Flag: the frame continues in the next response.
+    /// Receive response flag: the frame continues in the next response.
     pub const MORE: u16 = 4;
-    /// Flag: the next slot of the ring holds extra information.
+    /// Receive response flag: the next slot of the ring holds extra information.
     pub const EXTRA: u16 = 8;
 }
 

@@ -93,18 +93,18 @@ pub trait NetworkBackendHal {
     fn notify(&mut self, vif: VifIndex);
 }
 
-/// Frame counters of an interface.
+/// Frame counters of a guest's interface.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct VifCounters {
-    /// Frames taken from the guest.
+    /// Number of frames taken from the guest.
     pub transmitted: u64,
-    /// Malformed transmit requests of the guest.
+    /// Number of malformed transmit requests of the guest.
     pub malformed: u64,
-    /// Frames copied to the guest.
+    /// Number of frames copied to the guest.
     pub received: u64,
-    /// Frames to the guest dropped because too few pages were posted.
+    /// Number of frames to the guest dropped because too few pages were posted.
     pub no_room: u64,
-    /// Frames to the guest dropped because a posted page could not be written.
+    /// Number of frames to the guest dropped because a posted page could not be written.
     pub unwritable: u64,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct StoredFrame {
     /// Back-end worker that has mapped the frame's pieces.
     pub(super) worker: usize,
     pub(super) offload: PendingOffloads,
-    /// Interface that the frame is queued for.
+    /// Interface of the guest that the frame is queued for.
     pub(super) to: super::VifIndex,
 }
 

@@ -34,7 +34,7 @@ pub trait BlockBackendHal {
     fn notify(&mut self);
 }
 
-/// Command for the disk.
+/// Command that the block back end gives to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockCommand {
     /// Tag of the disk command, for [`BlockBackend::complete`].
@@ -80,9 +80,9 @@ struct PendingBlockRequest<M> {
 #[derive(Debug)]
 pub struct BlockBackend<M> {
     ring: BackRing,
-    /// Number of sectors of the disk.
+    /// Number of sectors of the block back end's disk.
     sectors: u64,
-    /// The guest may write to the disk.
+    /// The guest may write to the disk, not only read it.
     writable: bool,
     pending: [Option<PendingBlockRequest<M>>; REQUESTS],
     broken: bool,

@@ -60,11 +60,11 @@ fn slot_index(index: u32) -> usize {
 /// Private indices of the front end in a ring.
 #[derive(Debug, Clone, Default)]
 pub struct FrontRing {
-    /// Number of requests put on the ring.
+    /// Number of requests that the front end has put on the ring.
     put: u32,
-    /// Number of requests published to the back end.
+    /// Number of requests that the front end has published to the back end.
     published: u32,
-    /// Number of responses taken from the ring.
+    /// Number of responses that the front end has taken from the ring.
     taken: u32,
 }
 
@@ -133,11 +133,11 @@ impl FrontRing {
 /// Private indices of the back end in a ring.
 #[derive(Debug, Clone, Default)]
 pub struct BackRing {
-    /// Number of responses put on the ring.
+    /// Number of responses that the back end has put on the ring.
     put: u32,
-    /// Number of responses published to the front end.
+    /// Number of responses that the back end has published to the front end.
     published: u32,
-    /// Number of requests taken from the ring.
+    /// Number of requests that the back end has taken from the ring.
     taken: u32,
 }
 

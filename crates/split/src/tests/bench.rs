@@ -290,7 +290,7 @@ impl SplitNetworkFixture {
         self.shared.to_guests[usize::from(vif.0)]
     }
 
-    /// Overwrites every transmit page of a guest.
+    /// Overwrites every transmit page of a guest, as a hostile guest may.
     pub(super) fn overwrite_pages(&mut self, vif: VifIndex) {
         let guest = self.shared.guest(vif);
         let own = self.shared.grants.domain(guest).unwrap();
