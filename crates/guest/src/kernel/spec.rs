@@ -18,7 +18,7 @@ pub struct KernelConfig {
     pub stream_segments: u32,
     /// Maximum number of packets that one poll of the receive ring takes.
     pub budget: u32,
-    /// Work of the kernel's program.
+    /// Workload of the kernel's program.
     pub load: ProgramWorkload,
 }
 

@@ -41,7 +41,7 @@ pub(super) struct SenderProgram {
     pub(super) runnable: bool,
     /// Frame that the sending program builds. Only its headers are filled in, since no receiver reads the payload.
     frame: Box<[u8]>,
-    /// IPv4 identification of the next datagram.
+    /// IPv4 identification of the next datagram that the program sends.
     next_id: u16,
     stream: SendStream,
 }
