@@ -19,7 +19,7 @@ pub struct SettingDefinition {
     pub default: ParameterValue,
     /// Unit of the setting as shown; empty for names and switches.
     pub unit: &'static str,
-    /// Short description of the setting.
+    /// Short description of the setting for help and reports.
     pub what: String,
     /// Names that the setting permits; empty if every value of the default's kind is permitted.
     pub choices: &'static [&'static str],

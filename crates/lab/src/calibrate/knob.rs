@@ -7,7 +7,7 @@ use hypervisor::cost::{CostConstant, CostTable};
 /// Cost constants that the calibration scales together.
 #[derive(Clone, Copy, Debug)]
 pub struct ConstantGroup {
-    /// Description of the group of cost constants.
+    /// Description of the group of cost constants for reports.
     pub name: &'static str,
     /// Cost constants of the group: all are multiplied by one factor, each within its own range.
     pub members: &'static [CostConstant],

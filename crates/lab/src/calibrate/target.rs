@@ -25,7 +25,7 @@ pub struct CalibrationTarget {
 /// Experiment point that a calibration target uses: the experiment's name and axis values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PointRef {
-    /// Name of the point's experiment.
+    /// Name of the experiment that the point belongs to.
     pub experiment: &'static str,
     /// Value of the experiment's axes at this point, followed by changed settings.
     pub axes: &'static [(&'static str, &'static str)],

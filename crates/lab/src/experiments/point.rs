@@ -14,7 +14,7 @@ use hypervisor::exit::EoiPath;
 use hypervisor::msix::MsixTableHandler;
 use sim::VirtualDuration;
 
-/// Creates the declaration of a metric.
+/// Creates the declaration of an experiment's metric.
 pub(crate) const fn metric(name: &'static str, unit: &'static str, what: &'static str) -> Metric {
     Metric { name, unit, what }
 }

@@ -9,9 +9,9 @@ use thiserror::Error;
 pub struct CountMismatch {
     /// Quantity whose two counts must be equal.
     pub what: String,
-    /// Expected count of the quantity.
+    /// Count that the quantity should have.
     pub owed: u64,
-    /// Count of the quantity that the model found.
+    /// Count that the quantity has in the model.
     pub found: u64,
 }
 

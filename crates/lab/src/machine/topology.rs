@@ -34,9 +34,9 @@ pub enum ThreadAssignment {
     Sibling(u16),
     /// Virtual CPUs run on all threads of consecutive cores without sibling threads.
     Cores {
-        /// Index of the group's first core.
+        /// Index of the first of the consecutive cores.
         first: u16,
-        /// Number of the group's cores.
+        /// Number of consecutive cores.
         count: u16,
     },
 }

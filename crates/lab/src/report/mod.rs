@@ -256,7 +256,7 @@ fn command(names: &str, SeedRange { first, count }: SeedRange, changed: &Params)
     format!("softiov lab run {names} --seed {first}{several}{set}")
 }
 
-/// Range of consecutive seeds.
+/// Range of consecutive seeds of a report's rows.
 #[derive(Clone, Copy, Debug)]
 struct SeedRange {
     first: u64,

@@ -28,7 +28,7 @@ pub enum ExperimentSelection {
 pub struct SettingAssignment {
     /// Name of the axis or setting that is assigned.
     pub key: String,
-    /// Value that is assigned, as written.
+    /// Value that is assigned to the axis or setting, as written.
     pub value: String,
 }
 
@@ -94,7 +94,7 @@ pub enum RunPlanError {
         /// Names of all experiments that exist.
         known: String,
     },
-    /// No axis or setting has this name.
+    /// No axis or setting has the name that was assigned.
     #[error("unknown axis or setting `{key}`{hint}")]
     UnknownKey {
         /// Name of the axis or setting, as written.
@@ -115,7 +115,7 @@ pub enum RunPlanError {
     /// The assignments exclude every point of an experiment.
     #[error("{experiment} has no point with these settings; `softiov lab list --json` lists its points")]
     NoPoint {
-        /// Name of the experiment without a point.
+        /// Name of the experiment that has no point left.
         experiment: &'static str,
     },
 }

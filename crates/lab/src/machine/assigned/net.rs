@@ -20,7 +20,7 @@ use sim::{EventKey, RandomStream, VirtualDuration, VirtualInstant};
 pub struct NetworkSetup {
     /// Cost table of the machine's processors.
     pub table: CostTable,
-    /// Path from the guest to the wire.
+    /// Path from the guest to the network's wire.
     pub path: DevicePath,
     /// Seed of the stream's start time.
     pub seed: u64,
@@ -39,7 +39,7 @@ const PER_ACK: u64 = 2;
 /// Event of the machine with a network card.
 #[derive(Debug, Clone, Copy)]
 pub enum NetworkEvent {
-    /// The network card interrupts.
+    /// Event: the network card interrupts.
     Interrupt,
 }
 

@@ -41,9 +41,9 @@ const GRANTS: u32 = 512;
 /// Event of the machine with a disk.
 #[derive(Debug, Clone, Copy)]
 pub enum DiskEvent {
-    /// The guest's program starts to read the disk.
+    /// Event: the guest's program starts to read the disk.
     Begin,
-    /// The disk completes a command of its queue.
+    /// Event: the disk completes a command of its queue.
     Done,
 }
 
@@ -121,7 +121,7 @@ pub struct DiskMachine {
     unasked: u32,
     /// Number of sectors of the current block that the guest has not received.
     missing: u32,
-    /// Next sector of the disk to request.
+    /// Next sector of the disk that the guest's program requests.
     sector: u64,
     /// Tag of the guest's next command to an assigned disk.
     tag: u8,

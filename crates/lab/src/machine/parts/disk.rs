@@ -41,7 +41,7 @@ impl DiskCommand {
 /// Error of submitting a disk command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum DiskSubmitError {
-    /// The disk's queue is full.
+    /// The modelled disk's queue is full.
     #[error("the disk's command queue is full ({COMMANDS} commands)")]
     Full,
     /// A queued disk command has the same tag.

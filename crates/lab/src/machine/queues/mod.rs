@@ -53,9 +53,9 @@ pub struct MultiqueueSetup {
     pub table: CostTable,
     /// Number of queue pairs, and of processors of the guest.
     pub pairs: u8,
-    /// Path of doorbells to the card.
+    /// Path of a guest's doorbells to the card.
     pub doorbell: DoorbellPath,
-    /// Traffic between the guest and its clients.
+    /// Traffic between the guest and its clients in the queue-pair machine.
     pub load: MultiqueueTraffic,
     /// Seed of the order in which clients send.
     pub seed: u64,
@@ -64,13 +64,13 @@ pub struct MultiqueueSetup {
 /// Event of the modelled machine with queue pairs: of the card, or of a guest processor.
 #[derive(Debug, Clone, Copy)]
 pub enum MultiqueueEvent {
-    /// The port's card is due to be polled.
+    /// Event: the port's card is due to be polled.
     Port,
-    /// The timer of this guest processor has expired.
+    /// Event: the timer of this guest processor has expired.
     Timer(usize),
-    /// A register write of this guest processor has reached the service domain.
+    /// Event: a register write of this guest processor has reached the service domain.
     Forwarded(usize),
-    /// The answer to a register write of this guest processor has arrived.
+    /// Event: the answer to a register write of this guest processor has arrived.
     Answered(usize),
 }
 

@@ -39,25 +39,25 @@ type ServerCore = crate::machine::engine::SimulationCore<ServerEvent>;
 /// Event of a modelled server.
 #[derive(Debug, Clone, Copy)]
 pub enum ServerEvent {
-    /// The server has to poll the card of this port.
+    /// Event: the server has to poll the card of this port.
     Port(usize),
-    /// The timer of this guest has expired.
+    /// Event: the timer of this guest has expired.
     Timer(usize),
-    /// The timer of this virtual CPU of the service domain ticks.
+    /// Event: the timer of this virtual CPU of the service domain ticks.
     ServiceTick(usize),
-    /// Another virtual CPU of the service domain interrupts this virtual CPU.
+    /// Event: another virtual CPU of the service domain interrupts this virtual CPU.
     ServiceWake(usize),
-    /// A device access of this guest reaches its device model.
+    /// Event: a device access of this guest reaches its device model.
     Forwarded(usize),
-    /// A device access of this guest is complete.
+    /// Event: a device access of this guest is complete.
     Answered(usize),
-    /// The service domain sends an event to this guest's front end.
+    /// Event: the service domain sends an event to this guest's front end.
     GuestCalled(usize),
-    /// This guest's front end sends an event to the service domain.
+    /// Event: this guest's front end sends an event to the service domain.
     ServiceCalled(usize),
-    /// This virtual CPU of the service domain has to send withheld events.
+    /// Event: this virtual CPU of the service domain has to send withheld events.
     TellGuests(usize),
-    /// The move of this worker, card or interface of the back end is complete.
+    /// Event: the move of this worker, card or interface of the back end is complete.
     Arrived(MovablePart),
 }
 

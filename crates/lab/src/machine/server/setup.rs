@@ -27,7 +27,7 @@ pub struct ServerSetup {
     pub ports: u8,
     /// Number of guests, distributed evenly over the ports.
     pub guests: u8,
-    /// Network path of the guests.
+    /// Path of the guests' frames: VFs or split drivers.
     pub network: NetworkPath,
     /// Work distribution of the back end, and merging of segments in front ends.
     pub netback: NetbackOptions,
@@ -125,7 +125,7 @@ pub enum ServerBuildError {
         guests: u8,
         /// Number of ports of the server.
         ports: u8,
-        /// Maximum number of guests per port.
+        /// Maximum number of guests per port of the server.
         room: u8,
     },
     /// The domain that is to send or receive the traffic inside the server is missing.
@@ -137,9 +137,9 @@ pub enum ServerBuildError {
          machine none"
     )]
     Workers {
-        /// Number of back-end workers.
+        /// Requested number of back-end workers.
         workers: u8,
-        /// Virtual CPUs of the service domain.
+        /// Number of virtual CPUs of the service domain.
         cpus: u16,
     },
     /// The modelled card or its driver failed to start: a defect of this program.
@@ -147,12 +147,12 @@ pub enum ServerBuildError {
     Card(String),
 }
 
-/// Traffic inside the server.
+/// Traffic between domains inside the server.
 #[derive(Debug, Clone, Copy)]
 pub struct InternalTraffic {
-    /// Domain that sends on every port.
+    /// Domain that sends on every port of the server.
     pub from: InternalSender,
-    /// Kind of traffic: datagrams or a stream.
+    /// Kind of traffic that the domain sends: datagrams or a stream.
     pub load: ProgramWorkload,
     /// Bytes that the sender writes per system call.
     pub message_bytes: u32,

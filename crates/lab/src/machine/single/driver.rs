@@ -36,13 +36,13 @@ impl OutgoingFrame {
 #[derive(Debug)]
 pub(super) struct DriverDomain {
     pub(super) vcpu: VcpuId,
-    /// An event for the driver domain is pending.
+    /// An event of a guest for the driver domain is pending.
     pub(super) event_pending: bool,
     /// Flag for each card that is set while the card's interrupt is pending.
     pub(super) interrupts: Vec<bool>,
     /// Frames received from cards, with their guests.
     from_card: Vec<VecDeque<(usize, ModelFrame)>>,
-    /// Frames that wait to be sent by cards.
+    /// Frames of guests that wait to be sent by cards.
     pub(super) to_card: Vec<VecDeque<OutgoingFrame>>,
     /// Guests whose frames were sent, and which have to get a response on their ring.
     pub(super) done: VecDeque<usize>,

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 /// TCP segments that a program sends per system call: 16 KB.
 const PER_CALL: u32 = 11;
-/// TCP segments of the longest packet.
+/// Maximum number of TCP segments in a packet that a guest sends.
 const MAX_SEGMENTS: u32 = 44;
 /// Fraction of the window that must be open before a packet is sent (Linux tcp_tso_win_divisor), unless
 /// nothing is in flight.

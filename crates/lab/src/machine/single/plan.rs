@@ -64,7 +64,7 @@ pub struct SingleCpuSetup {
     pub guests: u8,
     /// Number of the machine's ports.
     pub ports: u8,
-    /// Window of each stream, in segments.
+    /// TCP window of each stream, in segments.
     pub window: u32,
     /// Number of ring slots that a guest processes per direction and port before interrupts are taken; a
     /// packet once begun is completed.

@@ -93,15 +93,15 @@ pub(crate) const RESET_REGISTERS: u64 = 4;
 /// Event of the machine under a lightweight hypervisor.
 #[derive(Debug, Clone, Copy)]
 pub enum ThinHypervisorEvent {
-    /// The VF's interrupt is due.
+    /// Event: the VF's interrupt is due.
     Interrupt,
-    /// The guest executes a sensitive instruction, which causes a VM exit.
+    /// Event: the guest executes a sensitive instruction, which causes a VM exit.
     Exit,
-    /// Tick of the guest's own timer.
+    /// Event: the guest's own timer ticks.
     Tick,
-    /// The guest's driver sends the PF a request.
+    /// Event: the guest's driver sends the PF a request.
     Ask,
-    /// A client sends the guest's program a request.
+    /// Event: a client sends the guest's program a request.
     Request,
 }
 

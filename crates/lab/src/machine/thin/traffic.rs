@@ -51,7 +51,7 @@ impl SingleClientWire {
 }
 
 impl ThinHypervisorMachine {
-    /// Counts the frames that arrived up to `now`.
+    /// Counts the stream's frames that arrived at the VF up to `now`.
     pub(super) fn count_arrivals(&mut self, now: VirtualInstant) {
         if self.wire.load == WireTraffic::Stream {
             self.wire.bulk.count(self.guest.read_frames, now);

@@ -38,7 +38,7 @@ use sim::VirtualInstant;
 pub(crate) const VF: u8 = 0;
 /// MAC address of the modelled VF.
 pub(crate) const ADDRESS: MacAddress = MacAddress([0x02, 0xbb, 0, 0, 0, 0]);
-/// Speed of the link, Mb/s.
+/// Speed of the modelled adaptive-VF card's link, Mb/s.
 const LINK: u32 = 100_000;
 /// Descriptors of each ring of a queue pair; four pairs fit a guest's memory.
 const RING: u16 = 256;

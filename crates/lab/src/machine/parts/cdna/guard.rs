@@ -16,7 +16,7 @@ pub(crate) enum CdnaEnqueueError {
     /// A page of the batch does not belong to the domain; has the buffer's index.
     #[error("buffer {0} of the batch has a page of another domain")]
     Page(usize),
-    /// The context's ring has too few free slots.
+    /// The CDNA context's ring has too few free slots.
     #[error("the descriptor ring of the CDNA context has too few free slots for the batch of buffers")]
     Full,
 }
@@ -102,7 +102,7 @@ impl CdnaGuardedRing {
         self.ring[(index % RING) as usize]
     }
 
-    /// Returns the domain that owns the context.
+    /// Returns the domain that owns the CDNA context.
     pub(super) fn owner(&self) -> GuestNumber {
         self.owner
     }

@@ -37,7 +37,7 @@ pub(crate) struct PageBuffer {
 }
 
 impl PageBuffer {
-    /// Returns the numbers of the buffer's pages.
+    /// Returns the numbers of the memory pages that the buffer occupies.
     pub(crate) fn pages(self) -> std::ops::Range<u64> {
         let end = self.address.saturating_add(u64::from(self.length).max(1));
         self.address / PAGE..end.div_ceil(PAGE)

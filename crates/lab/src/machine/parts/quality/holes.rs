@@ -11,7 +11,7 @@ pub struct DeviceLocation {
     pub function: u8,
 }
 
-/// Device, described by its registers.
+/// Modelled device, described by its registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditedDevice {
     /// Graphics card with its frame-buffer location in register 0x148.

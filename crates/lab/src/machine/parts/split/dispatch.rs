@@ -75,7 +75,7 @@ pub(super) struct BackEndPlacement {
     moving: Vec<VifIndex>,
     /// Workers, cards and interfaces that started to move in the current step of a virtual CPU.
     leaving: VecDeque<MovablePart>,
-    /// Number of completed moves of back-end parts.
+    /// Number of completed moves of workers, cards and interfaces.
     pub(super) arrived: u64,
     /// Time at which each back-end worker last stopped running, to detect overlaps.
     until: Vec<VirtualInstant>,

@@ -35,7 +35,7 @@ use std::collections::VecDeque;
 /// virtual CPU.
 #[derive(Debug)]
 pub(crate) struct SplitNetwork {
-    /// Domain that runs the back end.
+    /// Domain that runs the back end of the split driver.
     domain: DomainId,
     backend: NetworkBackend<GrantHandle>,
     wires: SplitConnections,
@@ -130,7 +130,7 @@ struct BridgeFrameCounters {
     departed: u64,
     /// Number of frames that a bridge dropped because the card had no room to send them.
     no_room: u64,
-    /// Number of frames dropped by a bridge.
+    /// Number of frames that a bridge dropped by its decision.
     filtered: u64,
 }
 

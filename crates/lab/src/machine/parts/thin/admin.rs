@@ -6,7 +6,7 @@ use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
 /// Number of VFs of a card with an admin receive queue.
 pub(crate) const VFS: u16 = 128;
 
-/// Message that a VF sent to the PF.
+/// Message that a VF sent to the PF by mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct VfMessage {
     pub(crate) vf: u16,

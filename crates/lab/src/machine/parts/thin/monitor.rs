@@ -16,7 +16,7 @@ pub(crate) struct InboxMonitor {
 /// Results of one poll of the PF driver's inbox by the monitor thread.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct InboxVisit {
-    /// VF requests to answer, in order.
+    /// VF requests that the PF driver has to answer, in order.
     pub(crate) served: Vec<MessageFromVf>,
     /// The monitor thread has read the registers that report resets of VFs.
     pub(crate) checked_resets: bool,

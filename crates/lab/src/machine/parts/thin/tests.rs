@@ -89,7 +89,7 @@ fn only_one_processor_at_a_time_runs_the_monitor_thread() {
 
 /// Address of the PF's message buffers in the test; the PF's ring is before them.
 const BUFFERS: u64 = 0x1000;
-/// Address of the VFs' send rings.
+/// Address in the test of the VFs' send rings.
 const RINGS: u64 = 0x4_0000;
 
 /// Memory that the PF and all VFs of the card can access.
