@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const SILENCE: Duration = Duration::from_millis(20);
 /// Time without any frame, over which processor time is measured.
 const IDLE: Duration = Duration::from_secs(1);
-/// Longest sleep of a port's idle thread.
+/// Longest sleep of a port's idle thread between two looks at doorbells.
 const NAP: Duration = Duration::from_micros(160);
 /// Timeout after which a frame that has not arrived counts as lost.
 const LOST: Duration = Duration::from_millis(100);

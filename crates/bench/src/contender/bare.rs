@@ -23,11 +23,11 @@ use std::time::{Duration, Instant};
 /// Name of the bare path in reports.
 pub(super) const NAME: &str = "bare path";
 
-/// Frames taken from a ring at once.
+/// Number of frames that a guest or the forwarder takes from a ring at once.
 const BURST: usize = 32;
 /// Distance in frames at which a buffer is prefetched, the same as in the card.
 const AHEAD: usize = 4;
-/// Unit of a buffer's size, bytes.
+/// Unit of the size of a buffer of the bare path, bytes.
 const ROOM: usize = 2048;
 /// Number of ports in the forwarder's table of addresses; two are used.
 const PORTS: usize = 8;
@@ -57,7 +57,7 @@ struct BareGuest {
     /// Buffers that the guest sends frames from, in turn, as a ring does. The buffer that came back last would still be
     /// in the cache.
     spare: VecDeque<BareDescriptor>,
-    /// Memory for a received frame.
+    /// Memory for a frame that the guest has received.
     place: Box<[u8]>,
 }
 
@@ -96,7 +96,7 @@ fn port(descriptors: usize, size: usize) -> (PortRings, PortRings, VecDeque<Bare
     (guest, card, (0..descriptors).map(|_| buffer()).collect())
 }
 
-/// Takes up to `most` descriptors out of a ring.
+/// Takes up to `most` descriptors out of a ring of the bare path.
 fn take(ring: &mut Consumer<BareDescriptor>, most: usize, into: &mut impl Extend<BareDescriptor>) {
     let count = ring.slots().min(most);
     into.extend(ring.read_chunk(count).into_iter().flatten());

@@ -94,7 +94,7 @@ impl SliceMeasurement {
 
 /// Forwarder that is ready to run and takes part in the benchmark. It uses no processor time between its slices.
 pub trait Contender {
-    /// Returns the name of the contender.
+    /// Returns the name of the contender in reports.
     fn name(&self) -> &str;
 
     /// Returns the kind of the contender.

@@ -37,7 +37,7 @@ const HEADER: usize = 14;
 pub(crate) struct PolledVf {
     pub(crate) hal: VfioUserHal,
     pub(crate) vf: AnyVf,
-    /// Frame that the guest sends repeatedly.
+    /// Frame that the guest of the card sends repeatedly.
     frame: Vec<u8>,
     /// Pending frames that the guest has sent, as counted at the receiver.
     under_way: u64,
@@ -51,7 +51,7 @@ pub struct VfCircle {
     /// Maximum number of pending frames to one receiver, fewer than it has buffers, so that no frame is dropped.
     window: u64,
     buffer: Vec<u8>,
-    /// Number of frames that did not arrive.
+    /// Number of frames that did not arrive at their receivers.
     lost: u64,
 }
 

@@ -43,9 +43,9 @@ pub struct SwitchConfig<'a> {
     pub huge: &'a HugePages,
     /// Processors of the switch: it forwards on the forwarder's processor, and does everything else on the generator's.
     pub processors: ProcessorAssignment,
-    /// Folder for the switch's sockets and logs.
+    /// Folder for the sockets and logs of Open vSwitch.
     pub folder: &'a Path,
-    /// Ports between which the switch forwards.
+    /// Ports between which Open vSwitch forwards.
     pub ports: [SwitchPort; 2],
     /// True to offer checksum offload and TSO to the guests.
     pub offloads: bool,
@@ -82,7 +82,7 @@ impl SwitchProcess {
         Ok(Self { process, _database: database, prefix })
     }
 
-    /// Returns the switch's process.
+    /// Returns the process of Open vSwitch.
     #[must_use]
     pub fn process(&self) -> &LoggedProcess {
         &self.process
