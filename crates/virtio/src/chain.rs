@@ -141,7 +141,7 @@ pub(crate) fn batch(returned: &[UsedChain]) -> usize {
     returned.len().min(complete + 1)
 }
 
-/// Chain of one buffer in one entry of the ring.
+/// Chain that is one buffer in one entry of the ring.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlainChain {
     pub(crate) id: u16,

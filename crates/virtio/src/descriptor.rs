@@ -1,7 +1,7 @@
 //! Descriptors of split and packed rings: 16 bytes, little endian (sections 2.7.5 and 2.8.13). They differ in the last
 //! four bytes.
 
-/// Bytes of a descriptor.
+/// Bytes of a ring descriptor.
 pub const SIZE: usize = 16;
 
 /// Flags of ring descriptors.

@@ -14,7 +14,7 @@ pub enum RingError {
     AvailableIndex {
         /// Number of chains between the device's position and the available index.
         pending: u16,
-        /// Number of entries of the ring.
+        /// Number of entries of the ring whose index is invalid.
         size: u16,
     },
     /// An entry of the available ring is no index of the descriptor table (section 2.7.6).

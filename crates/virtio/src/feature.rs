@@ -14,7 +14,7 @@ pub struct VirtioFeatures(u64);
 pub struct FeatureRow {
     /// Set with this one feature only.
     pub feature: VirtioFeatures,
-    /// Name of the feature in the standard.
+    /// Name of the feature bit in the standard.
     pub name: &'static str,
     /// Section of VIRTIO 1.2 that defines the feature; of 1.3 where stated.
     pub section: &'static str,
@@ -232,7 +232,7 @@ pub enum FeatureError {
     /// The driver acknowledged a feature without another one that it requires (section 5.1.3.1).
     #[error("{feature} requires {one_of}: acknowledge one of these too")]
     MissingRequirement {
-        /// Feature whose requirement is missing.
+        /// Feature that the driver acknowledged without what it requires.
         feature: VirtioFeatures,
         /// Features of which the driver must acknowledge one.
         one_of: VirtioFeatures,

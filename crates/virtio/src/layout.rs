@@ -52,7 +52,7 @@ pub enum LayoutError {
     Position {
         /// Requested start index in the ring.
         index: u16,
-        /// Number of entries of the ring.
+        /// Number of entries of the packed ring.
         size: u16,
     },
 }

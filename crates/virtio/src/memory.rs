@@ -63,7 +63,7 @@ pub(crate) fn release() {
 /// Memory of a ring behind a [`Bus`], for one of the device's functions.
 #[derive(Debug)]
 pub struct BusMemory<'a, B> {
-    /// Bus to the memory of the ring.
+    /// Bus to the memory that holds the ring.
     pub bus: &'a mut B,
     /// Function that owns the ring.
     pub function: Function,

@@ -100,7 +100,7 @@ pub enum NetHeaderError {
     ChecksumOutside {
         /// Offset of the checksum field that the header states.
         field: usize,
-        /// Length of the packet in bytes.
+        /// Length in bytes of the packet with the checksum.
         length: usize,
     },
     /// The type of segmentation in the header is unknown.

@@ -65,9 +65,9 @@ impl PackedLayout {
 pub struct PackedQueue {
     layout: PackedLayout,
     features: RingFeatures,
-    /// Position of the next chain to fetch.
+    /// Position in the packed ring of the next chain to fetch.
     available: PackedPosition,
-    /// Position of the next used descriptor.
+    /// Position in the packed ring of the next used descriptor.
     used: PackedPosition,
     /// Number of slots between the fetch position and the used position.
     fetched: u16,

@@ -42,14 +42,14 @@ impl PackedPosition {
         self.0 as u32 | (self.0 as u32) << 16
     }
 
-    /// Returns the index of the descriptor.
+    /// Returns the index of the position's descriptor.
     #[must_use]
     #[inline]
     pub const fn index(self) -> u16 {
         self.0 & !WRAP
     }
 
-    /// Returns the wrap counter.
+    /// Returns the wrap counter of the position.
     #[must_use]
     #[inline]
     pub const fn wrap(self) -> bool {

@@ -91,11 +91,11 @@ impl SplitLayout {
 pub struct SplitQueue {
     layout: SplitLayout,
     features: RingFeatures,
-    /// Running index of the next chain to fetch.
+    /// Running index in the split ring of the next chain to fetch.
     available: u16,
     /// Available index of the driver, as the device read it last.
     known: u16,
-    /// Running index of the next entry of the used ring.
+    /// Running index in the split ring of the next used entry.
     used: u16,
     unsignalled: UnsignalledEntries,
 }

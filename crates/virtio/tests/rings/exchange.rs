@@ -47,11 +47,11 @@ struct RingExchange {
     features: RingFeatures,
     burst: ChainBurst,
     token: u32,
-    /// Chains that were added and not fetched.
+    /// Chains that the driver has added and the device has not fetched.
     added: VecDeque<(u32, Vec<Buffer>)>,
-    /// Chains that were fetched and not returned.
+    /// Chains that the device has fetched and not returned.
     fetched: VecDeque<(Chain, (u32, Vec<Buffer>))>,
-    /// Chains that were returned and not collected, with the bytes written.
+    /// Chains that the device has returned and the driver has not collected, with the bytes written.
     returned: VecDeque<(u32, u32)>,
 }
 

@@ -4,7 +4,7 @@ use virtio::memory::{MemoryFault, RingMemory};
 
 /// Bytes of the memory. Rings and tables are in it; buffers need not be.
 pub(crate) const SIZE: usize = 0x2_0000;
-/// Addresses of a ring's three parts.
+/// Addresses in the test memory of a ring's three parts.
 pub(crate) const DESCRIPTORS: u64 = 0x1000;
 pub(crate) const DRIVER: u64 = 0x4000;
 pub(crate) const DEVICE: u64 = 0x5000;

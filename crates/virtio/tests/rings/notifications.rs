@@ -8,7 +8,7 @@ use crate::queue::EitherQueue;
 use virtio::chain::ChainBurst;
 use virtio::layout::RingFeatures;
 
-/// Bytes of the memory that hold the ring.
+/// Number of bytes of the memory that hold the ring.
 const RINGS: usize = 0x5100;
 /// Number of ring entries: more than the chains of a run.
 const SIZE: u16 = 4;
