@@ -19,7 +19,7 @@ use crate::message::{MAX_BODY, MAX_MESSAGE_FDS, MessageHeader};
 /// Unrecoverable error in the stream of messages: end the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum StreamError {
-    /// The protocol's version is not 1.
+    /// The protocol's version in a message header is not 1.
     #[error("unsupported vhost-user version {0} (supported: 1)")]
     UnsupportedVersion(u32),
     /// The body of a message exceeds every request of a network device.

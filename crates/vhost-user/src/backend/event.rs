@@ -39,14 +39,14 @@ pub enum BackendEvent<F> {
     RingEnabled {
         /// Number of the enabled or disabled ring.
         ring: u32,
-        /// True if the ring is enabled.
+        /// True if the front end has enabled the ring.
         enabled: bool,
     },
     /// Event: a ring with all its settings is not live, because a setting is invalid or its memory is missing.
     RingFaulty {
         /// Number of the ring that is not live.
         ring: u32,
-        /// Setting that prevents the use of the ring.
+        /// Setting that prevents the host from using the ring.
         fault: RingFault,
     },
     /// Event: a ring has a new eventfd for kicks by the guest; without one, the host must poll the ring.

@@ -18,9 +18,9 @@ const EVENT_AREA: u64 = 4;
 /// Range of guest-physical addresses inside one memory region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GuestRange {
-    /// First guest-physical address.
+    /// First address of the guest-physical range.
     pub address: u64,
-    /// Size of the range in bytes.
+    /// Size of the guest-physical range in bytes.
     pub size: u64,
 }
 
@@ -32,7 +32,7 @@ pub struct RingSetup {
     pub ring: u32,
     /// Size of the ring in descriptors; a power of two for a split ring.
     pub size: u32,
-    /// True if the ring is packed.
+    /// True if the ring is a packed ring.
     pub packed: bool,
     /// True if the ring is enabled. A disabled ring delivers nothing, and discards the packets that the guest sends.
     pub enabled: bool,
@@ -57,7 +57,7 @@ pub enum RingFault {
     /// A part of the ring is not in one memory region.
     #[error("{size} bytes of the ring at user address {address:#x} are not in one memory region")]
     Unmapped {
-        /// First user address of the part.
+        /// First user address of the ring's part.
         address: u64,
         /// Size of the ring's part in bytes.
         size: u64,

@@ -29,9 +29,9 @@ pub enum SessionError {
     /// wrong assumption.
     #[error("vhost-user request {request} is refused: {reason}")]
     Refused {
-        /// Number of the refused request.
+        /// Number of the request that the session refused.
         request: u32,
-        /// Reason for the refusal.
+        /// Reason for which the session refused the request.
         reason: RequestError,
     },
 }

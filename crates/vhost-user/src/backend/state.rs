@@ -12,9 +12,9 @@ use crate::message::{RequestError, RingBase};
 /// Counters of a session since its connection began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BackendCounters {
-    /// Number of messages handled, of any kind.
+    /// Number of messages that the session has handled, of any kind.
     pub messages: u64,
-    /// Number of requests refused with an error.
+    /// Number of requests that the session has refused with an error.
     pub refused: u64,
     /// Number of descriptors returned to be closed without a use.
     pub unused_fds: u64,
@@ -30,7 +30,7 @@ pub(super) struct SessionState<F> {
     /// Feature bits that the driver accepted, or `None` before `SET_FEATURES`.
     pub(super) features: Option<u64>,
     pub(super) protocol_features: u64,
-    /// Device status, as `SET_STATUS` stored it.
+    /// Device status that the front end stored by `SET_STATUS`.
     pub(super) status: u8,
     pub(super) memory: MemoryTable,
     pub(super) rings: Vec<RingState>,

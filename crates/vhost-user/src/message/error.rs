@@ -34,7 +34,7 @@ pub enum RequestError {
     /// The request's body has the wrong length.
     #[error("the request's body has {received} bytes (expected: {expected})")]
     BodySize {
-        /// Bytes of the received body.
+        /// Number of bytes of the request's body as received.
         received: usize,
         /// Bytes that the request's body must have.
         expected: usize,
@@ -50,7 +50,7 @@ pub enum RequestError {
     /// The device has no such ring.
     #[error("ring {ring} is out of range (the device has {rings})")]
     RingOutOfRange {
-        /// Number of the ring in the request.
+        /// Number of the ring that the request names.
         ring: u32,
         /// Number of the device's rings.
         rings: u32,
@@ -78,7 +78,7 @@ pub enum RequestError {
     /// The front end sets protocol features that were not offered.
     #[error("protocol features {0:#x} were not offered")]
     UnofferedProtocolFeatures(u64),
-    /// A memory region is invalid.
+    /// A memory region of the request is invalid.
     #[error(transparent)]
     Region(#[from] RegionError),
     /// The area of the migration log is empty or wraps around.
@@ -92,7 +92,7 @@ pub enum RequestError {
     /// The area for unfinished descriptors is empty, wraps around, or is for rings that the device does not have.
     #[error("the area for unfinished descriptors of {queues} rings with {queue_size} descriptors is invalid")]
     InflightArea {
-        /// Number of rings in the area.
+        /// Number of rings in the area for unfinished descriptors.
         queues: u16,
         /// Maximum number of descriptors of each ring in the area.
         queue_size: u16,
@@ -111,7 +111,7 @@ pub enum RequestError {
     /// The device status has more than 8 bits.
     #[error("device status {0:#x} is out of range (at most 0xff)")]
     Status(u64),
-    /// The host could not carry out the request.
+    /// The host could not carry out the task of the request.
     #[error("the host could not carry out the request")]
     HostFailed,
 }

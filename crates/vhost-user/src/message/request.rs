@@ -90,7 +90,7 @@ pub enum FrontendRequest {
     SetVringEnable {
         /// Number of the ring to enable or disable.
         ring: u32,
-        /// True if the ring is enabled.
+        /// True if the request enables the ring.
         enabled: bool,
     },
     /// Request: asks for a broadcast of this Ethernet address.
@@ -206,7 +206,7 @@ impl FrontendRequest {
         }
     }
 
-    /// Returns the code of the request.
+    /// Returns the code (the kind) of the request.
     pub fn code(&self) -> RequestCode {
         match self {
             Self::GetFeatures => RequestCode::GetFeatures,

@@ -16,7 +16,7 @@ pub(crate) type CountedFd = Rc<i32>;
 pub(crate) const PLAIN: u32 = 1;
 /// Flags of a request that asks for an acknowledgement.
 pub(crate) const NEED_REPLY: u32 = 1 | 8;
-/// Flags of a reply, as QEMU requires them.
+/// Flags of a back end's reply, as QEMU requires them.
 const REPLY: u32 = 1 | 4;
 
 pub(crate) const GET_FEATURES: u32 = 1;
@@ -74,7 +74,7 @@ pub(crate) struct RecordingHost {
     pub(crate) said: Vec<String>,
     /// Position that the host returns for a stopped ring.
     pub(crate) position: Option<RingBase>,
-    /// True if every task fails.
+    /// True if every task of the host fails.
     pub(crate) fails: bool,
     /// Descriptors that the host has received and not closed.
     pub(crate) kept: Vec<CountedFd>,
