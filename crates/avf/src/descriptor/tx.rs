@@ -76,7 +76,7 @@ pub struct TxDataDescriptor {
     pub end_of_packet: bool,
     /// True if the driver requests a report when the packet is done.
     pub report_status: bool,
-    /// VLAN tag that the card inserts into the frame. Counts in the packet's first descriptor.
+    /// VLAN tag that the card inserts into the frame. Valid only in the packet's first descriptor.
     pub tag: Option<u16>,
     /// True if the descriptor carries no packet.
     pub dummy: bool,
