@@ -117,7 +117,7 @@ impl Pf {
         if mac == self.mac { Some(None) } else { self.owners(mac, other_than).next().map(Some) }
     }
 
-    /// Returns the VFs other than this one that have an address.
+    /// Returns the VFs that have a MAC address, without one given VF.
     fn owners(&self, mac: MacAddress, other_than: VfIndex) -> impl Iterator<Item = VfIndex> {
         let has = move |vf: &VfIndex| self.filters.has(*vf, mac) || self.state(*vf).policy.mac == Some(mac);
         VfIndex::all().filter(move |vf| *vf != other_than).filter(has)
@@ -173,7 +173,7 @@ impl Pf {
         self.conduct(vf).rate(self.state(vf).policy.max_tx_rate)
     }
 
-    /// Enables the queues of a VF that may move frames and has sent VF_RESET; disables the others'.
+    /// Enables the queues of a VF if it may move frames and has sent VF_RESET; otherwise disables them.
     pub(super) fn apply_enable<H: Hal>(&self, hal: &mut H, vf: VfIndex) {
         let state = self.state(vf);
         let open = state.clear_to_send && state.policy.enabled && state.monitor.quarantined().is_none();

@@ -147,14 +147,15 @@ impl VlanFilterTable {
         Ok(())
     }
 
-    /// Makes a VF a member of a VLAN in this table only. Returns the filter entry, or `None` if none is free.
+    /// Makes a VF a member of a VLAN in the driver's table, and writes no register. Returns the filter entry, or `None`
+    /// if none is free.
     pub(super) fn claim(&mut self, vf: VfIndex, vlan: u16) -> Option<usize> {
         let place = self.place(vlan)?;
         self.entries[place] = (vlan, self.entries[place].1 | vf.bit());
         Some(place)
     }
 
-    /// Removes a VF from all VLANs in this table only.
+    /// Removes a VF from all VLANs in the driver's table, and writes no register.
     pub(super) fn vacate(&mut self, vf: VfIndex) {
         self.entries.iter_mut().for_each(|(_, pools)| *pools &= !vf.bit());
     }
@@ -181,7 +182,7 @@ impl VlanFilterTable {
         self.entries.iter().filter(move |(_, pools)| pools & vf.bit() != 0).map(|(vlan, _)| *vlan)
     }
 
-    /// Returns the filter entries of these VLANs, a bit each, without entry 0.
+    /// Returns the VLAN filter entries of the given VLANs, a bit each, without entry 0.
     pub(super) fn filters_of(&self, vlans: &VlanSet) -> u32 {
         let named = |(_, (vlan, pools)): &(usize, &(u16, u32))| *pools != 0 && vlans.contains(*vlan);
         self.entries.iter().enumerate().skip(1).filter(named).fold(0, |all, (place, _)| all | 1 << place)

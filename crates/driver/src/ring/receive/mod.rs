@@ -35,7 +35,7 @@ pub struct RxCounters {
     pub frames: u64,
     /// Number of bytes of the received frames that were passed to the caller.
     pub bytes: u64,
-    /// Number of receive buffers that passed and lost frames filled.
+    /// Number of receive buffers that received frames have filled, lost frames included.
     pub buffers: u64,
     /// Number of received frames that were passed to the caller with a wrong checksum.
     pub bad_checksums: u64,
