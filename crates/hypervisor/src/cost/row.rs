@@ -32,8 +32,8 @@ impl CostUnit {
         }
     }
 
-    /// Returns the plausible values in this unit: a clock has 1 MHz to 100 GHz, and no operation takes more than 10^9
-    /// cycles.
+    /// Returns the plausible values of a cost constant, by its unit: a clock has 1 MHz to 100 GHz, and no operation
+    /// takes more than 10^9 cycles.
     pub(crate) const fn range(self) -> RangeInclusive<u64> {
         match self {
             CostUnit::Cycles => 0..=1_000_000_000,

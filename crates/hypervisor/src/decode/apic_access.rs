@@ -31,7 +31,8 @@ pub enum ApicAccessKind {
     Write,
     /// Fetch of an instruction from the APIC page.
     Fetch,
-    /// Event delivery or guest-physical access; not an instruction's own data access.
+    /// Access to the APIC page by the delivery of an event, or by guest-physical address; no instruction accesses data
+    /// itself.
     Other,
 }
 
