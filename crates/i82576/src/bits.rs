@@ -168,7 +168,7 @@ pub mod gpie {
     pub const PBA: u32 = 1 << 31;
     /// GPIE: position of the time in which a vector gains a credit for an immediate interrupt, 5 bits.
     pub const CREDIT_SHIFT: u32 = 7;
-    /// Writable bits of GPIE.
+    /// GPIE: writable bits of the general interrupt control.
     pub const KEPT: u32 = NSICR | MULTIPLE_MSIX | 0x1f << CREDIT_SHIFT | EIAME | PBA;
 
     /// Returns the microseconds in which a vector gains a credit for an immediate interrupt; 0 if no credits accrue.
@@ -212,7 +212,7 @@ pub mod eitr {
     pub const CREDITS_SHIFT: u32 = 16;
     /// EITR: maximum number of immediate-interrupt credits.
     pub const MOST_CREDITS: u32 = 31;
-    /// Writable bits of EITR that are stored.
+    /// EITR: writable bits that the interval register of an interrupt vector stores.
     pub const KEPT: u32 = 0x001f_fffc;
 
     /// Returns the interval between interrupts in microseconds that an EITR value sets.
