@@ -5,7 +5,7 @@
 /// Location of a device: base address and function number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceLocation {
-    /// First base address of the device.
+    /// Address in the device's first base address register (BAR).
     pub base: u64,
     /// Function number of the device.
     pub function: u8,

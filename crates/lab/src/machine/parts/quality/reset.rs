@@ -8,7 +8,7 @@ use sim::{VirtualDuration, VirtualInstant};
 pub struct ResetResults {
     /// Method by which the device was reset.
     pub rung: Option<DeviceResetMethod>,
-    /// Number of the device's writes that arrived in pages after they had a new owner.
+    /// Number of a device's memory writes that arrived in a page after the page had a new owner.
     pub late_writes: u32,
     /// Number of the device's writes that the IOMMU blocked.
     pub stopped: u32,
