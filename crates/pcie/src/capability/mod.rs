@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 pub struct Capability {
     /// Number by which software finds the capability (capability id).
     pub id: u8,
-    /// Registers from offset 2 on, relative to the capability's offset.
+    /// Registers of the capability from its byte 2 on; their offsets count from the capability's start.
     pub body: Vec<ConfigRegister>,
 }
 

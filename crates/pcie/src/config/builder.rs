@@ -45,7 +45,8 @@ impl core::fmt::Debug for ConfigSpaceBuilder {
 }
 
 impl ConfigSpaceBuilder {
-    /// Creates a builder with a type 0 header of this identity. `command` is the mask of the writable command bits.
+    /// Creates a builder of a configuration space with a type 0 header that has the ids in `identity`. `command` is the
+    /// mask of the writable command bits.
     #[must_use]
     pub fn new(identity: FunctionIds, command: u16) -> Self {
         let empty: ConfigImage = [0; SIZE];

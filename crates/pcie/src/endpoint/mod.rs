@@ -251,7 +251,7 @@ impl Endpoint {
         slept && state == PowerState::D0 && control & power::CONTROL_NO_SOFT_RESET == 0
     }
 
-    /// Returns true if these bytes set the bit that initiates a function level reset.
+    /// Returns true if a configuration write sets the bit that initiates a function level reset.
     fn initiates_reset(&self, at: u16, from: &[u8]) -> bool {
         let Some(express) = self.express else { return false };
         let capable = self.space.dword(express + express::DEVICE_CAPABILITIES) & DEVICE_CAPABILITIES_FLR;

@@ -15,7 +15,7 @@ pub const ENTRY: usize = 16;
 pub const MOST_VECTORS: u16 = 2048;
 /// MSI-X vector control bit: the vector is masked.
 const MASKED: u32 = 1;
-/// Writable bits of a table entry's dwords: all but two of the address's, and one of vector control.
+/// Writable bits of an MSI-X table entry's dwords: all but two of the address's, and one of vector control.
 const WRITABLE: [u32; 4] = [!3, u32::MAX, u32::MAX, MASKED];
 /// Value of an MSI-X table entry after reset.
 const RESET: [u32; 4] = [0, 0, 0, MASKED];
