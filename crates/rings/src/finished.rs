@@ -37,7 +37,7 @@ pub(crate) fn send<C: PacketTransmitter, L: FrameForwarder>(
     }
 }
 
-/// Sends a segment of `length` bytes that is in `place`, behind the headroom.
+/// Sends a segment of a packet; `place` holds the headroom and then the segment's `length` bytes.
 #[inline(never)]
 pub(crate) fn send_segment<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,

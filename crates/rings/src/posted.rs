@@ -55,9 +55,9 @@ impl PostedDescriptors {
         bytes.chunks_exact(size)
     }
 
-    /// Resumes with the descriptors of [`PostedDescriptors::unused`], when those before `fetch_at` were read. `spoke`
-    /// is true if the driver was not notified of descriptors that were written back. Returns `None` if there are more
-    /// than a burst.
+    /// Restores a burst of posted receive descriptors from the bytes of [`PostedDescriptors::unused`], when the ring
+    /// was read up to `fetch_at`. `spoke` is true if the driver was not notified of descriptors that were written back.
+    /// Returns `None` if there are more than a burst.
     #[must_use]
     pub fn resume(unused: &[u8], size: usize, (head, fetch_at): (u32, u32), spoke: bool) -> Option<Self> {
         let mut posted = Self { fetch_at, spoke, end: unused.len() / size, ..Self::at(head) };
