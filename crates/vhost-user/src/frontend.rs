@@ -46,9 +46,9 @@ pub enum BackendReply<F> {
     Config(Option<Vec<u8>>),
     /// Reply: memory that records unfinished descriptors.
     Inflight {
-        /// Part of the file with the records.
+        /// Part of the file that has the records of unfinished ring descriptors.
         area: InflightArea,
-        /// Descriptor of the file with the records.
+        /// File descriptor of the file with the records of unfinished ring descriptors.
         fd: F,
     },
     /// Reply: the migration log is in use.

@@ -128,7 +128,7 @@ pub enum BackendTask<F> {
         /// Part of the file that has the records of unfinished descriptors. The host checks its size against its own
         /// layout.
         area: InflightArea,
-        /// Descriptor of the file with the records.
+        /// File descriptor of the file with the records of unfinished ring descriptors.
         fd: F,
     },
 }
@@ -148,7 +148,7 @@ pub enum TaskOutcome<F> {
     Inflight {
         /// Part of the file with the records, for the front end to map.
         area: InflightArea,
-        /// Descriptor of the file with the records.
+        /// File descriptor of the file with the records of unfinished ring descriptors.
         fd: F,
     },
 }

@@ -81,7 +81,7 @@ pub struct InflightArea {
 }
 
 impl InflightArea {
-    /// Checks the number and the size of the rings in the area.
+    /// Checks the number and the size of the rings that the area for unfinished descriptors serves.
     ///
     /// # Errors
     /// [`RequestError::InflightArea`] if a number is 0 or above its limit.

@@ -31,7 +31,7 @@ pub struct RingDescriptor {
 pub struct PackedIndex {
     /// Slot of the ring, below the ring's size.
     pub index: u16,
-    /// Wrap counter of the index.
+    /// Wrap counter of the packed ring at that index.
     pub wrap: bool,
 }
 
