@@ -1,5 +1,5 @@
-//! Stores chains of buffers that a queue has fetched in a burst in private memory, and the record that returns a chain
-//! to the driver. Rings of both formats fill a [`ChainBurst`] in the same way.
+//! Chains of buffers that a queue has fetched in a burst, as copies in private memory, and the record that returns a
+//! chain to the driver. Rings of both formats fill a [`ChainBurst`] in the same way.
 
 use crate::descriptor::SIZE;
 use crate::memory::{MemoryFault, RingMemory};

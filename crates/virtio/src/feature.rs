@@ -12,7 +12,7 @@ pub struct VirtioFeatures(u64);
 /// Feature bit with its name in the standard and in Linux's headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeatureRow {
-    /// Set with this one feature only.
+    /// Creates the set of features that has one feature only.
     pub feature: VirtioFeatures,
     /// Name of the feature bit in the standard.
     pub name: &'static str,

@@ -37,7 +37,7 @@ fn parts_of_a_split_ring_are_aligned_to_16_2_and_4_bytes() {
     let refused = |part, address, alignment| Err(LayoutError::Address { part, address, alignment });
     let at = |addresses| SplitLayout::new(256, addresses);
     assert_eq!(at(RingAddresses { descriptors: 8, ..ADDRESSES }), refused(RingPart::Descriptors, 8, 16));
-    assert_eq!(at(RingAddresses { driver: 0x1001, ..ADDRESSES }), refused(RingPart::EitherDriver, 0x1001, 2));
+    assert_eq!(at(RingAddresses { driver: 0x1001, ..ADDRESSES }), refused(RingPart::Driver, 0x1001, 2));
     assert_eq!(at(RingAddresses { device: 0x1002, ..ADDRESSES }), refused(RingPart::Device, 0x1002, 4));
     let end = u64::MAX - 15;
     assert_eq!(at(RingAddresses { descriptors: end, ..ADDRESSES }), refused(RingPart::Descriptors, end, 16));
