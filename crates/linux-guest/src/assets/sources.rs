@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_formats_of_apt_sources_name_only_the_debian_mirror() {
+    fn debian_mirror_is_found_in_both_formats_of_apt_sources() {
         let list = "# deb http://old.example/debian bookworm main\n\
                     deb https://packages.example/apt tool-stable main\n\
                     deb [arch=amd64 signed-by=/k.gpg] http://mirror.example/debian bookworm main contrib\n";

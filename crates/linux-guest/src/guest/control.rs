@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn late_answer_to_a_command_may_be_waited_for_again() {
+    fn guest_command_that_timed_out_can_be_waited_for_again() {
         let (host, mut guest) = pair();
         let job = host.start("x").unwrap();
         assert_eq!(host.wait(job, Duration::ZERO), Err(CommandError::Late));

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn type_name_of_three_crates_is_found() {
+    fn type_name_that_three_crates_define_is_found() {
         let places = check(&[
             file("crates/a/src/lib.rs", "struct Kind;\ntrait Two {}\n"),
             file(
