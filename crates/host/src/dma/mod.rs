@@ -196,7 +196,7 @@ impl DmaTable {
         Ok(Some(PendingRegion { first: iova, last, permissions, offset, mappings, limits }))
     }
 
-    /// Adds an admitted DMA region whose memory is mapped.
+    /// Adds a DMA region that the table has admitted and whose memory is mapped.
     ///
     /// # Errors
     /// The region, if another one has taken its addresses meanwhile.

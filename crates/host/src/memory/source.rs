@@ -23,7 +23,7 @@ pub(super) struct MappedFilePart {
     pub(super) len: usize,
     /// Number of mapped bytes before the requested range.
     pub(super) lead: usize,
-    /// Number of bytes in the requested range.
+    /// Number of bytes in the requested range of the file.
     pub(super) visible: usize,
     /// Size of the mapped file's pages in bytes.
     pub(super) page: u64,

@@ -2,7 +2,7 @@
 
 use anyhow::ensure;
 
-/// Largest accepted block, bytes: a packet before TCP segmentation, and its options.
+/// Largest accepted pcapng block, bytes: a packet before TCP segmentation, and its options.
 const LONGEST: usize = 1 << 18;
 /// Block type of an Enhanced Packet Block (pcapng 4.3).
 const PACKET: u32 = 6;

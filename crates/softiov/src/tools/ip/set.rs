@@ -20,7 +20,7 @@ pub(super) struct LinkChange {
 
 #[cfg(test)]
 impl LinkChange {
-    /// Returns the VF settings that the command changes.
+    /// Returns the VF settings that the `link set` command changes.
     pub(super) fn settings(&self) -> Option<&VfSettings> {
         self.vf.as_ref().map(|(_, attributes)| &attributes.settings)
     }
@@ -31,12 +31,12 @@ fn kernel_error(errno: &str) -> ToolExit {
     ToolExit::new(format!("RTNETLINK answers: {errno}"), 2)
 }
 
-/// Returns the refusal to add, delete or rename a port.
+/// Returns `ip`'s refusal to add, delete or rename a port.
 pub(super) fn no_change_of_ports() -> ToolExit {
     not_supported("`softiov apply` adds and removes ports")
 }
 
-/// Returns the refusal of a change that no port supports.
+/// Returns `ip`'s refusal of a `link set` change that no port supports.
 pub(super) fn not_supported(why: &str) -> ToolExit {
     kernel_error("Operation not supported").with_hint(why)
 }
