@@ -26,7 +26,7 @@ use crate::machine::parts::card::NicPort;
 use crate::machine::parts::guest::ServerGuest;
 use crate::machine::parts::monitor::PfMonitor;
 use crate::machine::parts::service::ServiceCpu;
-use crate::machine::parts::split::{MovablePart, SplitNetwork};
+use crate::machine::parts::split::{MovableBackEndPart, SplitNetwork};
 use crate::machine::topology::Topology;
 use hypervisor::cpu::{LastLevelCache, VcpuStep};
 use hypervisor::exit::EoiPath;
@@ -58,7 +58,7 @@ pub enum ServerEvent {
     /// Event: this virtual CPU of the service domain has to send withheld events.
     TellGuests(usize),
     /// Event: the move of this worker, card or interface of the back end is complete.
-    Arrived(MovablePart),
+    Arrived(MovableBackEndPart),
 }
 
 /// Modelled server with guests; handles the events of its ports, guests and service domain.

@@ -54,13 +54,13 @@ pub(super) struct DriverDomain {
 }
 
 /// Step of the driver domain under simulation, with the cost table to charge for its work.
-struct DriverDomainTurn<'a> {
+struct DriverDomainStep<'a> {
     step: &'a mut VcpuStep,
     table: &'a CostTable,
     channel: PacketChannel,
 }
 
-impl DriverDomainTurn<'_> {
+impl DriverDomainStep<'_> {
     fn charge(&mut self, category: CycleCategory, cost: CostConstant, times: u32) {
         self.step.charge(category, self.table[cost] * u64::from(times));
     }
@@ -153,7 +153,7 @@ impl SingleCpuMachine {
     pub(super) fn execute_driver(&mut self, mut step: VcpuStep, core: &mut SingleCpuCore) {
         let table = &core.table;
         self.driver.upcall(&mut step, table);
-        let mut turn = DriverDomainTurn { step: &mut step, table, channel: self.channel };
+        let mut turn = DriverDomainStep { step: &mut step, table, channel: self.channel };
         let mut called = self.hand_to_guests(&mut turn);
         called.extend(self.driver.done.drain(..));
         let kicked = self.hand_to_cards(&mut turn);
@@ -181,7 +181,7 @@ impl SingleCpuMachine {
     }
 
     /// Passes frames received by cards over the bridge to guests. Returns the guests to notify.
-    fn hand_to_guests(&mut self, turn: &mut DriverDomainTurn) -> BTreeSet<usize> {
+    fn hand_to_guests(&mut self, turn: &mut DriverDomainStep) -> BTreeSet<usize> {
         let mut called = BTreeSet::new();
         for (port, frames) in self.driver.from_card.iter_mut().enumerate() {
             let count = frames.len().min(TURN);
@@ -195,7 +195,7 @@ impl SingleCpuMachine {
     }
 
     /// Passes guests' packets over the bridge to cards, guest by guest. Returns the cards with new frames.
-    fn hand_to_cards(&mut self, turn: &mut DriverDomainTurn) -> BTreeSet<usize> {
+    fn hand_to_cards(&mut self, turn: &mut DriverDomainStep) -> BTreeSet<usize> {
         let mut kicked = BTreeSet::new();
         let (count, ports) = (self.guests.len(), self.ports.len());
         for n in 0..count * ports {
@@ -213,7 +213,7 @@ impl SingleCpuMachine {
     }
 
     /// Passes a guest's next packet to a card. Returns `false` if there is no packet or the card has no room for it.
-    fn hand_over(&mut self, guest: usize, port: usize, turn: &mut DriverDomainTurn) -> bool {
+    fn hand_over(&mut self, guest: usize, port: usize, turn: &mut DriverDomainStep) -> bool {
         let Some(frame) = self.guests[guest].streams[port].described.front().copied() else { return false };
         let frames = self.frames_of(frame);
         if self.driver.to_card[port].len() + frames as usize > RING as usize {

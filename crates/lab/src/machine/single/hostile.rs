@@ -8,7 +8,7 @@ use crate::machine::parts::cdna::{GuestNumber, PAGE, PageBuffer, RING, SEQUENCES
 
 /// Attack that the first guest carries out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attack {
+pub enum CdnaAttack {
     /// The attacker publishes a producer index beyond the descriptors enqueued.
     ForgedProducer,
     /// The attacker publishes descriptors again that the card has taken.
@@ -104,25 +104,27 @@ impl AttackScenario {
 /// Runs a guest's attack on its CDNA card. Returns `true` if only the attacker's memory was accessed, and the number of
 /// other guests that were disturbed.
 #[must_use]
-pub fn attack(attack: Attack) -> (bool, u32) {
+pub fn attack(attack: CdnaAttack) -> (bool, u32) {
     let mut bench = AttackScenario::new();
     bench.send_of_others();
     let mut deaf = 0;
     let kept = match attack {
-        Attack::ForgedProducer => bench.send_valid(3) && !bench.forge(3 + 7) && bench.card.fault(0).is_some(),
-        Attack::DuplicateSequence => {
+        CdnaAttack::ForgedProducer => {
+            bench.send_valid(3) && !bench.forge(3 + 7) && bench.card.fault(0).is_some()
+        }
+        CdnaAttack::DuplicateSequence => {
             bench.send_valid(3) && !bench.forge(3 - 1) && bench.card.fault(0).is_some()
         }
-        Attack::Wrap => {
+        CdnaAttack::Wrap => {
             let kept = bench.send_valid(SEQUENCES) && !bench.forge(SEQUENCES + RING);
             kept && bench.card.fault(0).is_some()
         }
-        Attack::FreeWhileDma => free_while_dma(&mut bench),
-        Attack::CrossContextMailbox => {
+        CdnaAttack::FreeWhileDma => free_while_dma(&mut bench),
+        CdnaAttack::CrossContextMailbox => {
             let written = (1..CONTEXTS).filter(|other| bench.card.mailbox(0, *other, TRANSMIT, 5)).count();
             written == 0 && bench.card.stray_writes as usize == CONTEXTS - 1
         }
-        Attack::InterruptRingFull => {
+        CdnaAttack::InterruptRingFull => {
             let mut bits = InterruptBitVectors::default();
             (0..4 * VECTORS).for_each(|_| bits.push(1));
             bits.push((1 << GUESTS) - 1);
@@ -130,7 +132,7 @@ pub fn attack(attack: Attack) -> (bool, u32) {
             deaf = (1..usize::from(GUESTS)).filter(|guest| !event_pending.contains(guest)).count() as u32;
             event_pending.contains(&0)
         }
-        Attack::TeardownRace => teardown_race(&mut bench),
+        CdnaAttack::TeardownRace => teardown_race(&mut bench),
     };
     bench.send_of_others();
     let slowed = bench.left[1..].iter().filter(|left| **left != 2 * FRAMES).count() as u32;

@@ -24,7 +24,7 @@ mod plan;
 mod tests;
 mod wire;
 
-pub use hostile::{Attack, attack};
+pub use hostile::{CdnaAttack, attack};
 pub use plan::{CardDriver, PacketChannel, PayloadDirection, SingleCpuSetup};
 
 use super::books::ConservationChecks;

@@ -17,7 +17,7 @@ const SAMPLE: u32 = 10;
 
 /// Part of the back end that the dispatcher can move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MovablePart {
+pub enum MovableBackEndPart {
     /// Back-end worker, which moves to another virtual CPU.
     Worker(usize),
     /// The interrupts and polls of a card, which move to another virtual CPU.
@@ -74,7 +74,7 @@ pub(super) struct BackEndPlacement {
     /// Interfaces that are being drained to move.
     moving: Vec<VifIndex>,
     /// Workers, cards and interfaces that started to move in the current step of a virtual CPU.
-    leaving: VecDeque<MovablePart>,
+    leaving: VecDeque<MovableBackEndPart>,
     /// Number of completed moves of workers, cards and interfaces.
     pub(super) arrived: u64,
     /// Time at which each back-end worker last stopped running, to detect overlaps.
@@ -181,15 +181,15 @@ impl SplitNetwork {
         moving.retain(|vif| {
             let is_here = workers[self.backend.worker_of(*vif)].is_on(cpu);
             let leaves = is_here && self.backend.is_drained(*vif);
-            leaving.extend(leaves.then_some(MovablePart::Interface(*vif)));
+            leaving.extend(leaves.then_some(MovableBackEndPart::Interface(*vif)));
             !leaves
         });
         for (worker, location) in workers.iter_mut().enumerate() {
-            leaving.extend(location.leaves(cpu).then_some(MovablePart::Worker(worker)));
+            leaving.extend(location.leaves(cpu).then_some(MovableBackEndPart::Worker(worker)));
         }
         for (n, card) in self.cards.iter_mut().enumerate() {
             if card.location.leaves(cpu) {
-                leaving.push_back(MovablePart::Card(n));
+                leaving.push_back(MovableBackEndPart::Card(n));
                 let polls = &mut self.duties[cpu].polls;
                 card.is_due |= polls.contains(&n);
                 polls.retain(|polled| *polled != n);
@@ -202,7 +202,7 @@ impl SplitNetwork {
     }
 
     /// Removes and returns the next worker, card or interface that left in the last step.
-    pub(crate) fn next_leaving(&mut self) -> Option<MovablePart> {
+    pub(crate) fn next_leaving(&mut self) -> Option<MovableBackEndPart> {
         self.placement.leaving.pop_front()
     }
 
@@ -210,18 +210,18 @@ impl SplitNetwork {
     /// rebinding its event channels.
     pub(crate) fn arrive(
         &mut self,
-        what: MovablePart,
+        what: MovableBackEndPart,
         channels: &mut EventChannels,
     ) -> (usize, Vec<EventDelivery>) {
         self.placement.arrived += 1;
         let (cpu, ports) = match what {
-            MovablePart::Worker(worker) => {
+            MovableBackEndPart::Worker(worker) => {
                 let own = (0..self.wires.interfaces.len())
                     .filter(|n| self.backend.worker_of(VifIndex(*n as u16)) == worker);
                 let ports = own.map(|n| self.wires.interfaces[n].own).collect();
                 (self.placement.workers[worker].arrives(), ports)
             }
-            MovablePart::Card(n) => {
+            MovableBackEndPart::Card(n) => {
                 let card = &mut self.cards[n];
                 let cpu = card.location.arrives();
                 if core::mem::take(&mut card.is_due) {
@@ -229,7 +229,7 @@ impl SplitNetwork {
                 }
                 (cpu, card.interrupts.clone())
             }
-            MovablePart::Interface(vif) => {
+            MovableBackEndPart::Interface(vif) => {
                 self.backend.finish_move(vif);
                 self.reassign(vif);
                 let cpu = self.placement.workers[self.backend.worker_of(vif)].cpu;

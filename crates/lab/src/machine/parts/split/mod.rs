@@ -18,7 +18,7 @@ mod guest;
 mod host;
 mod service;
 
-pub(crate) use dispatch::MovablePart;
+pub(crate) use dispatch::MovableBackEndPart;
 pub(crate) use guest::FrontEndView;
 pub(crate) use service::ServiceCpuView;
 
