@@ -74,7 +74,7 @@ pub(crate) struct CardFixture {
     /// Mirror rules of the port, which the plane carries out.
     pub(crate) mirrors: PortMirrorRules,
     /// Uplink of the forwarding plane.
-    pub(crate) cable: ListWire,
+    pub(crate) cable: FrameListWire,
     /// Number of visits of the PF driver so far.
     pub(crate) visits: u64,
     /// Mapped pages of the VFs that map their doorbells.
@@ -83,9 +83,9 @@ pub(crate) struct CardFixture {
 
 /// Uplink that keeps the sent frames, and receives the frames that a test queues.
 #[derive(Default)]
-pub(crate) struct ListWire(pub(crate) Vec<Vec<u8>>, pub(crate) VecDeque<Vec<u8>>);
+pub(crate) struct FrameListWire(pub(crate) Vec<Vec<u8>>, pub(crate) VecDeque<Vec<u8>>);
 
-impl UplinkWire for ListWire {
+impl UplinkWire for FrameListWire {
     fn transmit(&mut self, frame: &[u8]) -> bool {
         self.0.push(frame.to_vec());
         true
@@ -111,7 +111,7 @@ impl CardFixture {
             packets: Vec::new(),
             plane: None,
             mirrors: PortMirrorRules::NONE,
-            cable: ListWire::default(),
+            cable: FrameListWire::default(),
             visits: 0,
             mapped: BTreeMap::new(),
         };
