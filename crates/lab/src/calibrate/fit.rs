@@ -3,7 +3,7 @@
 
 /// Maximum number of steps of the calibration's search.
 const STEPS: usize = 5;
-/// Distance between the positions of finite differences: large enough to exceed rounding to integers and the phases of
+/// Step of the calibration's finite differences: large enough to exceed rounding to integers and the phases of
 /// interrupts.
 const PROBE: f64 = 0.1;
 /// Damping factors of the search's steps. All are tried, whole and halved, and the best position is used, including the

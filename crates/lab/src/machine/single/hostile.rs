@@ -6,7 +6,7 @@ use crate::machine::parts::cdna::guard::CdnaGuardedRing;
 use crate::machine::parts::cdna::pages::PageOwners;
 use crate::machine::parts::cdna::{GuestNumber, PAGE, PageBuffer, RING, SEQUENCES};
 
-/// Attack that the first guest carries out.
+/// Attack on other guests through a shared CDNA card, which the first guest carries out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CdnaAttack {
     /// The attacker publishes a producer index beyond the descriptors enqueued.

@@ -34,7 +34,7 @@ struct CdnaContext {
 
 /// Index of a context's transmit queue.
 pub(crate) const TRANSMIT: usize = 0;
-/// Index of a context's receive queue.
+/// Index of a CDNA context's receive queue.
 pub(crate) const RECEIVE: usize = 1;
 
 /// CDNA network card with a context for each guest.

@@ -30,8 +30,8 @@ pub struct AudioSetup {
     pub span: VirtualDuration,
 }
 
-/// Work of the guest per period, fitted to 2.47 underruns a second with the credit scheduler, ticks of 10 ms
-/// and weights 1:16 (Dong et al., SYSTOR 2009).
+/// Work of the audio guest per period, fitted to 2.47 underruns a second with the credit scheduler, ticks of 10 ms and
+/// weights 1:16 (Dong et al., SYSTOR 2009).
 pub const WORK: VirtualDuration = VirtualDuration::from_micros(176);
 /// Accounting period of the scheduler, in milliseconds.
 const ACCOUNTING_MS: u64 = 30;
