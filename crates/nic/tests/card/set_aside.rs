@@ -29,7 +29,8 @@ enum SavedCardAction {
     Read(Function, u32),
     Start(u8),
     Send(u8, Vec<[u8; 16]>),
-    /// VF, receiver, length, shape: a VF sends a packet to be cut into segments ([`packets::send_large`]).
+    /// Sends a packet of a VF to be cut into segments ([`packets::send_large`]): the VF, the receiver, the length, and
+    /// the packet's shape.
     SendLarge(u8, u8, u16, u8),
     /// VF, receiver, kinds, count: a VF sends equal frames ([`packets::send_many`]).
     SendMany(u8, u8, [u8; 2], usize),
@@ -45,7 +46,7 @@ enum SavedCardAction {
     /// The PF sets the port up again, as its driver does at the start.
     SetUp,
     StormControl(u32),
-    /// The PF uses NVM, PHY, clock, timer or I/O BAR, by the number in [`use_board`].
+    /// Makes the PF use NVM, PHY, clock, timer or I/O BAR, by the number that [`use_board`] takes.
     Board(u8, u32),
     Link(bool),
     Wait(u64),
