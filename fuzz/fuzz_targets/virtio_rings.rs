@@ -7,7 +7,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use memory::{DESCRIPTORS, DRIVER, GuestMemory};
-use queue::Queue;
+use queue::EitherQueue;
 use virtio::chain::{Chain, ChainBuffer, ChainBurst};
 use virtio::descriptor::flag;
 use virtio::layout::RingFeatures;
@@ -33,7 +33,7 @@ impl FuzzerInput<'_> {
 
 /// Virtio device with the descriptor chains that it has fetched.
 struct RingDevice {
-    queue: Queue,
+    queue: EitherQueue,
     features: RingFeatures,
     burst: ChainBurst,
     fetched: Vec<Chain>,
@@ -115,7 +115,7 @@ fuzz_target!(|data: &[u8]| {
     let size = 1 << (first >> 5);
     let mut memory = GuestMemory::new();
     let mut device = RingDevice {
-        queue: Queue::new(packed, size, features),
+        queue: EitherQueue::new(packed, size, features),
         features,
         burst: ChainBurst::default(),
         fetched: Vec::new(),
