@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn group_with_another_number_than_its_user_is_not_private() {
+    fn group_with_another_number_is_not_a_users_private_group() {
         assert!(is_private_group(0, 0));
         assert!(!is_private_group(0, 1) && !is_private_group(1, 0));
         assert!(!is_private_group(3_000_000_001, 3_000_000_001));

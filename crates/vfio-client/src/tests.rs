@@ -202,7 +202,7 @@ fn attach_maps_resets_sets_interrupts_and_enables_the_device() {
 }
 
 #[test]
-fn register_read_follows_earlier_posted_writes() {
+fn register_read_sees_earlier_posted_writes() {
     let server = serve(SimulatedFunction::vf());
     let mut hal = VfioUserHal::attach(&server.path, MEMORY).unwrap();
     for value in 0..1_000 {

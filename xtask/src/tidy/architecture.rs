@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn page_names_rust_files_only_in_backquotes() {
+    fn only_rust_file_names_in_backquotes_must_exist() {
         let line = "`nic/src/card.rs` (`poll`), card.rs, `port/run.rs`, `Cargo.toml`";
         assert!(source_files(line).eq(["nic/src/card.rs", "port/run.rs"]));
     }

@@ -193,7 +193,7 @@ mod tests {
     /// Needs Linux AIO, because without AIO the notifier checks a client's eventfd before it writes, and the write can
     /// block.
     #[test]
-    fn full_blocking_eventfd_does_not_block_the_interrupt() {
+    fn interrupt_to_a_full_blocking_eventfd_does_not_block() {
         let mut notifier = EventFdNotifier::new();
         if !notifier.is_safe() {
             crate::test_support::skipped("interrupts that cannot block", "Linux AIO is not available here");

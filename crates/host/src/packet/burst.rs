@@ -302,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packet_socket_frame_gets_checksum_at_its_header_offset() {
+    fn missing_checksum_of_a_frame_is_written_at_its_given_offset() {
         // UDP from 10.0.0.1 to 10.0.0.2, ports 1 and 2, four bytes: the field holds the pseudo header's sum.
         let pseudo: u16 = 0x0a00 + 0x0001 + 0x0a00 + 0x0002 + 17 + 12;
         let mut frame = vec![0xee; 4];
