@@ -26,18 +26,18 @@ mod pages;
 #[path = "../../crates/avf-nic/tests/driver_against_card/world.rs"]
 mod world;
 
-/// Address of the guest's own send ring, and of the bodies of its messages.
+/// Guest address of the ring by which the hostile guest sends messages, and of the messages' bodies.
 const RING: u64 = 0x10_0000;
 const BODIES: u64 = 0x11_0000;
-/// Address of its transmit ring, and of the packet.
+/// Guest address of the hostile guest's transmit ring, and of the packet to send.
 const TX_RING: u64 = 0x12_0000;
 const PACKET: u64 = 0x13_0000;
 const SLOTS: u32 = 32;
 
-/// Bytes of the input that are left.
-struct Input<'a>(&'a [u8]);
+/// Bytes of the fuzzer's input that are not used yet.
+struct FuzzerInput<'a>(&'a [u8]);
 
-impl Input<'_> {
+impl FuzzerInput<'_> {
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (field, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -51,8 +51,8 @@ impl Input<'_> {
     }
 }
 
-/// Sends a message by the guest's own ring, which is set up again. With `own`, the body begins with the id of the VF's
-/// VSI.
+/// Sends a mailbox message by a ring of the hostile guest, which is set up again. With `own`, the message's body begins
+/// with the id of the VF's VSI.
 fn send(world: &mut CardFixture, number: u32, mut body: Vec<u8>, own: bool) {
     if own && body.len() > 1 {
         body[..2].copy_from_slice(&1_u16.to_le_bytes());
@@ -83,8 +83,8 @@ fn send(world: &mut CardFixture, number: u32, mut body: Vec<u8>, own: bool) {
     world.round();
 }
 
-/// Sends a packet with headers from the input, and zeros, by a ring that is set up again.
-fn send_packet(world: &mut CardFixture, input: &mut Input<'_>) -> Option<()> {
+/// Sends a packet by a transmit ring that is set up again. The fuzzer's input gives its headers, and zeros follow.
+fn send_packet(world: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()> {
     let [wishes, mac, ip, l4, low, high, mss_low, mss_high, head] = input.array()?;
     let length = u16::from_le_bytes([low, high]) % 16_000;
     let head = input.bytes(usize::from(head));
@@ -125,8 +125,8 @@ fn send_packet(world: &mut CardFixture, input: &mut Input<'_>) -> Option<()> {
     Some(())
 }
 
-/// Makes the next move. Returns `None` at the end of the input.
-fn make_move(world: &mut CardFixture, input: &mut Input<'_>) -> Option<()> {
+/// Makes the hostile guest's next move. Returns `None` at the end of the fuzzer's input.
+fn make_move(world: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()> {
     let [kind] = input.array()?;
     match kind % 9 {
         0 | 1 => {
@@ -172,7 +172,7 @@ fuzz_target!(|data: &[u8]| {
         vf
     };
     let (_, mut other) = (start(&mut world, 0), start(&mut world, 1));
-    let mut input = Input(data);
+    let mut input = FuzzerInput(data);
     let [first] = input.array().unwrap_or_default();
     if first & 2 != 0 {
         world.map(0);

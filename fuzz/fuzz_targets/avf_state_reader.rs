@@ -24,10 +24,10 @@ mod poke;
 #[path = "../../crates/avf-nic/tests/driver_against_card/world.rs"]
 mod world;
 
-/// Bytes of an envelope before the body.
+/// Bytes of a saved state's envelope before the body.
 const HEADER: usize = 28;
 
-/// Body of the kept state of the newest version.
+/// Body of a stored AVF port state of the newest version, which the fuzzer changes.
 static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let text = include_str!("../../crates/daemon/tests/states/avfs-v6.hex");
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -35,7 +35,7 @@ static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     digits.chunks_exact(2).skip(HEADER).map(byte).collect()
 });
 
-/// Returns the kept body with changed bytes. A change has two bytes for the position and one for the bits.
+/// Returns the stored state's body with changed bytes. A change has two bytes for the position and one for the bits.
 fn changed(changes: &[u8]) -> Vec<u8> {
     let mut body = BODY.clone();
     for [low, high, value] in changes.as_chunks().0 {

@@ -15,10 +15,10 @@ use std::sync::LazyLock;
 #[path = "../../crates/daemon/tests/states/poke.rs"]
 mod poke;
 
-/// Bytes of an envelope before the body.
+/// Bytes of a saved state's envelope before the body.
 const HEADER: usize = 28;
 
-/// Body of the kept state of the newest version.
+/// Body of a stored 82576 card state of the newest version, which the fuzzer changes.
 static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let text = include_str!("../../crates/daemon/tests/states/card-v3.hex");
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -26,7 +26,7 @@ static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     digits.chunks_exact(2).skip(HEADER).map(byte).collect()
 });
 
-/// Returns the kept body with changed bytes. A change has two bytes for the position and one for the bits.
+/// Returns the stored state's body with changed bytes. A change has two bytes for the position and one for the bits.
 fn changed(changes: &[u8]) -> Vec<u8> {
     let mut body = BODY.clone();
     for [low, high, value] in changes.as_chunks().0 {

@@ -19,21 +19,21 @@ use vfio_user::server::{
 use vfio_user::types::{DeviceInfo, IrqInfo, SparseArea};
 use vfio_user::wire::{Errno, irq_flags, pci_irq, pci_region, region_flags};
 
-type Fd = Rc<()>;
+type FakeDescriptor = Rc<()>;
 
 const SPARSE: [SparseArea; 1] = [SparseArea { offset: 0x2000, size: 0x2000 }];
 const VECTORS: u32 = 3;
 
-/// ServedDevice that asserts everything which the server promises to a device.
+/// Device behind the vfio-user server that asserts everything which the server promises to a device.
 #[derive(Default)]
-struct Suspicious {
-    windows: BTreeMap<u64, (u64, Option<Fd>)>,
-    vectors: [Option<Fd>; VECTORS as usize],
-    descriptor: Fd,
+struct CheckingDevice {
+    windows: BTreeMap<u64, (u64, Option<FakeDescriptor>)>,
+    vectors: [Option<FakeDescriptor>; VECTORS as usize],
+    descriptor: FakeDescriptor,
 }
 
-impl Suspicious {
-    /// Checks that an access is inside a region that allows it.
+impl CheckingDevice {
+    /// Checks that an access of the client is inside a region that allows the access.
     fn check(&self, region: u32, offset: u64, length: usize, flag: u32) {
         let info = self.region(region).unwrap();
         assert!(length > 0 && info.flags & flag != 0);
@@ -41,7 +41,7 @@ impl Suspicious {
     }
 }
 
-impl ServedDevice<Fd> for Suspicious {
+impl ServedDevice<FakeDescriptor> for CheckingDevice {
     fn info(&self) -> DeviceInfo {
         DeviceInfo { flags: 3, regions: pci_region::COUNT, irqs: pci_irq::COUNT }
     }
@@ -61,7 +61,7 @@ impl ServedDevice<Fd> for Suspicious {
         }
     }
 
-    fn region_fd(&mut self, _: u32) -> Option<Fd> {
+    fn region_fd(&mut self, _: u32) -> Option<FakeDescriptor> {
         Some(self.descriptor.clone())
     }
 
@@ -79,7 +79,7 @@ impl ServedDevice<Fd> for Suspicious {
         self.check(region, offset, data.len(), region_flags::WRITE);
     }
 
-    fn dma_map(&mut self, map: DmaWindow<Fd>) -> Result<RequestCompletion, Errno> {
+    fn dma_map(&mut self, map: DmaWindow<FakeDescriptor>) -> Result<RequestCompletion, Errno> {
         let end = map.iova.checked_add(map.size).unwrap();
         assert!(map.size > 0 && map.iova % 4096 == 0 && map.size % 4096 == 0);
         assert!(
@@ -104,7 +104,7 @@ impl ServedDevice<Fd> for Suspicious {
         self.windows.clear();
     }
 
-    fn set_irqs(&mut self, set: IrqChange<Fd>) -> Result<RequestCompletion, Errno> {
+    fn set_irqs(&mut self, set: IrqChange<FakeDescriptor>) -> Result<RequestCompletion, Errno> {
         match set {
             IrqChange::Disable { index } if index == pci_irq::MSIX => self.vectors = Default::default(),
             IrqChange::Disable { index } => assert!(index < pci_irq::COUNT),
@@ -133,17 +133,18 @@ impl ServedDevice<Fd> for Suspicious {
     }
 }
 
-/// Client and server, joined by buffers.
-struct Client {
-    session: ServerSession<Fd>,
-    device: Suspicious,
-    out: MessageOutbox<Fd>,
+/// Hostile vfio-user client and the server, joined by buffers.
+struct HostileClient {
+    session: ServerSession<FakeDescriptor>,
+    device: CheckingDevice,
+    out: MessageOutbox<FakeDescriptor>,
     received: Vec<u8>,
-    descriptor: Fd,
+    descriptor: FakeDescriptor,
 }
 
-impl Client {
-    /// Passes bytes to the server, as one of its `recvmsg` calls does. Returns false if the connection has ended.
+impl HostileClient {
+    /// Passes the client's bytes to the server, as one of its `recvmsg` calls does. Returns false if the connection has
+    /// ended.
     fn send(&mut self, bytes: &[u8], fds: usize) -> bool {
         let fds = std::iter::repeat_n(self.descriptor.clone(), fds);
         // A blocked server must not read; one that reads anyway gets an error at a limit.
@@ -165,7 +166,7 @@ impl Client {
         panic!("no end of work");
     }
 
-    /// Takes up to `room` bytes of the server's output.
+    /// Takes up to `room` bytes of the server's output, as the client.
     fn read(&mut self, mut room: usize) {
         while let Some(chunk) = self.out.chunk().filter(|_| room > 0) {
             let taken = chunk.bytes.len().min(room);
@@ -187,7 +188,7 @@ impl Client {
     }
 }
 
-/// Takes `count` bytes off the input, or all if there are fewer.
+/// Takes `count` bytes off the fuzzer's input, or all if there are fewer.
 fn take<'a>(input: &mut &'a [u8], count: usize) -> &'a [u8] {
     let (taken, rest) = input.split_at(count.min(input.len()));
     *input = rest;
@@ -198,7 +199,7 @@ fn byte(input: &mut &[u8]) -> u8 {
     take(input, 1).first().copied().unwrap_or(0)
 }
 
-/// Returns a message with a valid header: command, flags and length from the input.
+/// Returns a vfio-user message with a valid header: command, flags and length from the fuzzer's input.
 fn sound_message(input: &mut &[u8]) -> Vec<u8> {
     let (command, style, length) = (byte(input), byte(input), byte(input));
     let mut body = take(input, usize::from(length)).to_vec();
@@ -215,8 +216,8 @@ fn sound_message(input: &mut &[u8]) -> Vec<u8> {
     message
 }
 
-/// Makes a move. Returns false if the connection has ended.
-fn play(client: &mut Client, input: &mut &[u8]) -> bool {
+/// Makes the hostile client's next move. Returns false if the connection has ended.
+fn play(client: &mut HostileClient, input: &mut &[u8]) -> bool {
     let opcode = byte(input);
     let fds = usize::from(byte(input) % 20);
     match opcode % 4 {
@@ -239,10 +240,10 @@ fn play(client: &mut Client, input: &mut &[u8]) -> bool {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let descriptor = Fd::default();
-    let mut client = Client {
+    let descriptor = FakeDescriptor::default();
+    let mut client = HostileClient {
         session: ServerSession::new(64),
-        device: Suspicious::default(),
+        device: CheckingDevice::default(),
         out: MessageOutbox::new(),
         received: Vec::new(),
         descriptor: descriptor.clone(),
@@ -258,7 +259,7 @@ fuzz_target!(|input: &[u8]| {
     while !input.is_empty() && play(&mut client, &mut input) {}
     client.read(usize::MAX);
     client.check_replies();
-    let Client { session, mut device, descriptor: lent, .. } = client;
+    let HostileClient { session, mut device, descriptor: lent, .. } = client;
     session.close(&mut device);
     drop(lent);
     assert!(device.windows.is_empty() && device.vectors.iter().all(Option::is_none));

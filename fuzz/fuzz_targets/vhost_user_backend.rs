@@ -18,27 +18,27 @@ use vhost_user::features::protocol;
 use vhost_user::message::{InflightArea, MAX_BODY, RingBase};
 use vhost_user::outbox::OutgoingMessages;
 
-type Fd = Rc<()>;
+type FakeDescriptor = Rc<()>;
 
 const RINGS: u32 = 4;
 const FEATURES: u64 = 1 << 26 | 1 << 29 | 1 << 32 | 1 << 34;
 
-/// Host that asserts everything which the session promises.
+/// Host of the vhost-user session that asserts everything which the session promises.
 #[derive(Default)]
-struct Suspicious {
-    /// Sizes and descriptors of mapped regions, by guest address.
-    regions: BTreeMap<u64, (u64, Fd)>,
+struct CheckingBackendHost {
+    /// Sizes and descriptors of the guest memory regions that are mapped, by guest address.
+    regions: BTreeMap<u64, (u64, FakeDescriptor)>,
     live: [bool; RINGS as usize],
-    eventfds: [[Option<Fd>; 3]; RINGS as usize],
+    eventfds: [[Option<FakeDescriptor>; 3]; RINGS as usize],
 }
 
-impl Suspicious {
+impl CheckingBackendHost {
     fn check(&self, range: GuestRange) {
         let (guest, (size, _)) = self.regions.range(..=range.address).next_back().unwrap();
         assert!(range.address - guest + range.size <= *size);
     }
 
-    fn event(&mut self, event: BackendEvent<Fd>) {
+    fn event(&mut self, event: BackendEvent<FakeDescriptor>) {
         match event {
             BackendEvent::RingLive(ring) => {
                 [ring.descriptors, ring.available, ring.used].into_iter().for_each(|range| self.check(range));
@@ -57,7 +57,7 @@ impl Suspicious {
         }
     }
 
-    fn task(&mut self, task: BackendTask<Fd>) -> TaskOutcome<Fd> {
+    fn task(&mut self, task: BackendTask<FakeDescriptor>) -> TaskOutcome<FakeDescriptor> {
         match task {
             BackendTask::ReplaceMemory(regions) => {
                 assert_eq!(self.live, [false; RINGS as usize]);
@@ -84,7 +84,7 @@ impl Suspicious {
             BackendTask::ReadConfig { size, .. } => return TaskOutcome::Config(vec![1; size as usize]),
             BackendTask::CreateInflight { .. } => {
                 let area = InflightArea { size: 0x1000, ..InflightArea::default() };
-                return TaskOutcome::Inflight { area, fd: Fd::default() };
+                return TaskOutcome::Inflight { area, fd: FakeDescriptor::default() };
             }
             BackendTask::WriteConfig(_) => return TaskOutcome::Failed,
             _ => {}
@@ -93,17 +93,17 @@ impl Suspicious {
     }
 }
 
-/// Front end and back end, joined by buffers.
-struct FrontEnd {
-    session: BackendSession<Fd>,
-    host: Suspicious,
-    out: OutgoingMessages<Fd>,
+/// Hostile vhost-user front end and the back end's session, joined by buffers.
+struct HostileFrontEnd {
+    session: BackendSession<FakeDescriptor>,
+    host: CheckingBackendHost,
+    out: OutgoingMessages<FakeDescriptor>,
     received: Vec<u8>,
-    descriptor: Fd,
+    descriptor: FakeDescriptor,
 }
 
-impl FrontEnd {
-    /// Passes bytes to the session, as `recvmsg` calls do. Returns false if the connection has ended.
+impl HostileFrontEnd {
+    /// Passes the front end's bytes to the session, as `recvmsg` calls do. Returns false if the connection has ended.
     fn send(&mut self, mut bytes: &[u8], fds: usize) -> bool {
         let mut fds = vec![self.descriptor.clone(); fds];
         while !bytes.is_empty() {
@@ -116,7 +116,7 @@ impl FrontEnd {
         true
     }
 
-    /// Handles all events of a message. Returns false if the connection has ended.
+    /// Handles all events that a message of the front end causes. Returns false if the connection has ended.
     fn handle(&mut self) -> bool {
         for _ in 0..100 {
             match self.session.step(&mut self.out) {
@@ -140,7 +140,7 @@ impl FrontEnd {
         panic!("no end of work");
     }
 
-    /// Reads up to `room` bytes of replies.
+    /// Reads up to `room` bytes of the back end's replies.
     fn read(&mut self, mut room: usize) {
         while let Some(chunk) = self.out.chunk().filter(|_| room > 0) {
             let taken = chunk.bytes.len().min(room);
@@ -150,7 +150,7 @@ impl FrontEnd {
         }
     }
 
-    /// Checks that the received bytes are a sequence of replies.
+    /// Checks that the bytes from the back end are a sequence of replies.
     fn check_replies(&self) {
         let mut rest = &self.received[..];
         while !rest.is_empty() {
@@ -161,7 +161,7 @@ impl FrontEnd {
     }
 }
 
-/// Takes `count` bytes off the input, or all if there are fewer.
+/// Takes `count` bytes off the fuzzer's input, or all if there are fewer.
 fn take<'a>(input: &mut &'a [u8], count: usize) -> &'a [u8] {
     let (taken, rest) = input.split_at(count.min(input.len()));
     *input = rest;
@@ -172,7 +172,7 @@ fn byte(input: &mut &[u8]) -> u8 {
     take(input, 1).first().copied().unwrap_or(0)
 }
 
-/// Returns a message with a valid header: request, flags and length from the input.
+/// Returns a vhost-user message with a valid header: request, flags and length from the fuzzer's input.
 fn sound_message(input: &mut &[u8]) -> Vec<u8> {
     let (request, style, length) = (byte(input), byte(input), byte(input));
     let mut body = take(input, usize::from(length)).to_vec();
@@ -184,8 +184,8 @@ fn sound_message(input: &mut &[u8]) -> Vec<u8> {
     header.chain(body).collect()
 }
 
-/// Makes a move. Returns false if the connection has ended.
-fn play(front_end: &mut FrontEnd, input: &mut &[u8]) -> bool {
+/// Makes the hostile front end's next move. Returns false if the connection has ended.
+fn play(front_end: &mut HostileFrontEnd, input: &mut &[u8]) -> bool {
     let opcode = byte(input);
     let fds = usize::from(byte(input) % 36);
     match opcode % 8 {
@@ -206,11 +206,11 @@ fn play(front_end: &mut FrontEnd, input: &mut &[u8]) -> bool {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let descriptor = Fd::default();
+    let descriptor = FakeDescriptor::default();
     let offer = BackendOffer { protocol_features: protocol::SUPPORTED, ..BackendOffer::net(2, FEATURES) };
-    let mut front_end = FrontEnd {
+    let mut front_end = HostileFrontEnd {
         session: BackendSession::new(offer),
-        host: Suspicious::default(),
+        host: CheckingBackendHost::default(),
         out: OutgoingMessages::new(),
         received: Vec::new(),
         descriptor: descriptor.clone(),

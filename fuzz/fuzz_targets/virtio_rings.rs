@@ -7,7 +7,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use memory::{DESCRIPTORS, DRIVER, GuestMemory};
-use queue::Queue;
+use queue::EitherQueue;
 use virtio::chain::{Chain, ChainBuffer, ChainBurst};
 use virtio::descriptor::flag;
 use virtio::layout::RingFeatures;
@@ -17,13 +17,13 @@ mod memory;
 #[path = "../../crates/virtio/tests/rings/queue.rs"]
 mod queue;
 
-/// Maximum number of accesses of one call: descriptors of a burst, and lists in blocks.
+/// Maximum number of guest memory accesses in one call of the device: descriptors of a burst, and lists in blocks.
 const MOST_ACCESSES: usize = 500;
 
-/// Bytes of the input that are left.
-struct Input<'a>(&'a [u8]);
+/// Bytes of the fuzzer's input that are not used yet.
+struct FuzzerInput<'a>(&'a [u8]);
 
-impl Input<'_> {
+impl FuzzerInput<'_> {
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (field, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -31,15 +31,15 @@ impl Input<'_> {
     }
 }
 
-/// Device with the chains that it has fetched.
-struct Device {
-    queue: Queue,
+/// Virtio device with the descriptor chains that it has fetched.
+struct RingDevice {
+    queue: EitherQueue,
     features: RingFeatures,
     burst: ChainBurst,
     fetched: Vec<Chain>,
 }
 
-impl Device {
+impl RingDevice {
     fn fetch(&mut self, memory: &mut GuestMemory, most: usize) {
         if self.queue.fetch(memory, &mut self.burst, most).is_err() {
             return;
@@ -54,11 +54,11 @@ impl Device {
     }
 }
 
-/// Makes the next move. Returns `None` at the end of the input.
+/// Makes the hostile guest's next move. Returns `None` at the end of the fuzzer's input.
 fn make_move(
     memory: &mut GuestMemory,
-    device: &mut Device,
-    input: &mut Input<'_>,
+    device: &mut RingDevice,
+    input: &mut FuzzerInput<'_>,
     packed: bool,
 ) -> Option<()> {
     let [kind, parameter] = input.array()?;
@@ -107,15 +107,15 @@ fn make_move(
 }
 
 fuzz_target!(|data: &[u8]| {
-    let mut input = Input(data);
+    let mut input = FuzzerInput(data);
     let [first] = input.array().unwrap_or_default();
     let packed = first & 1 != 0;
     let features =
         RingFeatures { indirect: first & 2 != 0, event_index: first & 4 != 0, in_order: first & 8 != 0 };
     let size = 1 << (first >> 5);
     let mut memory = GuestMemory::new();
-    let mut device = Device {
-        queue: Queue::new(packed, size, features),
+    let mut device = RingDevice {
+        queue: EitherQueue::new(packed, size, features),
         features,
         burst: ChainBurst::default(),
         fetched: Vec::new(),

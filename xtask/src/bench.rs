@@ -26,7 +26,10 @@ pub(crate) fn run(options: &BenchArgs) -> Result<ExitCode> {
     }
     // This program lies in a profile's folder of the target folder, wherever that is.
     let this = env::current_exe()?;
-    let target = this.ancestors().nth(2).context("this program does not lie in a target folder")?;
+    let target = this
+        .ancestors()
+        .nth(2)
+        .context("cannot find cargo's target folder: this program does not lie in it")?;
     // Replaces this process: a signal that ends `cargo xtask bench` ends the benchmark, and with it the started hosts.
     let mut measure = Command::new(target.join("release/bench"));
     let error = measure.args(&options.arguments).current_dir(&root).exec();

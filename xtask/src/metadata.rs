@@ -27,8 +27,7 @@ pub(crate) fn relative(root: &Path, path: &Path) -> PathBuf {
     path.strip_prefix(root).unwrap_or(path).to_owned()
 }
 
-/// Prefix of the package names of [`DOORS`](crate::tidy::doors::DOORS). Folders, libraries and the rules' tables have
-/// the name without it.
+/// Prefix of the package names of published crates. Folders, libraries and the rules' tables have the name without it.
 pub(crate) const PREFIX: &str = "softiov-";
 
 /// Cargo package, with those of its fields that the tidy rules read.
@@ -45,12 +44,12 @@ pub(crate) struct CargoPackage {
     /// True if a registry may have the package.
     pub(crate) published: bool,
     pub(crate) manifest: PathBuf,
-    pub(crate) dependencies: Vec<Dependency>,
+    pub(crate) dependencies: Vec<CargoDependency>,
     pub(crate) targets: Vec<CargoTarget>,
 }
 
 impl CargoPackage {
-    /// Returns the package's name without [`PREFIX`], which is the name of its folder.
+    /// Returns the package's name without the prefix of published crates, which is the name of its folder.
     pub(crate) fn crate_name(&self) -> &str {
         without_prefix(&self.name)
     }
@@ -58,18 +57,18 @@ impl CargoPackage {
 
 /// Dependency of a cargo package.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Dependency {
+pub(crate) struct CargoDependency {
     pub(crate) name: String,
     /// True for a dependency of tests, examples and benchmarks only.
     pub(crate) dev: bool,
-    /// True if the dependency has a path.
+    /// True if the manifest names a path for the dependency.
     pub(crate) local: bool,
-    /// True if the dependency requires a version.
+    /// True if the manifest requires a version of the dependency.
     pub(crate) versioned: bool,
 }
 
-impl Dependency {
-    /// Returns the name of the dependency's package without [`PREFIX`].
+impl CargoDependency {
+    /// Returns the name of the dependency's package without the prefix of published crates.
     pub(crate) fn crate_name(&self) -> &str {
         without_prefix(&self.name)
     }
@@ -143,8 +142,8 @@ fn without_prefix(name: &str) -> &str {
     name.strip_prefix(PREFIX).unwrap_or(name)
 }
 
-fn dependency(json: &Value) -> Result<Dependency> {
-    Ok(Dependency {
+fn dependency(json: &Value) -> Result<CargoDependency> {
+    Ok(CargoDependency {
         name: text(&json["name"])?,
         dev: json["kind"] == "dev",
         local: json["path"].is_string(),

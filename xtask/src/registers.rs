@@ -39,7 +39,7 @@ the register before the next frame.
 A reset value with an asterisk is not restored by CTRL.RST. \"(0: value)\" is the reset value of element 0, where it differs.
 ";
 
-/// Name that the page shows for an offset without a register.
+/// Text that the register page shows in place of a name for an offset without a register.
 const NAMELESS: &str = "(no register)";
 
 const VF_OPENING: &str = "

@@ -1,6 +1,6 @@
-//! Frames through the Adaptive Virtual Function card, for callgrind: runs the cases whose name contains the first argument
-//! FRAME_PATH_CALLS times. `cargo xtask instructions` counts the instructions per frame. `cargo xtask bench` measures time on the
-//! card of SoftIOV.
+//! Moves frames through the Adaptive Virtual Function card, for callgrind: runs the cases whose name contains the first
+//! argument FRAME_PATH_CALLS times. `cargo xtask instructions` counts the instructions per frame. `cargo xtask bench`
+//! measures time on the card of SoftIOV.
 
 use avf::control::{CardControl, CardOrder, RxQueueContext, TxQueueContext, VlanTagHandling};
 use avf::descriptor::rx::{RxDescriptorFormat, posted};
@@ -43,7 +43,7 @@ impl UplinkWire for DroppingWire {
 }
 
 struct CardBench {
-    /// Bytes of the receive descriptors, as a guest posts them.
+    /// Bytes of the receive descriptors in the benchmark, as a guest posts them.
     posted: Vec<u8>,
     card: Nic,
     plane: Plane<64>,

@@ -21,9 +21,9 @@ pub struct Nic {
     #[serde(skip)]
     pub(crate) masters: VfSet,
     pub(crate) admin: AdminQueues,
-    /// VFs that were reset by their guests and that the PF has not seen yet.
+    /// VFs that were reset by their guests, and whose reset the PF has not seen yet.
     pub(crate) flr: u64,
-    /// VF whose mailbox the next poll reads first; it rotates.
+    /// VF whose mailbox the next poll reads first; every VF is first in turn.
     pub(crate) turn: u8,
     /// Earliest time at which a frame that a VF's rate delays may leave, as of the last call of [`Nic::visit_ready`].
     #[serde(skip)]

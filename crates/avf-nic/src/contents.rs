@@ -1,5 +1,5 @@
-//! Packet type, checksum status and hashed bytes of a received frame. They are the same for all VFs that get the frame, so they are
-//! found once. Plain frames use a table instead (`plain`). The hash itself depends on the VF's key (`scaling`).
+//! Finds packet type, checksum status and hashed bytes of a received frame, once for all VFs that get the frame. Plain
+//! frames use a table instead (`plain`). The hash itself depends on the VF's key (`scaling`).
 //!
 //! The descriptor has one bit for checked checksums (L3L4P), and drivers apply it to both the IPv4 header and the transport. So it
 //! is set only if both were checked, or if one of them is wrong.
@@ -58,7 +58,7 @@ impl FrameContents {
         self.packet_type
     }
 
-    /// Returns the checksum status of the descriptor; `None` if it makes no statement.
+    /// Returns the checksum status for the receive descriptor, or `None` if the card has checked nothing.
     #[must_use]
     pub(crate) fn checksums(&self) -> Option<RxChecksumResult> {
         self.checksums
@@ -69,7 +69,7 @@ impl FrameContents {
         self.ip.map_or(packet_type::HASH_L2, |(version, payload)| packet_type::hash_type(version, payload))
     }
 
-    /// Returns the hashed bytes: both addresses, and both ports if the transport has ports.
+    /// Returns the bytes of a frame that RSS hashes: both addresses, and both ports if the transport has ports.
     pub(crate) fn ends<'a>(&self, frame: &'a [u8]) -> (&'a [u8], &'a [u8]) {
         let (start, length) = match self.ip {
             None => return (&[], &[]),

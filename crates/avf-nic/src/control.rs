@@ -10,13 +10,13 @@ use avf::control::{CardControl, CardOrder, QueueInterruptCause, TxQueueContext};
 use avf::virtchnl::VfTrafficStatistics;
 
 impl Nic {
-    /// Returns the filters, checks and rate of a VF.
+    /// Returns the address and VLAN filters, checks and transmit rate of a VF.
     #[must_use]
     pub fn filters(&self, vf: u8) -> Option<&VfFilters> {
         self.functions.get(usize::from(vf)).map(|function| &function.filters)
     }
 
-    /// Returns the lengths of the receive and transmit rings that are set up, in descriptors.
+    /// Returns the lengths of the VF's receive and transmit rings that are set up, in descriptors.
     #[must_use]
     pub fn rings(&self, vf: u8) -> (Vec<u32>, Vec<u32>) {
         let Some(function) = self.functions.get(usize::from(vf)) else { return Default::default() };

@@ -23,11 +23,11 @@ use avf::bits::dyn_ctl::SEEN;
 use avf::register as r;
 use pcie::pages::{GuestPages, PageRegisters};
 
-/// Number of mapped registers of each kind: one for each queue pair, or for each vector but the first.
+/// Number of mapped registers of each kind: one for each queue pair, or for each interrupt vector but the first.
 const EACH: usize = avf::ids::MAX_PAIRS;
 
-/// First offset of each kind of mapped register, in the order in which stores are handled: intervals before the vector
-/// is enabled, tails last.
+/// First offset of each kind of mapped register, in the order in which the guest's stores are handled: intervals before
+/// the vector is enabled, tails last.
 const KINDS: [u32; 6] = {
     let itr = r::VFINT_ITRN;
     [itr, itr + 0x40, itr + 0x80, r::VFINT_DYN_CTLN, r::QRX_TAIL, r::QTX_TAIL]
@@ -36,7 +36,7 @@ const KINDS: [u32; 6] = {
 /// Number of registers in the mapped pages of a VF.
 pub const COUNT: usize = KINDS.len() * EACH;
 
-/// Offsets of the registers in the mapped pages of a VF, in the order in which stores are handled.
+/// Offsets of the registers in the mapped pages of a VF, in the order in which the guest's stores are handled.
 pub const REGISTERS: [u32; COUNT] = {
     let (mut offsets, mut place) = ([0; COUNT], 0);
     while place < COUNT {
@@ -46,7 +46,7 @@ pub const REGISTERS: [u32; COUNT] = {
     offsets
 };
 
-/// The card's copy of one VF's mapped pages: the published values.
+/// Mapped pages of one VF: the register values that the card has published in them.
 #[derive(Debug, Clone)]
 pub struct Doorbells {
     vf: u8,
@@ -68,7 +68,7 @@ impl Doorbells {
         doorbells
     }
 
-    /// Returns `true` if the guest has stored anything since the last read.
+    /// Returns `true` if the guest has stored anything to its mapped pages since the last read.
     #[must_use]
     pub fn has_stores<P: GuestPages>(&self, pages: &P) -> bool {
         self.places.has_stores(pages)
@@ -76,7 +76,7 @@ impl Doorbells {
 }
 
 impl Nic {
-    /// Handles the guest's stores since the last read. Returns `true` if there were any.
+    /// Handles the guest's stores to its mapped pages since the last read. Returns `true` if there were any.
     pub fn read_doorbells<P: GuestPages>(&mut self, doorbells: &mut Doorbells, pages: &P) -> bool {
         let Doorbells { vf, places } = doorbells;
         let controls = r::VFINT_DYN_CTLN..r::VFINT_DYN_CTLN + 4 * EACH as u32;
@@ -87,7 +87,8 @@ impl Nic {
         )
     }
 
-    /// Publishes the registers that have changed. Stores of the guest since the last read stay for the next read.
+    /// Publishes in the mapped pages the registers that have changed. Stores of the guest since the last read stay for
+    /// the next read.
     pub fn publish_registers<P: GuestPages>(&mut self, doorbells: &mut Doorbells, pages: &P) {
         let Some(function) = self.functions.get_mut(usize::from(doorbells.vf)) else { return };
         let stale = core::mem::take(&mut function.stale);

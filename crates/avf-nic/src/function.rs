@@ -1,4 +1,4 @@
-//! A VF: its registers by the table, and the state behind them.
+//! A VF of the card: its registers by the table, and the state behind them.
 
 use crate::brake::VfRestraint;
 use crate::counters::VfEventCounters;
@@ -7,7 +7,7 @@ use crate::interrupt::Interrupts;
 use crate::mailbox::Mailbox;
 use crate::packet::DescriptorOffloads;
 use crate::rx_ring::ReceiveQueue;
-use crate::scaling::Rss;
+use crate::scaling::RssSettings;
 use crate::tx_ring::TransmitQueue;
 use alloc::vec::Vec;
 use avf::bits::rstat;
@@ -32,7 +32,7 @@ pub(crate) struct VfHardware {
     pub(crate) interrupts: Interrupts,
     pub(crate) rstat: u32,
     pub(crate) unused: u32,
-    pub(crate) scaling: Rss,
+    pub(crate) scaling: RssSettings,
     pub(crate) rx: [ReceiveQueue; MAX_PAIRS],
     pub(crate) tx: [TransmitQueue; MAX_PAIRS],
     /// Packet of the VF that is paused between two of its segments.
@@ -41,7 +41,7 @@ pub(crate) struct VfHardware {
     /// Transmit queues that may hold a packet, a bit each. Writing a queue's tail or starting the queue sets its bit; a visit
     /// that finds the queue empty clears it.
     pub(crate) tx_ready: u16,
-    /// Receive queues with descriptors that were filled and not yet given back, a bit each. None between two calls of
+    /// Receive queues with descriptors that were filled and not yet written back, a bit each. None between two calls of
     /// the card.
     #[serde(skip)]
     pub(crate) rx_filled: u16,
@@ -52,8 +52,8 @@ pub(crate) struct VfHardware {
     pub(crate) counters: VfEventCounters,
     /// True if the VF may use the bus (Bus Master Enable).
     pub(crate) master: bool,
-    /// Mapped registers that may have changed since they were published (`doorbell`): those of queue pair n and of
-    /// vector n + 1 by bit n.
+    /// Mapped registers that may have changed since they were published (`doorbell`): bit n stands for those of queue
+    /// pair n and of vector n + 1.
     #[serde(skip, default = "all")]
     pub(crate) stale: u16,
     /// Limits on the VF's messages and interrupts. The saved state has them outside the VF (`saved`), because the saved
@@ -103,7 +103,7 @@ impl VfHardware {
             interrupts: Interrupts::default(),
             rstat: rstat::ACTIVE,
             unused: 0,
-            scaling: Rss::default(),
+            scaling: RssSettings::default(),
             rx: Default::default(),
             tx: Default::default(),
             held: HeldPacket::default(),
@@ -148,7 +148,7 @@ impl VfHardware {
         self.mailbox.send.next().filter(|_| self.rstat == rstat::ACTIVE)
     }
 
-    /// Raises the interrupt cause of a transmit queue whose packets were sent.
+    /// Raises the interrupt cause of a transmit queue when its packets were sent.
     pub(crate) fn raise_sent(&mut self, queue: u8) {
         if let Some(cause) = self.tx_causes[usize::from(queue) % MAX_PAIRS] {
             self.interrupts.raise(cause.vector, cause.itr);

@@ -17,7 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 struct SavedHeldPacket {
     packet: Option<SavedPacket>,
     queue: u8,
-    /// Bytes of the paused packet, behind headroom; empty without a packet.
+    /// Bytes of the paused packet, behind headroom; empty if no packet is paused.
     bytes: Vec<u8>,
 }
 

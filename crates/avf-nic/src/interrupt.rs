@@ -27,7 +27,7 @@ struct InterruptVector {
     control: u32,
     enabled: bool,
     intervals: [u16; ITRS],
-    /// Pending causes of the vector: a bit for each interval, and one for causes without an interval.
+    /// Pending causes of the vector: a bit for each interrupt interval, and one for causes without an interval.
     happened: u8,
     /// Time of the vector's last interrupt.
     sent: Option<Time>,
@@ -60,7 +60,8 @@ const fn all_vectors() -> u32 {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Interrupts {
     vectors: [InterruptVector; MAX_VECTORS],
-    /// Vectors that the next `send` checks for a due interrupt, a bit each: all vectors, after a state is restored.
+    /// Vectors that the next `send` checks for a due interrupt, a bit each: all vectors after a saved state is
+    /// restored.
     #[serde(skip, default = "all_vectors")]
     pending: u32,
     /// Values of registers VFINT_ICR01 (causes) and VFINT_ICR0_ENA1 (enabled causes).

@@ -66,8 +66,8 @@ pub(crate) fn write_back<B: Bus>(
     bus.dma_write(function, at, &raw[..8])
 }
 
-/// Reads the message body that a descriptor names; empty without the flag BUF. Returns `None` if the body is longer
-/// than 4096 bytes.
+/// Reads the message body that a mailbox descriptor names; empty without the flag BUF. Returns `None` if the body is
+/// longer than 4096 bytes.
 pub(crate) fn fetch_body<'a, B: Bus>(
     bus: &mut B,
     function: BusFunction,
@@ -87,13 +87,13 @@ pub(crate) fn fetch_body<'a, B: Bus>(
 /// Result of taking a mailbox descriptor from a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MessageOutcome {
-    /// The message is in the PF's receive queue.
+    /// The VF's message is in the PF's receive queue.
     Given,
-    /// The card itself completed the command in the descriptor.
+    /// The card itself completed the command in the mailbox descriptor.
     Answered,
-    /// The descriptor is invalid and is written back with this error code.
+    /// The mailbox descriptor is invalid and is written back with this error code.
     Strange(u16),
-    /// The PF has posted no buffer, so the descriptor stays in the VF's ring.
+    /// The PF has posted no buffer for the message, so the descriptor stays in the VF's ring.
     Later,
 }
 

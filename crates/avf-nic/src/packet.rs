@@ -13,7 +13,7 @@ pub struct DescriptorOffloads {
     pub first: TxDataDescriptor,
     /// Context descriptor of the packet, if there is one: segmentation, tag.
     pub context: Option<TxContextDescriptor>,
-    /// Number of descriptors that the packet takes.
+    /// Number of descriptors that the packet takes in the ring.
     pub descriptors: u32,
 }
 

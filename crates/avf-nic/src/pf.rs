@@ -1,5 +1,5 @@
-//! Registers of the PF: its admin queues, and resets of VFs. Messages to VFs are delivered when the tail is written. The PF uses no
-//! other admin commands and takes no interrupts.
+//! Registers of the PF: its admin queues, and resets of VFs. Messages to VFs are delivered when the PF writes the send
+//! queue's tail. The PF uses no other admin commands and takes no interrupts.
 
 use crate::card::Nic;
 use crate::mailbox::{MailboxMessage, fetch, fetch_body, write_back};

@@ -1,5 +1,6 @@
-//! Fast path for the commonest descriptors: transmit descriptors that hold a whole packet, and receive descriptors of
-//! TCP or UDP over IPv4 without options. Module `contents` parses the headers of all other received frames.
+//! Reads and writes the commonest descriptors by tables: transmit descriptors that hold a whole packet, and receive
+//! descriptors of TCP or UDP over IPv4 without options. Module `contents` parses the headers of all other received
+//! frames.
 
 use crate::contents::checksum_status;
 use avf::descriptor::rx::{RxDescriptorFormat, RxWriteBackTemplate, contents};
@@ -34,7 +35,7 @@ impl TxFormat for TxDescriptorFormat {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BurstDescriptors {
     raw: [[u8; SIZE]; BURST],
-    /// Bus address of the burst's first descriptor.
+    /// Bus address of the first descriptor of the burst of frames.
     at: u64,
 }
 
@@ -50,9 +51,9 @@ impl BurstDescriptors {
         self.raw.get(index).map(tx::TxDataDescriptor::parse)
     }
 
-    /// Writes back the first `count` descriptors, from the first to the last that requests a report (RS): those with RS
-    /// as done, the others as they were read. That is safe: a driver does not reuse a descriptor before a later one is
-    /// done.
+    /// Writes back the first `count` transmit descriptors, from the first to the last that requests a report (RS):
+    /// those with RS as done, the others as they were read. That is safe: a driver does not reuse a descriptor before a
+    /// later one is done.
     pub(crate) fn report<B: Bus>(
         &mut self,
         count: usize,

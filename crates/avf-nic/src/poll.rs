@@ -12,7 +12,7 @@ pub struct PollResult {
     pub more: bool,
     /// VFs, a bit each, from which the poll took a message into the PF's queue: visit the PF driver.
     pub for_pf: u64,
-    /// Time at which a throttled interrupt or the message of a limited VF is due.
+    /// Time at which a throttled interrupt or the next message of a rate-limited VF is due.
     pub deadline: Option<Time>,
 }
 

@@ -1,6 +1,6 @@
-//! Resets of a VF. Each turns the mailbox off (Linux detects a reset by ARQLEN.ENABLE clear), returns queues and vectors to their
-//! state after power-on, and leaves VFGEN_RSTAT in progress until the PF driver has set up the VF again. Only a function level
-//! reset (FLR) also notifies the PF, by GLGEN_VFLRSTAT.
+//! Resets VFs. Each reset turns the mailbox off (Linux detects a reset by ARQLEN.ENABLE clear), returns queues and
+//! vectors to their state after power-on, and leaves VFGEN_RSTAT in progress until the PF driver has set up the VF
+//! again. Only a function level reset (FLR) also notifies the PF, by GLGEN_VFLRSTAT.
 //!
 //! The card's owner resets configuration space and MSI-X table.
 
@@ -11,7 +11,7 @@ use avf::bits::rstat;
 use avf::virtchnl::VfTrafficStatistics;
 
 impl Nic {
-    /// Resets the function for its guest (FLR), and sets its bit of GLGEN_VFLRSTAT for the PF.
+    /// Resets a VF for its guest (FLR), and sets the VF's bit of GLGEN_VFLRSTAT for the PF.
     pub fn function_level_reset(&mut self, vf: u8) {
         if usize::from(vf) < self.functions.len() {
             self.begin_reset(vf);
@@ -19,8 +19,8 @@ impl Nic {
         }
     }
 
-    /// Resets the function for its next owner. This also clears mailbox positions and statistics, which other resets
-    /// keep for the VF's driver.
+    /// Resets a VF for its next owner. Also clears mailbox positions and statistics, which other resets keep for the
+    /// VF's driver.
     pub fn reset_for_next_owner(&mut self, vf: u8) {
         self.function_level_reset(vf);
         if let Some(function) = self.functions.get_mut(usize::from(vf)) {

@@ -1,5 +1,6 @@
-//! Receive rings. A frame goes into as many posted buffers as it needs, or is dropped as a whole. Descriptors of a burst are
-//! written back together (`rings`). The caller brings the frame's description, and the check sequence behind its bytes.
+//! Receive rings. A frame goes into as many posted buffers as it needs, or is dropped as a whole. Descriptors of a
+//! burst are written back together (`rings`). The caller provides the frame's description, and the check sequence
+//! behind its bytes.
 
 use alloc::boxed::Box;
 use avf::control::RxQueueContext;
@@ -34,7 +35,7 @@ pub enum ReceiveError {
     NoFunction,
     /// The receive queue is not set up, or is stopped.
     NotRunning,
-    /// The frame is longer than the queue's limit.
+    /// The frame is longer than the receive queue's limit.
     TooLong,
     /// Too few receive buffers are posted for the frame.
     NoBuffer,
@@ -43,7 +44,7 @@ pub enum ReceiveError {
 }
 
 impl ReceiveQueue {
-    /// Sets up the queue with the ring and buffers of its context, and leaves it stopped.
+    /// Sets up the receive queue with the ring and buffers of its context, and leaves it stopped.
     pub(crate) fn configure(&mut self, context: RxQueueContext) {
         *self = Self { context: Some(context), tail: self.tail, ..Self::default() };
     }
@@ -71,7 +72,7 @@ impl ReceiveQueue {
         self.context.is_some_and(|context| context.keep_fcs)
     }
 
-    /// Returns the number of descriptors in the ring, if the queue is set up.
+    /// Returns the number of descriptors in the receive ring, if the queue is set up.
     pub(crate) fn length(&self) -> Option<u16> {
         self.context.map(|context| context.length)
     }
@@ -85,7 +86,7 @@ impl ReceiveQueue {
         self.running = on;
     }
 
-    /// Returns the ring, if the queue is set up and its tail is within the ring.
+    /// Returns the receive ring, if the queue is set up and its tail is within the ring.
     #[inline]
     fn ring(&self) -> Option<Ring> {
         self.ring_up_to(self.tail)
@@ -97,8 +98,8 @@ impl ReceiveQueue {
         Ring::new(context.base, context.length.into(), context.form.size(), tail)
     }
 
-    /// Returns the queue as a receiver of bursts, with its descriptor format; `tag` is the VLAN tag that its
-    /// descriptors report. Returns `None` if it is stopped, or keeps check sequences.
+    /// Returns the receive queue as a receiver of bursts, with its descriptor format; `tag` is the VLAN tag that its
+    /// descriptors report. Returns `None` if the queue is stopped, or keeps check sequences.
     #[inline(always)]
     pub(crate) fn receiver<'a, B, S>(
         &'a mut self,
@@ -123,7 +124,7 @@ impl ReceiveQueue {
         self.head = if head >= slots { head - slots } else { head };
     }
 
-    /// Stops the queue after a memory fault.
+    /// Stops the receive queue after a memory fault.
     #[cold]
     fn stop(&mut self) -> ReceiveError {
         self.running = false;
@@ -181,7 +182,8 @@ impl ReceiveQueue {
         Ok(())
     }
 
-    /// Writes back the descriptors of the frames in the ring. Returns `true` if there were any. A memory fault stops the queue.
+    /// Writes back the descriptors of the frames that were put into the receive ring. Returns `true` if there were any.
+    /// A memory fault stops the queue.
     pub(crate) fn give_back<B: Bus>(&mut self, own: BusFunction, bus: &mut B) -> Result<bool, DmaFault> {
         // The tail of 0 is always within the ring: the guest may have written an invalid one meanwhile.
         let Some(ring) = self.ring_up_to(0) else { return Ok(false) };

@@ -53,7 +53,7 @@ struct SavedPlanePort {
 pub struct RestoreError(&'static str);
 
 impl Nic {
-    /// Returns the state of the card and its plane for a successor.
+    /// Returns the state of the card and its plane, from which another process can continue.
     #[must_use]
     pub fn save(&self, plane: &Plane<MAX_VFS>) -> NicState {
         let port = |(function, n): (&VfHardware, _)| {

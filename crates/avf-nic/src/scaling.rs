@@ -14,24 +14,24 @@ use serde::{Deserialize, Serialize};
 /// Settings of the receive hash: key, table, types and function.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename = "Scaling")]
-pub(crate) struct Rss {
+pub(crate) struct RssSettings {
     key: [[u8; 4]; HASH_KEY / 4],
     table: [[u8; 4]; LOOKUP_TABLE / 4],
     pub(crate) types: [u32; 2],
     function: RssHashFunction,
-    /// Hash key prepared for hashing, and recent hashes; `None` before the first hashed frame.
+    /// Hash key in the form that the hash function uses, and recent hashes; `None` before the first hashed frame.
     #[serde(skip)]
     derived: Option<Box<HashCache>>,
 }
 
-/// Hash key prepared for hashing, and hashes of recent flows.
+/// Hash key in the form that the hash function uses, and the hashes of recent flows.
 #[derive(Debug, Clone)]
 struct HashCache {
     toeplitz: Toeplitz,
     recent: [FlowHash; RECENT],
 }
 
-/// Addresses and ports of a flow, and its hash. The empty entry is correct: the hash of zeros is zero.
+/// Addresses and ports of a flow, and their hash. The empty entry is correct: the hash of zeros is zero.
 #[derive(Debug, Clone, Copy, Default)]
 struct FlowHash {
     ends: [u64; 2],
@@ -49,7 +49,7 @@ impl FlowHash {
     }
 }
 
-impl Rss {
+impl RssSettings {
     pub(crate) fn key_word(&self, at: usize) -> u32 {
         self.key.get(at).map_or(0, |word| u32::from_le_bytes(*word))
     }
@@ -61,7 +61,7 @@ impl Rss {
         }
     }
 
-    /// Sets the hash key, or its first bytes.
+    /// Sets the RSS hash key, or its first bytes.
     pub(crate) fn set_key(&mut self, key: &[u8]) {
         copy(self.key.as_flattened_mut(), key);
         self.derived = None;

@@ -11,7 +11,8 @@ use rings::FrameMemory;
 pub(crate) struct Scratch {
     /// True if every frame is sent alone, and none in a burst.
     pub(crate) careful: bool,
-    /// VFs with receive descriptors that were filled and not yet given back, a bit each. None between two calls.
+    /// VFs with receive descriptors that were filled and not yet written back, a bit each. None between two calls of
+    /// the card.
     pub(crate) reached: u64,
     /// Memory of crate `rings` for frames and packets; `None` before the first frame, and while `rings` uses it.
     pub(crate) places: Option<Box<FrameMemory>>,

@@ -101,13 +101,13 @@ impl<B: Bus> FramePath<'_, B> {
 /// Description of a received frame for its receive descriptors.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RxDescriptorFields {
-    /// Descriptor fields of the frame: packet type, checksums, tag, hash, cast, loopback. The ring sets length and end
-    /// of packet.
+    /// Descriptor fields of the frame: packet type, checksums, tag, hash, kind of destination, loopback. The ring sets
+    /// length and end of packet.
     pub said: RxWriteBack,
 }
 
 impl VfHardware {
-    /// Puts a frame into a receive queue and counts it. [`FramePath::give_back`] notifies the driver.
+    /// Puts a frame into a receive queue of a VF and counts it. [`FramePath::give_back`] notifies the driver.
     pub(crate) fn put<B: Bus>(
         &mut self,
         (own, queue): (BusFunction, u8),
@@ -130,7 +130,7 @@ impl VfHardware {
         Ok(())
     }
 
-    /// Counts a burst of unicast frames that was put into a receive queue.
+    /// Counts the unicast frames of a burst that was put into a receive queue.
     #[inline]
     pub(crate) fn received(&mut self, queue: u8, frames: usize, bytes: u64) {
         if let Some(ring) = self.rx.get_mut(usize::from(queue)) {
@@ -148,7 +148,7 @@ impl VfHardware {
         missed
     }
 
-    /// Writes back the descriptors of the filled queues, and raises their interrupts.
+    /// Writes back the descriptors of the VFs' filled receive queues, and raises their interrupts.
     fn give_back<B: Bus>(&mut self, own: BusFunction, bus: &mut B) {
         let mut filled = core::mem::take(&mut self.rx_filled);
         while filled != 0 {

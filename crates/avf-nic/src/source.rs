@@ -73,9 +73,8 @@ impl<B: Bus> PacketTransmitter for FramePath<'_, B> {
         }
     }
 
-    /// Gives back to the driver the descriptors of the packet that was taken last, and raises the queue's interrupt.
-    /// Returns `None` if the packet's bytes could not be `read`, or the ring cannot be written to: then the queue has
-    /// stopped.
+    /// Writes back the descriptors of the packet that was taken last, and raises the queue's interrupt. Returns `None`
+    /// if the packet's bytes could not be `read`, or the ring cannot be written to: then the queue has stopped.
     fn end_take(&mut self, sender: TransmitQueueId, read: bool) -> Option<bool> {
         let Self { functions, scratch, bus } = self;
         let function = functions.get_mut(usize::from(sender.port.get()))?;
@@ -89,7 +88,8 @@ impl<B: Bus> PacketTransmitter for FramePath<'_, B> {
         Some(true)
     }
 
-    /// Counts a malformed packet of a queue. After many such packets the queue is stopped, until it is set up anew.
+    /// Counts a malformed packet of a transmit queue. After many such packets the queue is stopped, until it is set up
+    /// anew.
     fn spoiled(&mut self, sender: TransmitQueueId, _flaw: PacketDropReason) {
         let Some(function) = self.sending(sender) else { return };
         function.counters.malformed += 1;
@@ -104,7 +104,7 @@ impl<B: Bus> PacketTransmitter for FramePath<'_, B> {
         orders.tag().filter(|_| function.is_some_and(|function| function.filters.tags.insert))
     }
 
-    /// Counts the frames `sent` in a visit to a queue in its VF's statistics.
+    /// Adds the frames `sent` in a visit to a transmit queue to its VF's statistics.
     fn end_visit(&mut self, sender: TransmitQueueId, sent: &PendingTraffic) -> u64 {
         if let Some(VfHardware { statistics, .. }) = self.sending(sender) {
             let TrafficSum { packets, bytes } = sent.all();

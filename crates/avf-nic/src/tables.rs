@@ -1,5 +1,5 @@
-//! The VFs as ports of the forwarding plane: port n is VF n. Addresses, VLANs, tags, checks and rates that the PF driver has
-//! ordered become switch tables and rate factors. `rounds` visits the queues.
+//! The VFs as ports of the forwarding plane: port n is VF n. Addresses, VLANs, tags, checks and rates that the PF
+//! driver has set become switch tables and rate factors. `rounds` visits the queues.
 //!
 //! A VF in unicast promiscuous mode gets the frames from the uplink that no other VF has a filter for, which is
 //! i40e's default.
@@ -61,7 +61,7 @@ pub(crate) fn factor(mbps: u32) -> Option<u32> {
     (mbps != 0).then(|| ((1000_u64 << 14) / u64::from(mbps)).max(1) as u32)
 }
 
-/// Adds the filters and checks of one VF.
+/// Adds the filters and checks of one VF to the switch tables.
 fn add_filters(tables: &mut SwitchTables<MAX_VFS>, function: &VfHardware, only: PortSet) {
     let filters = &function.filters;
     filters.addresses.iter().for_each(|mac| tables.exact.add(MacAddress(*mac), only));

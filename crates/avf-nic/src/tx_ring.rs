@@ -1,5 +1,6 @@
-//! Transmit rings: they read descriptors up to the end of a packet, and give them back in order. A packet without an end stays in the
-//! ring. A malformed one is dropped and counted, and a queue with many of them is stopped: real cards stop it at the first.
+//! Transmit rings: they read descriptors up to the end of a packet, and write them back in order. A packet without an
+//! end stays in the ring. A malformed one is dropped and counted, and a queue with many of them is stopped: real cards
+//! stop it at the first.
 //!
 //! `rings` reads a packet's bytes, inserts checksums and cuts segments.
 
@@ -14,9 +15,9 @@ use serde::{Deserialize, Serialize};
 
 /// Maximum number of descriptors of a packet, contexts included: 64 for 256 KB in pages of 4 KB, and some more.
 const MOST_DESCRIPTORS: u32 = 80;
-/// Number of descriptors whose reading costs as much as a frame.
+/// Number of transmit descriptors whose reading costs as much as a frame of the budget.
 const DESCRIPTORS_A_FRAME: u32 = 8;
-/// Maximum number of bytes in a packet that is to be segmented.
+/// Maximum number of bytes in a packet that requests segmentation.
 pub(crate) const MOST_BYTES: usize = 1 << 18;
 /// Maximum cost of a malformed packet, in frames of the budget.
 const COSTLIEST: usize = (MOST_DESCRIPTORS / DESCRIPTORS_A_FRAME) as usize;
@@ -41,7 +42,7 @@ pub(crate) struct TransmitQueue {
     rung: bool,
     /// Number of the queue's malformed packets so far.
     malformed: u32,
-    /// Hint to the bus at the memory that holds the ring; `buffers` is that of the ring's buffers.
+    /// Hint to the bus at the memory that holds the transmit ring; `buffers` is the hint for the ring's buffers.
     #[serde(skip)]
     pub(crate) hint: MemoryHint,
     #[serde(skip)]
@@ -61,9 +62,10 @@ pub(crate) struct PacketDescriptors {
 }
 
 impl TransmitQueue {
-    /// Sets up the queue, stopped. After a reset the queue begins with the tail that its driver has stored since it enabled
-    /// its mailbox: Linux sends before the PF has set the queue up. A queue that is set up once more begins empty: Linux leaves the tail
-    /// as it was when the interface went down, and begins at 0 again, so the descriptors between are old ones.
+    /// Sets up the transmit queue, stopped. After a reset the queue begins with the tail that its driver has stored
+    /// since it enabled its mailbox: Linux sends before the PF has set the queue up. A queue that is set up once more
+    /// begins empty: Linux leaves the tail as it was when the interface went down, and begins at 0 again, so the
+    /// descriptors between are old ones.
     pub(crate) fn configure(&mut self, context: TxQueueContext) {
         let stored = if self.context.is_none() { *self } else { Self::default() };
         *self = Self { context: Some(context), tail: stored.tail, rung: stored.rung, ..Self::default() };
@@ -89,7 +91,7 @@ impl TransmitQueue {
         self.context.map_or(self.head == 0, fits) && self.malformed <= MOST_MALFORMED
     }
 
-    /// Returns the number of descriptors in the ring, if the queue is set up.
+    /// Returns the number of descriptors in the transmit ring, if the queue is set up.
     pub(crate) fn length(&self) -> Option<u16> {
         self.context.map(|context| context.length)
     }
@@ -103,8 +105,8 @@ impl TransmitQueue {
     }
 
     /// Reads the descriptors of the next packet, and puts the buffers that they name into `buffers`. Returns the packet
-    /// with its cost in frames. The descriptors of a malformed packet go back at once, those of another packet by
-    /// [`TransmitQueue::end_take`].
+    /// with its cost in frames. The descriptors of a malformed packet are written back at once, those of another packet
+    /// by [`TransmitQueue::end_take`].
     pub(crate) fn take<B: Bus>(
         &mut self,
         own: BusFunction,
@@ -129,7 +131,7 @@ impl TransmitQueue {
         Ok((NextPacket::Packet(gathered.packet), cost))
     }
 
-    /// Gives back to the driver the descriptors of the packet that was taken last.
+    /// Writes back the descriptors of the packet that was taken last, which returns them to the driver.
     pub(crate) fn end_take<B: Bus>(
         &mut self,
         own: BusFunction,
@@ -151,8 +153,8 @@ impl TransmitQueue {
         self.rung && self.context.is_some_and(|context| self.left(context.length.into()) > 0)
     }
 
-    /// Returns the address of the next descriptor, and the number of descriptors before the tail or the ring's end.
-    /// There are 0 descriptors while the queue is stopped.
+    /// Returns the address of the next transmit descriptor, and the number of descriptors before the tail or the ring's
+    /// end. There are 0 descriptors while the queue is stopped.
     pub(crate) fn ready(&self) -> (u64, usize) {
         let Some(context) = self.context.filter(|_| self.running && self.rung) else { return (0, 0) };
         let length = u32::from(context.length);
@@ -160,7 +162,7 @@ impl TransmitQueue {
         (context.base.wrapping_add(u64::from(self.head) * SIZE as u64), left as usize)
     }
 
-    /// Gives back to the driver the descriptors of a burst's first frames, which have left.
+    /// Writes back the descriptors of a burst's first frames, which have left.
     pub(crate) fn pass<B: Bus>(
         &mut self,
         plain: &mut BurstDescriptors,
@@ -173,7 +175,8 @@ impl TransmitQueue {
         self.advance(&context, count as u32, own, bus)
     }
 
-    /// Gives `descriptors` descriptors back to the driver, from the head on. Gives none back if they cannot be written.
+    /// Writes back `descriptors` transmit descriptors from the head on, which returns them to the driver. Returns none
+    /// of them if they cannot be written.
     fn advance<B: Bus>(
         &mut self,
         context: &TxQueueContext,

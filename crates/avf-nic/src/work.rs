@@ -6,7 +6,7 @@ use crate::scratch::Scratch;
 
 /// Parts of the card that the frame path uses while frames pass.
 pub(crate) struct FramePath<'a, B> {
-    /// The VFs with their rings. Port n of the plane is VF n.
+    /// VFs of the card with their rings. Port n of the plane is VF n.
     pub(crate) functions: &'a mut [VfHardware],
     /// Memory for the frames and descriptors of this call.
     pub(crate) scratch: &'a mut Scratch,
@@ -15,7 +15,7 @@ pub(crate) struct FramePath<'a, B> {
 }
 
 impl Nic {
-    /// Lends out the parts of the card that the frame path uses.
+    /// Borrows the parts of the card that the frame path uses.
     pub(crate) fn work<'a, B>(&'a mut self, bus: &'a mut B) -> FramePath<'a, B> {
         FramePath { functions: &mut self.functions, scratch: &mut self.scratch, bus }
     }

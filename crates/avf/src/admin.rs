@@ -36,7 +36,7 @@ pub mod flag {
     pub const FE: u16 = 1 << 15;
 }
 
-/// Length in bytes of the longest buffer that needs no flag [`flag::LB`].
+/// Length in bytes of the longest message buffer that needs no flag [`flag::LB`].
 pub const LARGE: usize = 512;
 
 /// Operations of an admin queue's descriptor.
@@ -49,7 +49,7 @@ pub mod opcode {
     pub const SEND_TO_VF: u16 = 0x0802;
 }
 
-/// Return values of commands in an admin queue.
+/// Return values of commands in an admin queue's descriptors.
 pub mod returned {
     /// Admin return value: the command succeeded.
     pub const OK: u16 = 0;
@@ -69,7 +69,7 @@ pub struct AdminQueueDescriptor {
     pub flags: u16,
     /// Operation that the descriptor requests, see [`opcode`].
     pub opcode: u16,
-    /// Length of the message's body in bytes; of the buffer in a posted descriptor.
+    /// Length of the message's body in bytes; in a posted descriptor, length of the buffer.
     pub length: u16,
     /// Return value of the command, see [`returned`]; the VF's number in a descriptor that a PF receives.
     pub return_value: u16,

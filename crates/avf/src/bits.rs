@@ -1,6 +1,6 @@
 //! Bits of the VF's registers that are more than one number.
 
-/// ATQLEN and ARQLEN: the queue's length, its errors, and its enable bit.
+/// ATQLEN and ARQLEN: a mailbox queue's length, its errors, and its enable bit.
 pub mod aqlen {
     /// ATQLEN, ARQLEN: mask of the number of descriptors in the mailbox ring.
     pub const LENGTH: u32 = 0x3ff;
@@ -35,11 +35,11 @@ pub mod dyn_ctl {
     pub const CLEARPBA: u32 = 1 << 1;
     /// DYN_CTL: triggers an interrupt of the vector now, by software.
     pub const SWINT_TRIG: u32 = 1 << 2;
-    /// DYN_CTL: shift of the index of the interval that a write sets, bits 4:3.
+    /// DYN_CTL: shift of the index of the throttling interval that a write sets, bits 4:3.
     pub const ITR_SHIFT: u32 = 3;
     /// DYN_CTL: interval index that stands for no interval: the write changes no interval.
     pub const ITR_NONE: u32 = 3;
-    /// DYN_CTL: shift of the interval, bits 16:5, in units of 2 us.
+    /// DYN_CTL: shift of the throttling interval, bits 16:5, in units of 2 us.
     pub const INTERVAL_SHIFT: u32 = 5;
     /// DYN_CTL: mask of the throttling interval.
     pub const INTERVAL: u32 = 0xfff;
@@ -47,8 +47,8 @@ pub mod dyn_ctl {
     pub const SW_ITR_ENA: u32 = 1 << 24;
     /// DYN_CTL: shift of the index of the interval that a software-triggered interrupt waits for, bits 26:25.
     pub const SW_ITR_SHIFT: u32 = 25;
-    /// DYN_CTL: bit that is reserved in real cards. In a register that the guest has as memory the card sets it once it
-    /// has taken the stored value.
+    /// DYN_CTL: bit that is reserved in real cards. In a register that is mapped as the guest's memory, the card sets
+    /// it once it has taken the stored value.
     pub const SEEN: u32 = 1 << 27;
     /// DYN_CTL: the card writes descriptors back when the vector's interval ends.
     pub const WB_ON_ITR: u32 = 1 << 30;
@@ -56,7 +56,7 @@ pub mod dyn_ctl {
     pub const INTENA_MSK: u32 = 1 << 31;
 }
 
-/// VFGEN_RSTAT: the state of a reset.
+/// VFGEN_RSTAT: the state of a VF's reset.
 pub mod rstat {
     /// RSTAT: the VF's reset is in progress.
     pub const IN_PROGRESS: u32 = 0;
@@ -72,18 +72,18 @@ pub mod rstat {
 /// State of a VF's reset, as VFGEN_RSTAT reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VfResetState {
-    /// The PF has not set the VF up again.
+    /// Reset state: the PF has not set the VF up again.
     InProgress,
-    /// The hardware has completed its part of the reset.
+    /// Reset state: the hardware has completed its part of the reset.
     Completed,
-    /// The VF has been reset and can be used.
+    /// Reset state: the VF has been reset and can be used.
     Active,
-    /// The state cannot be read: the register gives 0xDEADBEEF or all ones.
+    /// Reset state: cannot be read, since the register gives 0xDEADBEEF or all ones.
     Unknown,
 }
 
 impl VfResetState {
-    /// Returns the state that a value of VFGEN_RSTAT stands for.
+    /// Returns the reset state that a value of VFGEN_RSTAT stands for.
     #[must_use]
     pub const fn of(value: u32) -> Self {
         match value & rstat::STATE {

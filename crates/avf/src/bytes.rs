@@ -1,5 +1,5 @@
-//! Little-endian fields of messages, read in order and written in order. Callers check lengths first: a read past
-//! the end gives zeros.
+//! Reads and writes little-endian fields of messages in order. Callers check lengths first: a read past the end gives
+//! zeros.
 
 use alloc::vec::Vec;
 
@@ -56,7 +56,7 @@ pub(crate) trait MessageWriter {
         self.put(value.to_le_bytes())
     }
 
-    /// Writes the number of a list's elements. A message has 4 KB at most, so the number fits.
+    /// Writes the number of a list's elements to a message. A message has 4 KB at most, so the number fits.
     fn count(&mut self, elements: usize) -> &mut Self {
         self.u16(u16::try_from(elements).unwrap_or(u16::MAX))
     }

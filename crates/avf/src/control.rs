@@ -35,7 +35,7 @@ pub struct TxQueueContext {
     pub base: u64,
     /// Number of descriptors in the transmit ring.
     pub length: u16,
-    /// Address to which the card writes the queue's head, if the driver asked for that.
+    /// Address to which the card writes the queue's head, if the driver requested that.
     pub head_address: Option<u64>,
 }
 
@@ -43,7 +43,7 @@ pub struct TxQueueContext {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "QueueCause")]
 pub struct QueueInterruptCause {
-    /// Number of the interrupt vector.
+    /// Number of the interrupt vector that the queue raises.
     pub vector: u8,
     /// Index of the interrupt's interval; 3 is none.
     pub itr: u8,
@@ -65,10 +65,10 @@ pub struct VlanTagHandling {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "HashFunction")]
 pub enum RssHashFunction {
-    /// The Toeplitz hash of RSS.
+    /// RSS hash function: Toeplitz.
     #[default]
     Toeplitz,
-    /// The Toeplitz hash with the same result for both directions of a connection.
+    /// RSS hash function: Toeplitz, with the same result for both directions of a connection.
     Symmetric,
 }
 
@@ -93,9 +93,9 @@ pub enum CardOrder<'a> {
     ConfigureTx(u8, TxQueueContext),
     /// Starts the queues of the set bits, and stops the others.
     Run {
-        /// Receive queues to start, a bit each.
+        /// Receive queues to start, a bit each; all others are stopped.
         rx: u16,
-        /// Transmit queues to start, a bit each.
+        /// Transmit queues to start, a bit each; all others are stopped.
         tx: u16,
     },
     /// Sets or removes the interrupt cause of a receive queue.
@@ -104,14 +104,14 @@ pub enum CardOrder<'a> {
     MapTx(u8, Option<QueueInterruptCause>),
     /// Adds an address that the VF receives by and may send from, or removes it.
     Address {
-        /// The MAC address to add or remove.
+        /// MAC address to add to the VF or remove from it.
         mac: [u8; 6],
-        /// True to add the address, false to remove it.
+        /// True to add the MAC address, false to remove it.
         on: bool,
     },
     /// Makes the VF a member of a VLAN, or ends the membership. VLAN 0 stands for untagged frames.
     Vlan {
-        /// Id of the VLAN, 0 to 4,095.
+        /// Id of the VLAN that the VF joins or leaves, 0 to 4,095.
         vlan: u16,
         /// True to join the VLAN, false to leave it.
         on: bool,
@@ -164,6 +164,6 @@ pub trait CardControl {
     /// and [`CardOrder::Tags`].
     fn order(&mut self, vf: u8, order: CardOrder<'_>);
 
-    /// Returns the card's counters of a VF's traffic.
+    /// Returns the card's counters of the traffic of a VF.
     fn statistics(&mut self, vf: u8) -> VfTrafficStatistics;
 }

@@ -16,7 +16,7 @@ pub const MAX_PAIRS: usize = 16;
 pub const MAX_VECTORS: usize = VECTORS as usize;
 /// Maximum number of a VF's interrupt vectors, as a byte.
 pub(crate) const VECTORS: u8 = 17;
-/// Minimum number of vectors that Linux accepts.
+/// Minimum number of interrupt vectors of a VF that Linux accepts.
 pub const MIN_VECTORS: usize = 2;
 /// Number of queue pairs of a VF that requests no number: the base mode that every AVF device has.
 pub const BASE_PAIRS: usize = 4;
@@ -54,7 +54,7 @@ pub const HASH_KEY: usize = 52;
 /// Number of entries of the receive-side-scaling (RSS) table.
 pub const LOOKUP_TABLE: usize = 64;
 
-/// Possible numbers of descriptors in a ring.
+/// Permitted numbers of descriptors in a ring.
 pub const RING: core::ops::RangeInclusive<u32> = 32..=4096;
 /// Alignment of a ring's address in bytes.
 pub const RING_ALIGNMENT: u64 = 128;

@@ -14,26 +14,26 @@ pub const ARP: u8 = 11;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "Ip")]
 pub enum IpVersion {
-    /// IP version 4.
+    /// IP header of version 4.
     V4,
-    /// IP version 6.
+    /// IP header of version 6.
     V6,
 }
 
 /// Payload of an IP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum IpPayload {
-    /// The payload is a fragment.
+    /// Payload that is a fragment of an IP packet.
     Fragment,
-    /// The payload is of any other protocol.
+    /// Payload of a protocol other than UDP, TCP, SCTP and ICMP.
     Other,
-    /// The payload is a UDP datagram.
+    /// Payload that is a UDP datagram.
     Udp,
-    /// The payload is a TCP segment.
+    /// Payload that is a TCP segment.
     Tcp,
-    /// The payload is an SCTP packet.
+    /// Payload that is an SCTP packet.
     Sctp,
-    /// The payload is an ICMP message.
+    /// Payload that is an ICMP message.
     Icmp,
 }
 
@@ -57,7 +57,7 @@ pub const fn ip(ip: IpVersion, payload: IpPayload) -> u8 {
     }
 }
 
-/// Returns the IP version and the payload of a packet type; `None` for other packets.
+/// Returns the IP version and the payload of a packet type, or `None` for a packet type without IP.
 #[must_use]
 pub const fn parse(packet_type: u8) -> Option<(IpVersion, IpPayload)> {
     let (ip, kind) = match packet_type {
@@ -77,7 +77,7 @@ pub const fn parse(packet_type: u8) -> Option<(IpVersion, IpPayload)> {
     Some((ip, payload))
 }
 
-/// Returns the bit of VFQF_HENA and of SET_RSS_HENA that enables the hash of such packets.
+/// Returns the bit of a packet type in VFQF_HENA and SET_RSS_HENA, which enables the hash of such packets.
 #[must_use]
 pub const fn hash_type(ip: IpVersion, payload: IpPayload) -> u64 {
     let base = match ip {

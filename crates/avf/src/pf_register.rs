@@ -33,7 +33,7 @@ crate::register::offsets! {
     GLGEN_VFLRSTAT = 0x9_2600;
 }
 
-/// VPGEN_VFRTRIG: the VF is in reset while this is set.
+/// VPGEN_VFRTRIG: the VF is in reset while this bit is set.
 pub const VFSWR: u32 = 1 << 0;
 /// VPGEN_VFRSTAT: the hardware has completed its part of the reset.
 pub const VFRD: u32 = 1 << 0;

@@ -28,37 +28,37 @@ pub enum VfRegisterAccess {
 /// Kind of a register, which determines the part of the card that acts on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RegisterKind {
-    /// The doorbell of a transmit queue.
+    /// Register kind: the doorbell of a transmit queue.
     TxTail,
-    /// The doorbell of a receive queue.
+    /// Register kind: the doorbell of a receive queue.
     RxTail,
-    /// Throttling interval of interrupt vectors 1 to 16.
+    /// Register kind: a throttling interval of interrupt vectors 1 to 16.
     Interval(u8),
-    /// Throttling intervals of interrupt vector 0.
+    /// Register kind: the throttling intervals of interrupt vector 0.
     IntervalOfVector0,
-    /// Interrupt control of vectors 1 to 16.
+    /// Register kind: interrupt control of vectors 1 to 16.
     Control,
-    /// Interrupt control of vector 0.
+    /// Register kind: interrupt control of vector 0.
     ControlOfVector0,
-    /// Interrupt causes of vector 0.
+    /// Register kind: interrupt causes of vector 0.
     Causes,
-    /// Interrupt causes of vector 0 that are enabled.
+    /// Register kind: interrupt causes of vector 0 that are enabled.
     EnabledCauses,
-    /// Register of a mailbox queue.
+    /// Register kind: a register of a mailbox queue.
     Mailbox(MailboxQueue, MailboxRegister),
-    /// State of the VF's reset.
+    /// Register kind: state of the VF's reset.
     Reset,
-    /// Packet types that RSS hashes.
+    /// Register kind: packet types that RSS hashes.
     HashTypes,
-    /// RSS hash key.
+    /// Register kind: RSS hash key.
     HashKey,
-    /// RSS lookup table.
+    /// Register kind: RSS lookup table.
     LookupTable,
-    /// Register whose accesses have no effect.
+    /// Register kind: accesses have no effect.
     Unused,
 }
 
-/// Direction of a mailbox queue: send or receive.
+/// Direction of a mailbox queue: from the VF (send) or to the VF (receive).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MailboxQueue {
     /// Mailbox queue from the VF to the PF (ATQ).
@@ -85,9 +85,9 @@ pub enum MailboxRegister {
 /// Effect of the VF's resets (RESET_VF, a reset by the PF, FLR) on a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueAfterReset {
-    /// The register gets its value after power-on.
+    /// Effect of a reset: the register gets its value after power-on.
     Cleared,
-    /// The register keeps its value.
+    /// Effect of a reset: the register keeps its value.
     Kept,
 }
 
@@ -96,17 +96,17 @@ pub enum ValueAfterReset {
 pub struct Register {
     /// Name of the register in Intel's headers.
     pub name: &'static str,
-    /// Offset of element 0 in BAR 0, in bytes.
+    /// Offset in BAR 0 of the register's element 0, in bytes.
     pub offset: u32,
-    /// Number of elements, 4 bytes apart.
+    /// Number of the register's elements, 4 bytes apart.
     pub count: u32,
     /// Effect of reads and writes on the register.
     pub access: VfRegisterAccess,
     /// Value of the register after power-on.
     pub reset: u32,
-    /// Effect of a reset of the VF.
+    /// Effect of a reset of the VF on the register.
     pub after: ValueAfterReset,
-    /// Kind of the register.
+    /// Kind of the register, by the part of the card that acts on it.
     pub kind: RegisterKind,
     /// Further rules for accesses to the register, as text for the document.
     pub more: &'static str,
@@ -144,7 +144,7 @@ impl Register {
         self
     }
 
-    /// Returns the offsets of the elements, in order.
+    /// Returns the offsets of the register's elements, in order.
     pub fn offsets(&self) -> impl Iterator<Item = u32> {
         let offset = self.offset;
         (0..self.count).map(move |i| offset + 4 * i)
@@ -332,8 +332,8 @@ pub fn rows() -> impl Iterator<Item = &'static Register> {
     CHAPTERS.iter().flat_map(|(_, rows)| rows.iter())
 }
 
-/// Returns the row of the register at an offset, and the element's index in it. `None` without a register: reads
-/// give zero, writes are ignored.
+/// Returns the row of the register at an offset, and the element's index in it, or `None` for an offset without a
+/// register, where reads give zero and writes are ignored.
 #[must_use]
 pub fn find(offset: u32) -> Option<(&'static Register, u8)> {
     let within = |row: &&'static Register| (row.offset..row.offset + 4 * row.count).contains(&offset);

@@ -89,7 +89,7 @@ impl Backplane {
         Ok(())
     }
 
-    /// Attaches a PF driver that was detached, or its successor.
+    /// Attaches a PF driver that was detached, or a driver that was restored from its state.
     pub fn return_pf(&mut self, pf: Pf) {
         self.pf = Some(pf);
     }
@@ -99,7 +99,7 @@ impl Backplane {
         self.pf.take()
     }
 
-    /// Calls `act` with the PF driver and its registers. Returns `None` without a driver. Afterwards passes the
+    /// Calls `act` with the PF driver and its registers. Returns `None` if no driver is attached. Afterwards passes the
     /// driver's link decisions to the card.
     pub fn with_pf_driver<R>(
         &mut self,

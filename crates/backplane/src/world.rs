@@ -29,7 +29,7 @@ impl FunctionDmaMemory {
         Ok(DmaAllocation { iova: BASE + start as u64, length })
     }
 
-    /// Returns the bytes at an address of the function's memory, if all of them are mapped.
+    /// Returns the bytes at an address of the function's memory, or `None` unless all of them are mapped.
     #[must_use]
     pub fn get(&self, iova: Iova, length: usize) -> Option<&[u8]> {
         let start = usize::try_from(iova.checked_sub(BASE)?).ok()?;

@@ -18,11 +18,11 @@ use std::num::NonZeroU64;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Silence of the guests before a frame, longer than any nap of the port.
+/// Silence of the guests before a measured frame, longer than any nap of the port.
 const SILENCE: Duration = Duration::from_millis(20);
 /// Time without any frame, over which processor time is measured.
 const IDLE: Duration = Duration::from_secs(1);
-/// Longest sleep of a port's idle thread.
+/// Longest sleep of a port's idle thread between two looks at doorbells.
 const NAP: Duration = Duration::from_micros(160);
 /// Timeout after which a frame that has not arrived counts as lost.
 const LOST: Duration = Duration::from_millis(100);
@@ -49,8 +49,8 @@ pub fn row(served: &mut ServedHost, size: usize, options: &BenchmarkOptions) -> 
     Ok(row)
 }
 
-/// Measures the processor time of a thread that naps like a port with silent guests, without polling in between, and
-/// returns the row.
+/// Measures the processor time of a thread that naps like a port with silent guests, without polling in between.
+/// Returns the row.
 ///
 /// # Errors
 /// The kernel does not report this thread's processor time.

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 pub const LOADS: [f64; 3] = [0.1, 0.5, 0.9];
 /// Time for which frames pass before the latency is measured.
 const WARM_UP: Duration = Duration::from_millis(50);
-/// Maximum number of frames of a latency measurement.
+/// Maximum number of frames in a latency measurement.
 const MOST: usize = 4_000_000;
 
 /// Measures latency at a load, and returns the row, without numbers if no frame arrives in time. `capacity` is the

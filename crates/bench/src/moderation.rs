@@ -39,7 +39,7 @@ const ADAPTIVE: AdaptiveModeration = AdaptiveModeration {
     buffers: BUFFERS as u32,
     lowest_hz: 1_000,
 };
-/// Number of buffers of the receiver's ring.
+/// Number of buffers of the receiver's ring in the moderation benchmark.
 const BUFFERS: u16 = 64;
 /// Number of frames of 1,500 bytes in a second at 1 Gb/s.
 const BULK: f64 = 81_267.0;
@@ -141,7 +141,7 @@ impl InterruptDrivenPair {
         ]
     }
 
-    /// Sends frames to the receiver at a steady pace for `length`, and counts those that arrive, also the late ones
+    /// Sends frames to the receiver at a steady pace for `length`, and counts those that arrive, also those that arrive
     /// after the last was sent.
     fn stream(&mut self, pace: f64, length: Duration) -> ReceiverCounts {
         let begun = self.clock.elapsed();

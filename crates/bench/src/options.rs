@@ -40,7 +40,7 @@ pub struct BenchmarkOptions {
     /// Length of a latency measurement at each load, milliseconds; 0 for none.
     #[arg(long, default_value_t = 1000)]
     pub latency_ms: u64,
-    /// Frames after a silence of 20 ms each, at the first size; 0 for neither these nor the idle host.
+    /// Number of frames sent after a silence of 20 ms each, at the first frame size; 0 omits them and the idle host.
     #[arg(long, default_value_t = 200)]
     pub silences: usize,
     /// Length of a measurement of each policy of interrupt moderation under each load, milliseconds; 0 for none.

@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Instant;
 
-/// Bytes of a frame in the copying probes.
+/// Bytes of a frame in the probes that copy frames.
 const FRAME: usize = 1514;
 /// Length in bytes of the message for a register read: header and body of a vfio-user message.
 const MESSAGE: usize = 32;

@@ -9,13 +9,13 @@ use crate::rounds::{MeasuredTimeSlice, RoundMeasurements};
 /// Largest difference between the machine's speeds before two comparable slices, as a part of the smaller speed.
 const TOLERANCE: f64 = 0.1;
 
-/// Sorts the values and returns their median.
+/// Sorts measured values and returns their median.
 #[must_use]
 pub fn median(values: &mut [f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// Sorts the values and returns the quantile `part`: 0.5 is the median.
+/// Sorts measured values and returns the quantile `part`: 0.5 is the median.
 #[must_use]
 pub fn quantile(values: &mut [f64], part: f64) -> Option<f64> {
     values.sort_by(f64::total_cmp);

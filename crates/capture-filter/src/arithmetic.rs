@@ -2,7 +2,7 @@
 
 use crate::error::{FilterError, refuse};
 use crate::layers::LayerOffsets;
-use crate::node::{ComputedNumber, FieldSize, FilterNode, FrameField, Operator};
+use crate::node::{ArithmeticOperator, ComputedNumber, FieldSize, FilterNode, FrameField};
 use crate::port::is_first_fragment;
 use crate::qualifiers::ProtocolQualifier::{
     self, Arp, Atalk, Carp, Decnet, Icmp, Icmpv6, Igmp, Igrp, Ip, Ipv6, Lat, Link, Mopdl, Moprc, Pim, Rarp,
@@ -22,7 +22,7 @@ pub(crate) struct ArithmeticExpression {
 /// Precedence of an arithmetic operator. libpcap's grammar gives `%` and `^` none: they take the whole expression to
 /// their right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Precedence {
+pub(crate) enum OperatorPrecedence {
     Level(u8),
     Greedy,
 }
@@ -31,18 +31,18 @@ pub(crate) enum Precedence {
 pub(crate) const SIGN_LEVEL: u8 = 6;
 
 /// Returns the arithmetic operator that a symbol stands for, with its precedence.
-pub(crate) fn operator(sign: SymbolToken) -> Option<(Operator, Precedence)> {
+pub(crate) fn operator(sign: SymbolToken) -> Option<(ArithmeticOperator, OperatorPrecedence)> {
     Some(match sign {
-        SymbolToken::BitOr => (Operator::Or, Precedence::Level(1)),
-        SymbolToken::BitAnd => (Operator::And, Precedence::Level(2)),
-        SymbolToken::ShiftLeft => (Operator::ShiftLeft, Precedence::Level(3)),
-        SymbolToken::ShiftRight => (Operator::ShiftRight, Precedence::Level(3)),
-        SymbolToken::Plus => (Operator::Add, Precedence::Level(4)),
-        SymbolToken::Minus => (Operator::Subtract, Precedence::Level(4)),
-        SymbolToken::Times => (Operator::Multiply, Precedence::Level(5)),
-        SymbolToken::Divide => (Operator::Divide, Precedence::Level(5)),
-        SymbolToken::Modulo => (Operator::Modulo, Precedence::Greedy),
-        SymbolToken::BitXor => (Operator::Xor, Precedence::Greedy),
+        SymbolToken::BitOr => (ArithmeticOperator::Or, OperatorPrecedence::Level(1)),
+        SymbolToken::BitAnd => (ArithmeticOperator::And, OperatorPrecedence::Level(2)),
+        SymbolToken::ShiftLeft => (ArithmeticOperator::ShiftLeft, OperatorPrecedence::Level(3)),
+        SymbolToken::ShiftRight => (ArithmeticOperator::ShiftRight, OperatorPrecedence::Level(3)),
+        SymbolToken::Plus => (ArithmeticOperator::Add, OperatorPrecedence::Level(4)),
+        SymbolToken::Minus => (ArithmeticOperator::Subtract, OperatorPrecedence::Level(4)),
+        SymbolToken::Times => (ArithmeticOperator::Multiply, OperatorPrecedence::Level(5)),
+        SymbolToken::Divide => (ArithmeticOperator::Divide, OperatorPrecedence::Level(5)),
+        SymbolToken::Modulo => (ArithmeticOperator::Modulo, OperatorPrecedence::Greedy),
+        SymbolToken::BitXor => (ArithmeticOperator::Xor, OperatorPrecedence::Greedy),
         _ => return None,
     })
 }
@@ -53,10 +53,10 @@ impl ArithmeticExpression {
     }
 
     /// Joins two arithmetic expressions by an operator. Only the checks of the left one are kept, as in libpcap.
-    pub(crate) fn join(self, operator: Operator, right: Self) -> Result<Self, FilterError> {
+    pub(crate) fn join(self, operator: ArithmeticOperator, right: Self) -> Result<Self, FilterError> {
         match (operator, right.value.first_number()) {
-            (Operator::Divide | Operator::Modulo, Some(0)) => refuse!("division by zero"),
-            (Operator::ShiftLeft | Operator::ShiftRight, Some(bits)) if bits > 31 => {
+            (ArithmeticOperator::Divide | ArithmeticOperator::Modulo, Some(0)) => refuse!("division by zero"),
+            (ArithmeticOperator::ShiftLeft | ArithmeticOperator::ShiftRight, Some(bits)) if bits > 31 => {
                 refuse!("a shift by {bits} bits is out of range (0-31)")
             }
             _ => Ok(Self { value: self.value.binary(operator, right.value), checks: self.checks }),

@@ -3,7 +3,7 @@
 use crate::error::{FilterError, refuse};
 use crate::layers::{LayerOffsets, ethernet};
 use crate::node::{ComputedNumber, FieldSize, FilterNode, FrameOffset};
-use crate::qualifiers::{DirectionQualifier, ProtocolQualifier, Qualifiers};
+use crate::qualifiers::{DirectionQualifier, PrimitiveQualifiers, ProtocolQualifier};
 use core::net::Ipv6Addr;
 
 /// An IPv4 address, and the mask of the bits to compare.
@@ -52,7 +52,11 @@ impl MaskedIpv4Address {
 
 impl LayerOffsets {
     /// Compiles a test of a packet's IPv4 addresses, those in ARP and RARP included.
-    pub(crate) fn has_ipv4(&self, ipv4: MaskedIpv4Address, q: Qualifiers) -> Result<FilterNode, FilterError> {
+    pub(crate) fn has_ipv4(
+        &self,
+        ipv4: MaskedIpv4Address,
+        q: PrimitiveQualifiers,
+    ) -> Result<FilterNode, FilterError> {
         let of = |kind, source, destination| -> Result<FilterNode, FilterError> {
             let compare = |offset| -> Result<FilterNode, FilterError> {
                 let address =
@@ -79,7 +83,7 @@ impl LayerOffsets {
         &self,
         address: Ipv6Addr,
         prefix: u32,
-        q: Qualifiers,
+        q: PrimitiveQualifiers,
     ) -> Result<FilterNode, FilterError> {
         if prefix > 128 {
             refuse!("prefix length {prefix} is out of range (0-128)");

@@ -62,7 +62,7 @@ pub(crate) struct LayerOffsets {
     pub(crate) header: FrameOffset,
     /// Offset of the link-layer field with the type of the payload.
     pub(crate) link_type: FrameOffset,
-    /// Offset of the payload of the link-layer header.
+    /// Offset of the payload of the frame's link-layer header.
     pub(crate) payload: FrameOffset,
     /// True if MPLS labels precede the network header, or surround a tunnel.
     pub(crate) is_labelled: bool,
@@ -71,14 +71,14 @@ pub(crate) struct LayerOffsets {
     /// Bytes of the 802.2 header before the network header, in frames that have one.
     pub(crate) llc_bytes: u32,
     /// Slots with the offsets of link header and payload in the Geneve packet that the filter has entered; `None`
-    /// without one, and after `pppoes` in it.
+    /// without such a packet, and after `pppoes` in it.
     pub(crate) geneve: Option<(OffsetSlot, OffsetSlot)>,
     /// Number of slots that the filter uses so far.
     pub(crate) slots: OffsetSlot,
 }
 
 impl LayerOffsets {
-    /// Offsets of an Ethernet frame.
+    /// Offsets of the headers in an Ethernet frame.
     pub(crate) const ETHERNET: Self = Self {
         link: LinkLayer::Ethernet,
         header: FrameOffset::at(0),
@@ -96,7 +96,7 @@ impl LayerOffsets {
         self.payload.plus(self.label_bytes)
     }
 
-    /// Returns a field of the network header, at an offset in that header.
+    /// Returns a field of the frame's network header, at an offset in that header.
     pub(crate) fn network_field(&self, offset: u32, size: FieldSize) -> ComputedNumber {
         ComputedNumber::field(self.network().plus(offset), size)
     }

@@ -41,7 +41,7 @@ pub use parse::MAX_TEXT;
 
 use node::FilterNode;
 
-/// Compiled capture filter.
+/// Compiled capture filter, which selects frames.
 #[derive(Debug, Clone)]
 pub struct Filter(FilterNode);
 

@@ -19,7 +19,7 @@ const UNNUMBERED: [(&str, u32); 8] = [
 ];
 
 impl LayerOffsets {
-    /// Compiles `llc [TYPE]`: a test for an 802.2 frame of a type or subtype, or of any.
+    /// Compiles `llc [TYPE]`: a test for an 802.2 frame of a type or subtype, or for any 802.2 frame.
     pub(crate) fn is_llc(&self, kind: Option<&str>) -> Result<FilterNode, FilterError> {
         if self.link != LinkLayer::Ethernet {
             refuse!("llc cannot follow pppoes");

@@ -17,7 +17,7 @@ pub(crate) struct ServicePorts {
 }
 
 impl NameDatabases {
-    /// Creates the tables from the texts of both files. An empty text is a table without names.
+    /// Creates the tables of names from the texts of both files. An empty text is a table without names.
     #[must_use]
     pub fn new(services: impl Into<String>, protocols: impl Into<String>) -> Self {
         Self { services: services.into(), protocols: protocols.into() }

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Compiled test of a frame, or several joined tests.
+/// Compiled test of a frame, or several tests that are joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FilterNode {
     All(Vec<FilterNode>),
@@ -45,12 +45,12 @@ pub(crate) enum ComputedNumber {
     Length,
     Field(FrameField),
     Negate(Box<ComputedNumber>),
-    Binary(Operator, Box<(ComputedNumber, ComputedNumber)>),
+    Binary(ArithmeticOperator, Box<(ComputedNumber, ComputedNumber)>),
 }
 
 /// Arithmetic operator of two numbers. Results wrap at 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Operator {
+pub(crate) enum ArithmeticOperator {
     Add,
     Subtract,
     Multiply,
@@ -103,7 +103,7 @@ pub(crate) struct FrameField {
     pub(crate) offset: FrameOffset,
     /// Offset of the IPv4 header whose length is added to the field's offset.
     pub(crate) ipv4: Option<FrameOffset>,
-    /// Number that is added to the field's offset.
+    /// Computed number that is added to the field's offset.
     pub(crate) index: Option<Box<ComputedNumber>>,
     pub(crate) size: FieldSize,
 }
@@ -136,7 +136,7 @@ impl ComputedNumber {
         Self::Field(FrameField { offset, ipv4: None, index: None, size })
     }
 
-    pub(crate) fn binary(self, operator: Operator, other: Self) -> Self {
+    pub(crate) fn binary(self, operator: ArithmeticOperator, other: Self) -> Self {
         Self::Binary(operator, Box::new((self, other)))
     }
 
@@ -163,13 +163,13 @@ impl ComputedNumber {
     pub(crate) fn equals_under(self, mask: u32, number: u32) -> FilterNode {
         match mask {
             u32::MAX => self.equals(number),
-            _ => self.binary(Operator::And, Self::Number(mask)).equals(number),
+            _ => self.binary(ArithmeticOperator::And, Self::Number(mask)).equals(number),
         }
     }
 
     /// Returns `true` if the computed number is 0 for every frame that has the field.
     fn is_masked_out(&self) -> bool {
-        matches!(self, Self::Binary(Operator::And, both) if both.1 == Self::Number(0))
+        matches!(self, Self::Binary(ArithmeticOperator::And, both) if both.1 == Self::Number(0))
     }
 }
 

@@ -2,14 +2,14 @@
 //! are compiled as their words are read, because `vlan` and similar primitives move the headers for the rest of the
 //! text.
 
-use crate::arithmetic::{ArithmeticExpression, Precedence, SIGN_LEVEL, operator};
+use crate::arithmetic::{ArithmeticExpression, OperatorPrecedence, SIGN_LEVEL, operator};
 use crate::error::{FilterError, refuse};
 use crate::host::MaskedIpv4Address;
 use crate::layers::LayerOffsets;
 use crate::names::NameDatabases;
 use crate::node::{ComparisonRelation, ComputedNumber, FieldSize, FilterNode};
 use crate::port::{self, PortComparison, PortTransport};
-use crate::qualifiers::{DirectionQualifier, ProtocolQualifier, Qualifiers, TypeQualifier};
+use crate::qualifiers::{DirectionQualifier, PrimitiveQualifiers, ProtocolQualifier, TypeQualifier};
 use crate::token::{self, FilterToken, SymbolToken, tokens};
 use crate::words::ReservedWord;
 use crate::{protocol, slots};
@@ -36,7 +36,7 @@ pub(crate) fn compile(text: &str, names: &NameDatabases) -> Result<FilterNode, F
     if tokens.is_empty() {
         return Ok(FilterNode::True);
     }
-    let mut parser = Parser { text, tokens, at: 0, names, layers: LayerOffsets::ETHERNET, depth: 0 };
+    let mut parser = FilterParser { text, tokens, at: 0, names, layers: LayerOffsets::ETHERNET, depth: 0 };
     let mut node = parser.expression(None)?.0;
     if parser.peek().is_some() {
         return parser.unexpected();
@@ -51,9 +51,9 @@ pub(crate) fn compile(text: &str, names: &NameDatabases) -> Result<FilterNode, F
 }
 
 /// Compiled part of a filter, and the qualifiers that operands after it inherit.
-type CompiledPart = (FilterNode, Option<Qualifiers>);
+type CompiledPart = (FilterNode, Option<PrimitiveQualifiers>);
 
-/// Item that was parsed at a point of the text where several kinds may stand.
+/// Item of the filter's text, parsed at a point where several kinds of item may stand.
 enum ParsedItem {
     /// Test of the frame that may be joined with other tests.
     Term(CompiledPart),
@@ -64,7 +64,7 @@ enum ParsedItem {
     Expression(ArithmeticExpression),
 }
 
-struct Parser<'a> {
+struct FilterParser<'a> {
     text: &'a str,
     tokens: Vec<(usize, FilterToken<'a>)>,
     at: usize,
@@ -73,7 +73,7 @@ struct Parser<'a> {
     depth: usize,
 }
 
-impl<'a> Parser<'a> {
+impl<'a> FilterParser<'a> {
     fn peek(&self) -> Option<FilterToken<'a>> {
         self.tokens.get(self.at).map(|(_, token)| *token)
     }
@@ -84,7 +84,7 @@ impl<'a> Parser<'a> {
         Some(token)
     }
 
-    /// Consumes the next token if it is `token`. Returns `true` if it was.
+    /// Consumes the next token of the filter if it is `token`. Returns `true` if it was.
     fn takes(&mut self, token: FilterToken<'_>) -> bool {
         let is_next = self.peek() == Some(token);
         self.at += usize::from(is_next);
@@ -126,7 +126,7 @@ impl<'a> Parser<'a> {
 
     /// Parses terms joined by `and` and `or`. Operands without qualifiers may follow the first term, and inherit those
     /// before them.
-    fn expression(&mut self, q: Option<Qualifiers>) -> Result<CompiledPart, FilterError> {
+    fn expression(&mut self, q: Option<PrimitiveQualifiers>) -> Result<CompiledPart, FilterError> {
         match self.item(q, false)? {
             ParsedItem::Term(first) => self.rest_of_expression(first),
             _ => self.unexpected(),
@@ -166,7 +166,7 @@ impl<'a> Parser<'a> {
 
     /// Parses the item at the current point of the filter's text. `operands` permits operands, which have the
     /// qualifiers `q`.
-    fn item(&mut self, q: Option<Qualifiers>, operands: bool) -> Result<ParsedItem, FilterError> {
+    fn item(&mut self, q: Option<PrimitiveQualifiers>, operands: bool) -> Result<ParsedItem, FilterError> {
         let first = match self.peek() {
             Some(FilterToken::Word(ReservedWord::Not)) => return self.negation(q, operands),
             Some(FilterToken::Sign(SymbolToken::Open)) => self.brackets(q, operands)?,
@@ -190,7 +190,11 @@ impl<'a> Parser<'a> {
         matches!(self.tokens.get(self.at + 1), Some((_, FilterToken::Sign(SymbolToken::OpenIndex))))
     }
 
-    fn negation(&mut self, q: Option<Qualifiers>, operands: bool) -> Result<ParsedItem, FilterError> {
+    fn negation(
+        &mut self,
+        q: Option<PrimitiveQualifiers>,
+        operands: bool,
+    ) -> Result<ParsedItem, FilterError> {
         self.at += 1;
         match self.deeper(|parser| parser.item(q, operands))? {
             ParsedItem::Term((node, q)) => Ok(ParsedItem::Term((node.negated(), q))),
@@ -204,7 +208,11 @@ impl<'a> Parser<'a> {
 
     /// Parses brackets around terms, operands, a number or an arithmetic expression. Qualifiers from before the
     /// brackets hold after them.
-    fn brackets(&mut self, q: Option<Qualifiers>, operands: bool) -> Result<ParsedItem, FilterError> {
+    fn brackets(
+        &mut self,
+        q: Option<PrimitiveQualifiers>,
+        operands: bool,
+    ) -> Result<ParsedItem, FilterError> {
         self.at += 1;
         let item = self.deeper(|parser| {
             Ok(match parser.item(q, operands)? {
@@ -280,9 +288,9 @@ impl<'a> Parser<'a> {
             && let Some((operator, precedence)) = operator(sign)
         {
             let right_level = match precedence {
-                Precedence::Level(own) if own < level => break,
-                Precedence::Level(own) => own + 1,
-                Precedence::Greedy => 0,
+                OperatorPrecedence::Level(own) if own < level => break,
+                OperatorPrecedence::Level(own) => own + 1,
+                OperatorPrecedence::Greedy => 0,
             };
             self.at += 1;
             let right = self.deeper(|parser| parser.arithmetic(right_level))?;
@@ -326,7 +334,7 @@ impl<'a> Parser<'a> {
         Ok(number)
     }
 
-    /// Parses a number, possibly in brackets, if one is next.
+    /// Parses a number, possibly in brackets, if the next token begins one.
     fn optional_number(&mut self) -> Result<Option<u32>, FilterError> {
         if self.takes_sign(SymbolToken::Open) {
             let number = self.deeper(Self::optional_number)?;

@@ -8,11 +8,11 @@ use crate::names::NameDatabases;
 use crate::node::{ComparisonRelation, ComputedNumber, FieldSize, FilterNode, HeaderChainSearch};
 use crate::qualifiers::{DirectionQualifier, ProtocolQualifier};
 
-/// First byte of an OSI CLNP packet (ISO/IEC TR 9577). Those of other OSI network protocols follow.
+/// First byte of an OSI CLNP packet (ISO/IEC TR 9577), followed by those of other OSI network protocols.
 const CLNP: u32 = 0x81;
 const ESIS: u32 = 0x82;
 const ISIS: u32 = 0x83;
-/// Type of an IS-IS hello packet of level 1 (ISO/IEC 10589). Other types follow.
+/// Type of an IS-IS hello packet of level 1 (ISO/IEC 10589), followed by the other IS-IS types.
 const L1_HELLO: u32 = 15;
 const L2_HELLO: u32 = 16;
 const POINT_TO_POINT_HELLO: u32 = 17;
@@ -22,7 +22,7 @@ const L1_CSNP: u32 = 24;
 const L2_CSNP: u32 = 25;
 const L1_PSNP: u32 = 26;
 const L2_PSNP: u32 = 27;
-/// Next header of an IPv6 fragment (IANA).
+/// Next-header number of an IPv6 fragment header (IANA).
 const FRAGMENT: u32 = 44;
 
 impl LayerOffsets {

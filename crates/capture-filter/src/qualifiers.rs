@@ -3,7 +3,7 @@
 /// Protocol word that qualifies a primitive, such as `tcp`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProtocolQualifier {
-    /// No protocol word is given.
+    /// The primitive has no protocol word.
     Any,
     Link,
     Ip,
@@ -49,7 +49,7 @@ pub(crate) enum ProtocolQualifier {
 /// Direction word that selects the address or port of a frame to compare: source, destination, either or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DirectionQualifier {
-    /// No direction is given: the same as [`DirectionQualifier::Either`], where one is allowed.
+    /// The primitive has no direction word: the same as [`DirectionQualifier::Either`], where a direction is allowed.
     Any,
     Source,
     Destination,
@@ -60,7 +60,7 @@ pub(crate) enum DirectionQualifier {
 /// Type word of a primitive: the kind of its operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TypeQualifier {
-    /// No type word is given: the same as [`TypeQualifier::Host`].
+    /// The primitive has no type word: the same as [`TypeQualifier::Host`].
     Any,
     Host,
     Net,
@@ -73,7 +73,7 @@ pub(crate) enum TypeQualifier {
 
 /// Qualifiers of an operand. An operand after `and` or `or` without qualifiers has those of the operand before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Qualifiers {
+pub(crate) struct PrimitiveQualifiers {
     pub(crate) proto: ProtocolQualifier,
     pub(crate) direction: DirectionQualifier,
     pub(crate) kind: TypeQualifier,

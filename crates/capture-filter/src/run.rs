@@ -2,8 +2,8 @@
 
 use crate::layers::SLOTS;
 use crate::node::{
-    ComparisonRelation, ComputedNumber, FieldSize, FilterNode, FrameField, FrameOffset, GeneveTest,
-    HeaderChainSearch, NumberComparison, Operator,
+    ArithmeticOperator, ComparisonRelation, ComputedNumber, FieldSize, FilterNode, FrameField, FrameOffset,
+    GeneveTest, HeaderChainSearch, NumberComparison,
 };
 
 /// Maximum number of headers that a search in a header chain follows.
@@ -74,16 +74,16 @@ impl FilterRun<'_> {
             ComputedNumber::Binary(operator, both) => {
                 let (left, right) = (self.value(&both.0)?, self.value(&both.1)?);
                 match operator {
-                    Operator::Add => left.wrapping_add(right),
-                    Operator::Subtract => left.wrapping_sub(right),
-                    Operator::Multiply => left.wrapping_mul(right),
-                    Operator::Divide => left.checked_div(right).ok_or(FrameRejected)?,
-                    Operator::Modulo => left.checked_rem(right).ok_or(FrameRejected)?,
-                    Operator::And => left & right,
-                    Operator::Or => left | right,
-                    Operator::Xor => left ^ right,
-                    Operator::ShiftLeft => left.checked_shl(right).unwrap_or(0),
-                    Operator::ShiftRight => left.checked_shr(right).unwrap_or(0),
+                    ArithmeticOperator::Add => left.wrapping_add(right),
+                    ArithmeticOperator::Subtract => left.wrapping_sub(right),
+                    ArithmeticOperator::Multiply => left.wrapping_mul(right),
+                    ArithmeticOperator::Divide => left.checked_div(right).ok_or(FrameRejected)?,
+                    ArithmeticOperator::Modulo => left.checked_rem(right).ok_or(FrameRejected)?,
+                    ArithmeticOperator::And => left & right,
+                    ArithmeticOperator::Or => left | right,
+                    ArithmeticOperator::Xor => left ^ right,
+                    ArithmeticOperator::ShiftLeft => left.checked_shl(right).unwrap_or(0),
+                    ArithmeticOperator::ShiftRight => left.checked_shr(right).unwrap_or(0),
                 }
             }
         })

@@ -4,10 +4,10 @@
 use crate::error::{FilterError, refuse};
 use crate::node::{ComputedNumber, FilterNode, FrameField, GeneveTest, NumberComparison, OffsetSlot};
 
-/// Set of the offset slots that are stored, a bit for each.
+/// Set of the offset slots in which the filter has stored an offset, a bit for each.
 type StoredSlots = u32;
 
-/// Sets of offset slots that are stored after a test, one if the test is true and one if it is false.
+/// Sets of offset slots with a stored offset after a test, one if the test is true and one if it is false.
 #[derive(Clone, Copy)]
 struct SlotsByOutcome {
     if_true: StoredSlots,
@@ -25,7 +25,7 @@ pub(crate) fn check(filter: &FilterNode) -> Result<(), FilterError> {
     }
 }
 
-/// Returns the offset slots that are stored after a test, or `None` if the test reads a slot that is not stored.
+/// Returns the offset slots with a stored offset after a test, or `None` if the test reads a slot without one.
 fn behind(node: &FilterNode, stored: StoredSlots) -> Option<SlotsByOutcome> {
     let same = SlotsByOutcome { if_true: stored, if_false: stored };
     let reads = |slot: OffsetSlot| (stored & bit(slot) != 0).then_some(same);

@@ -13,7 +13,7 @@ pub(crate) enum FilterToken<'a> {
     Word(ReservedWord),
     Number(u32),
     Mac([u8; 6]),
-    /// An IPv4 address of two to four parts.
+    /// An IPv4 address of two to four parts, as written in a filter.
     Ipv4(&'a str),
     Ipv6(Ipv6Addr),
     Name(&'a str),
@@ -186,7 +186,8 @@ fn mac_length(text: &str) -> usize {
     pairs.into_iter().chain([groups(text, '.', 3, 4..=4), plain]).max().unwrap_or(0)
 }
 
-/// Returns the length of `count` groups of hexadecimal digits that a text begins with, or 0 if there are fewer.
+/// Returns the length of `count` groups of hexadecimal digits that a text begins with, or 0 if the text begins with
+/// fewer groups.
 fn groups(text: &str, separator: char, count: usize, digits: core::ops::RangeInclusive<usize>) -> usize {
     let mut length = 0;
     for group in 0..count {

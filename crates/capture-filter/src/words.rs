@@ -8,7 +8,7 @@ pub(crate) enum ReservedWord {
     Proto(ProtocolQualifier),
     Src,
     Dst,
-    /// Type word: `host`, `net`, `port` or `portrange`.
+    /// Reserved type word: `host`, `net`, `port` or `portrange`.
     Kind(TypeQualifier),
     Mask,
     ProtoKind,
@@ -29,7 +29,7 @@ pub(crate) enum ReservedWord {
     Pppoes,
     Geneve,
     Llc,
-    /// Word `rnr`, also a subtype of LLC.
+    /// Reserved word `rnr`, which is also a subtype of LLC.
     Rnr,
     /// Refused word: for frames of another link type, or for metadata that a savefile does not have.
     Foreign,

@@ -117,8 +117,8 @@ pub fn after(number: u64) -> RecentEvents {
     with(|kept| kept.after(number))
 }
 
-/// Calls a function with the locked list of events. The lock is held while one record moves, or while
-/// [`IN_ONE_ANSWER`] records are copied.
+/// Calls a function with the locked list of events. The lock is held while one record moves, or while one answer's
+/// records are copied.
 fn with<T>(what: impl FnOnce(&mut EventHistory) -> T) -> T {
     what(&mut KEPT.lock().unwrap_or_else(PoisonError::into_inner))
 }

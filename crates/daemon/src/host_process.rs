@@ -3,7 +3,7 @@
 
 use crate::config::HostConfig;
 use crate::confine::ThreadSandboxes;
-use crate::control::server::{ControlServer, ControlServerHandle, RequestSender, WatchdogProbe};
+use crate::control::server::{ControlRequestSender, ControlServer, ControlServerHandle, WatchdogProbe};
 use crate::control::tcp::{self, BearerToken};
 use crate::flight::files::RecordingSender;
 use crate::management::{HostManager, MainThreadOrder, RunningPorts};
@@ -53,7 +53,7 @@ impl ReadyHost {
         let tcp = tcp::open(config.http.as_ref(), vault).unwrap_or_else(|error| {
             tracing::error!(
                 %error,
-                "cannot serve over TCP, and the host starts without; correct the problem, and restart or \
+                "cannot serve the control interface over TCP; the host starts without it: correct the problem, and restart or \
                  upgrade the host"
             );
             None
@@ -83,7 +83,7 @@ impl ReadyHost {
         let control_socket = config.control_socket();
         let (as_control, as_api) = (threads.control.clone(), threads.api.clone());
         let order_waker = ThreadWaker::new()?;
-        let (requests, queue) = RequestSender::new();
+        let (requests, queue) = ControlRequestSender::new();
         let probe = requests.probe();
         let (sender, orders) = mpsc::channel();
         let leaving = Arc::new(AtomicBool::new(false));

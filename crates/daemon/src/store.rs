@@ -58,7 +58,7 @@ pub enum SettingsStoreError {
         source: io::Error,
     },
     /// The state file with changes by command cannot be read.
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read the state file {path}: {source}")]
     Read {
         /// Path of the unreadable state file.
         path: PathBuf,

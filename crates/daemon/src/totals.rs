@@ -65,7 +65,7 @@ pub struct AnswerDelayTotals {
     pub max_ns: u64,
     /// Sum of the delays of all answers, nanoseconds.
     pub sum_ns: u64,
-    /// Number of delays in each non-empty class of the histogram, by class.
+    /// Number of delays in each non-empty class of the histogram of answer delays, by class.
     pub counts: Vec<(u16, u64)>,
 }
 
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_to_add_are_stored_totals_minus_present_counters() {
+    fn next_process_adds_saved_totals_minus_its_own_counters() {
         let lacks = totals("tap:a", 10, 3).beyond(&totals("tap:a", 10, 0));
         assert_eq!((lacks.uplink.rx.packets, lacks.vfs[&0].function.rx.packets), (0, 0));
         assert_eq!(lacks.vfs[&0].mailbox.requests["mac"], 3);

@@ -135,7 +135,7 @@ impl DescriptorVault {
 }
 
 impl VaultContents {
-    /// Sends the keeper process the descriptor that a name stands for now, or the removal of the name.
+    /// Sends the keeper process the descriptor that the vault keeps under a name now, or the removal of the name.
     fn changed(&mut self, name: &str) {
         if let Some(untold) = &mut self.untold {
             untold.insert(name.to_owned());
@@ -148,7 +148,7 @@ impl VaultContents {
         self.heed(told);
     }
 
-    /// Sends the keeper process a message by `what`, and handles a failure.
+    /// Sends the keeper process a message by the function `what`, and logs a failure.
     fn tell(&mut self, what: impl FnOnce(&KeeperConnection) -> io::Result<()>) {
         let told = self.store.as_ref().map(what);
         self.heed(told);

@@ -33,19 +33,19 @@ const BUFFER: u64 = 2048;
 const ROUNDS: usize = 51;
 const ROUND: Duration = Duration::from_millis(4);
 
-/// Ring of the driver in shared memory, read and completed by the benchmark as the card.
+/// Ring of the benchmarked driver in shared memory, read and completed by the benchmark as the card.
 #[derive(Debug, Default, Clone, Copy)]
 struct CardSideRing {
     base: u64,
-    /// Ring slot that the benchmark, as the card, uses next.
+    /// Index of the ring slot that the benchmark, as the card, completes next.
     head: usize,
 }
 
-/// Registers and shared memory of a VF, with the granting replies of its PF.
+/// Registers and shared memory of a VF under benchmark, with the granting replies of its PF.
 #[derive(Debug)]
 struct MemoryVfBus {
     ram: SharedDmaMemory,
-    /// Registers of BAR0, a 32-bit word each.
+    /// Registers of the VF's BAR0, a 32-bit word each.
     registers: Vec<u32>,
     /// Number of replies that the PF has put into an AVF's admin queue.
     replies: usize,
@@ -121,7 +121,7 @@ impl MemoryVfBus {
         u64::from(low) | u64::from(high) << 32
     }
 
-    /// Grants the request in the slot before `tail` of an AVF's mailbox, as its PF.
+    /// Replies as the PF to the request before `tail` of an AVF's mailbox, and grants it.
     fn reply(&mut self, tail: usize) {
         let requests = self.address(avf::register::VF_ATQBAL, avf::register::VF_ATQBAH);
         let replies = self.address(avf::register::VF_ARQBAL, avf::register::VF_ARQBAH);
@@ -177,7 +177,8 @@ struct DriverFramePathBench {
     /// Completed descriptors of a burst of received frames, all alike.
     received: Vec<u8>,
     rx_size: usize,
-    /// Position and bit of a report request in a transmit descriptor, and position and value of the card's report.
+    /// Report of a transmit descriptor: position and bit of the driver's request, and position and value of the card's
+    /// answer.
     report: (usize, u8, usize, u8),
     buffer: Vec<u8>,
 }
@@ -251,7 +252,7 @@ impl DriverFramePathBench {
     }
 }
 
-/// Returns the number of bursts to exchange without measuring, from FRAME_PATH_CALLS; `None` if it is not set.
+/// Returns the number of bursts to exchange without measuring (FRAME_PATH_CALLS), or `None` if the variable is not set.
 fn calls() -> Option<u32> {
     std::env::var("FRAME_PATH_CALLS").ok()?.parse().ok()
 }

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 struct FakeBus {
     registers: BTreeMap<u32, u32>,
     memory: Vec<u8>,
-    /// Descriptor of both rings that the card uses next.
+    /// Index of the descriptor that the card uses next, in both rings.
     head: u32,
 }
 

@@ -1,5 +1,5 @@
-//! Offences of VFs of every family: rates of six kinds of event against thresholds, and the measures against a VF that
-//! exceeds them: it is logged, throttled, or quarantined.
+//! Measures rates of six kinds of offences of a VF, of any family, against thresholds, and decides on measures against
+//! a VF that exceeds them: it is logged, throttled, or quarantined.
 //!
 //! A throttled VF (for ten seconds after its last offence) sends at most at 10 Mb/s, interrupts its guest at most a
 //! thousand times a second, and has at most ten requests served a second. A quarantined VF moves no frame and sees
@@ -33,7 +33,7 @@ impl QuarantineCause {
     }
 }
 
-/// Number of a VF's offences of each kind since the start.
+/// Number of a VF's offences of each kind since its start.
 pub type OffenceCounts = [u64; KINDS];
 
 /// Verdict on a VF's offences: the exceeded threshold, and the measure against the VF.
@@ -49,7 +49,7 @@ pub struct ConductVerdict {
 
 /// Shortest period over which rates of offences are measured.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Duration of a throttle, counted from the VF's last offence.
+/// Duration of a VF's throttle, counted from the VF's last offence.
 const THROTTLE_TIME: Duration = Duration::from_secs(10);
 /// Interval between two served requests of a throttled or quarantined VF.
 pub(crate) const SERVICE: Duration = Duration::from_millis(100);
@@ -57,10 +57,11 @@ pub(crate) const SERVICE: Duration = Duration::from_millis(100);
 pub(crate) const THROTTLED_RATE: u32 = 10;
 /// Interval between two interrupts of a throttled or quarantined VF in microseconds.
 pub(crate) const HELD_INTERVAL_US: u32 = 1_000;
-/// Maximum of a restored counter, low enough to count for centuries and to add up all of a VF's.
+/// Maximum of a restored counter, low enough to count for centuries and to add up all counters of a VF.
 const MOST_COUNTED: u64 = 1 << 58;
 
-/// Record of one VF's offences, and the measures against it. A successor of this process continues the record.
+/// Record of one VF's offences, and of the measures against it. After a hand-over the next process continues the
+/// record.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename = "Monitor")]
 pub struct ConductMonitor {
@@ -69,7 +70,7 @@ pub struct ConductMonitor {
     crossed: OffenceCounts,
     throttled_until: Option<Time>,
     quarantined: Option<QuarantineCause>,
-    /// Earliest time of the next served request, while the VF is throttled or quarantined.
+    /// Earliest time at which the VF's next request is served, while the VF is throttled or quarantined.
     serve_at: Option<Time>,
 }
 
@@ -169,7 +170,7 @@ impl ConductMonitor {
         over
     }
 
-    /// Returns true if a request may be served now, and starts the delay of the next one.
+    /// Returns true if a request of the VF may be served now, and starts the delay of its next request.
     pub(crate) fn may_serve(&mut self, now: Time) -> bool {
         if !self.holds() {
             self.serve_at = None;
@@ -182,7 +183,7 @@ impl ConductMonitor {
         due
     }
 
-    /// Returns the next time at which a throttle ends or a delayed request may be served.
+    /// Returns the next time at which the VF's throttle ends or a delayed request may be served.
     #[must_use]
     pub fn deadline(&self, now: Time) -> Option<Time> {
         [self.throttled_until, self.serve_at].into_iter().flatten().filter(|at| *at > now).min()

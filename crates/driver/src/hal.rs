@@ -1,4 +1,4 @@
-//! Driver's interface to its environment: registers, a clock, and memory shared with the card. The driver's owner
+//! Interface of a driver to its environment: registers, a clock, and memory shared with the card. The driver's owner
 //! receives interrupts and calls the driver.
 
 use core::time::Duration;
@@ -40,7 +40,7 @@ pub struct DmaAllocation {
     pub length: usize,
 }
 
-/// Error: DMA memory for this many bytes is exhausted.
+/// Error: no DMA memory is left for this many bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("cannot allocate {0} bytes of DMA memory: the memory is exhausted")]
 pub struct OutOfDmaMemory(pub usize);

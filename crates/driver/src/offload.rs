@@ -8,9 +8,9 @@
 pub struct TxOffload {
     /// True to fill in the checksum of an IPv4 header.
     pub ip_checksum: bool,
-    /// True to fill in the TCP or UDP checksum.
+    /// True to fill in the frame's TCP or UDP checksum.
     pub l4_checksum: bool,
-    /// Payload bytes of a TCP segment; every segment then gets both checksums.
+    /// Number of payload bytes of a TCP segment; every segment then gets both checksums.
     pub tso: Option<u16>,
     /// VLAN tag to insert into the frame: priority, DEI, id.
     pub vlan: Option<u16>,
@@ -23,7 +23,7 @@ impl TxOffload {
     }
 }
 
-/// Number of bytes at a frame's start that are searched for its headers.
+/// Number of bytes at a frame's start that the driver searches for headers.
 pub(crate) const HEADERS: usize = 192;
 const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];

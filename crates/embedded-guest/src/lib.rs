@@ -104,7 +104,7 @@ pub enum EmbeddedGuestError {
 /// Counters of an embedded guest, its driver and its VF.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmbeddedGuestStats {
-    /// Counters of the VF on the card.
+    /// Counters that the card keeps for the VF.
     pub card: AccumulatedStatistics,
     /// Counters of the VF driver, per pair of rings.
     pub queues: Vec<QueuePairCounters>,

@@ -11,18 +11,18 @@ use sim::VirtualInstant;
 /// Source of an interrupt, as seen by the kernel's entry code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InterruptSource {
-    /// Interrupt of the kernel's local timer.
+    /// Source of an interrupt: the kernel's local timer.
     Timer,
-    /// Interrupt of the network device, with its vector; of a VF: transmit, receive or mailbox.
+    /// Source of an interrupt: the network device, with its vector; of a VF: transmit, receive or mailbox.
     Device(u16),
 }
 
 /// Outcome of an access to an emulated device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceAccessOutcome {
-    /// The kernel's access to the device is complete.
+    /// The kernel's access to the emulated device is complete.
     Done,
-    /// Another actor completes the access; the kernel stays blocked until it is woken.
+    /// Another actor completes the device access; the kernel stays blocked until it is woken.
     Blocked,
 }
 

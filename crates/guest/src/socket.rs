@@ -18,7 +18,7 @@ pub struct SocketReceiveBuffer {
     pub dropped: PacketCount,
 }
 
-/// Number of packets and of their payload bytes.
+/// Number of packets, with the number of their payload bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PacketCount {
     /// Number of counted packets.

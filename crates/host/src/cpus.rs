@@ -11,14 +11,14 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuList(Vec<u32>);
 
-/// Processor that the calling thread may not run on.
+/// Error: the calling thread may not run on a processor that was requested for it.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
     "CPU {cpu} is not available to this host (allowed: {allowed}): choose among these, or allow the host that CPU, if \
      the machine does (taskset, CPUAffinity= and AllowedCPUs= of a systemd unit, a container's cpuset)"
 )]
 pub struct DisallowedCpu {
-    /// Number of the processor that the calling thread may not run on.
+    /// Number of the requested processor, on which the calling thread may not run.
     pub cpu: u32,
     /// Processors that the thread may run on.
     pub allowed: CpuList,

@@ -19,11 +19,11 @@ use crate::user::is_private_group;
 #[derive(Debug, thiserror::Error)]
 pub enum SocketFolderError {
     /// A system call on the socket folder failed.
-    #[error("folder {} could not be {doing}: {source}", path.display())]
+    #[error("cannot {doing} folder {}: {source}", path.display())]
     System {
-        /// Path of the folder on which the call failed.
+        /// Path of the socket folder on which the call failed.
         path: PathBuf,
-        /// Failed action on the folder, as a past participle.
+        /// Action on the socket folder that failed, as an infinitive.
         doing: &'static str,
         /// Kernel's error for the failed call on the socket folder.
         source: io::Error,
@@ -101,7 +101,8 @@ pub fn make(path: &Path, mode: u32) -> Result<(), SocketFolderError> {
     check(path)
 }
 
-/// Creates a folder for another user, who becomes its owner, and checks it as [`make`] does.
+/// Creates a folder for another user, who becomes its owner, and checks that the user can enter the folder and no other
+/// user can change it.
 ///
 /// # Errors
 /// See [`SocketFolderError`].
@@ -160,14 +161,14 @@ fn create(path: &Path) -> Result<bool, SocketFolderError> {
     match DirBuilder::new().mode(PRIVATE).create(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        Err(source) => Err(system(path, "made")(source)),
+        Err(source) => Err(system(path, "create")(source)),
     }
 }
 
 /// Sets owner, group and mode of a folder through a descriptor, so that a link cannot replace the folder meanwhile.
 fn set_rights(path: &Path, mode: u32, uid: Option<u32>, gid: Option<u32>) -> Result<(), SocketFolderError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let failure = |errno: rustix::io::Errno| system(path, "given its rights")(errno.into());
+    let failure = |errno: rustix::io::Errno| system(path, "set the rights of")(errno.into());
     let folder = open(path, flags, Mode::empty()).map_err(failure)?;
     fchown(&folder, None, gid.map(Gid::from_raw)).map_err(failure)?;
     fchmod(&folder, Mode::from_raw_mode(mode)).map_err(failure)?;
@@ -176,7 +177,7 @@ fn set_rights(path: &Path, mode: u32, uid: Option<u32>, gid: Option<u32>) -> Res
 }
 
 fn check_as(path: &Path, uid: u32) -> Result<(), SocketFolderError> {
-    let failure = |source| system(path, "found")(source);
+    let failure = |source| system(path, "read the rights of")(source);
     let absolute = std::path::absolute(path).map_err(failure)?;
     let found = look(&absolute)?;
     if !found.is_dir() {
@@ -221,7 +222,7 @@ fn outside_owner() -> u32 {
 }
 
 fn look(path: &Path) -> Result<Metadata, SocketFolderError> {
-    fs::symlink_metadata(path).map_err(system(path, "found"))
+    fs::symlink_metadata(path).map_err(system(path, "read the rights of"))
 }
 
 fn system(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> SocketFolderError + use<> {
@@ -255,7 +256,7 @@ mod tests {
         restrict(&path, PRIVATE, None).unwrap();
         assert_eq!(mode(&path), 0o700);
         let nowhere = make(&folder.path().join("a/b"), PASSABLE);
-        assert!(matches!(nowhere, Err(SocketFolderError::System { doing: "made", .. })));
+        assert!(matches!(nowhere, Err(SocketFolderError::System { doing: "create", .. })));
     }
 
     #[test]

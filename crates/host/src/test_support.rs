@@ -21,8 +21,8 @@ pub fn skipped(what: &str, why: &str) {
     let _ = io::stderr().write_all(format!("SKIPPED: {what}: {why}\n").as_bytes());
 }
 
-/// Runs `body` on a thread of its own in a new network namespace, and returns its result. Without the privilege for
-/// a namespace, reports that through [`skipped`] and returns `None`.
+/// Runs `body` on a thread of its own in a new network namespace, and returns its result. Without the privilege for a
+/// namespace, reports the test as skipped and returns `None`.
 ///
 /// # Panics
 /// If `body` does.

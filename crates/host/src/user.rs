@@ -48,7 +48,7 @@ pub fn group_id(text: &str) -> Result<u32, UserLookupError> {
 }
 
 /// Returns true if a group belongs to one user alone: created with the user, of the same name, without other
-/// members. Many systems create one per user, which may write to all of the user's files.
+/// members. Many systems create such a group per user, which may write to all of the user's files.
 #[must_use]
 pub fn is_private_group(uid: u32, gid: u32) -> bool {
     let Ok(Some(user)) = User::from_uid(uid.into()) else { return false };
@@ -71,7 +71,7 @@ pub struct ProcessUser {
 impl FromStr for ProcessUser {
     type Err = UserLookupError;
 
-    /// Reads `USER` or `USER:GROUP`, names or numbers.
+    /// Parses the user and the group of a process from `USER` or `USER:GROUP`, each a name or a number.
     fn from_str(text: &str) -> Result<Self, UserLookupError> {
         let (user, group) = match text.split_once(':') {
             Some((user, group)) => (user, Some(group)),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_group_with_the_users_own_number_is_private() {
+    fn group_with_another_number_is_not_a_users_private_group() {
         assert!(is_private_group(0, 0));
         assert!(!is_private_group(0, 1) && !is_private_group(1, 0));
         assert!(!is_private_group(3_000_000_001, 3_000_000_001));

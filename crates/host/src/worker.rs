@@ -90,7 +90,7 @@ impl BlockingWorker {
         self.run(move || drop(what));
     }
 
-    /// Wraps a descriptor that the worker's thread will close.
+    /// Wraps a client's descriptor, so that the worker's thread closes it.
     #[must_use]
     pub fn keep(&self, fd: OwnedFd) -> DeferredFd {
         DeferredFd { fd: Some(fd), worker: self.clone() }
@@ -125,13 +125,13 @@ pub struct DeferredFd {
 }
 
 impl DeferredFd {
-    /// Returns the descriptor for a job of the worker, which closes it.
+    /// Returns the wrapped descriptor for a job of the worker, which closes it.
     ///
     /// # Panics
     /// Never: only this function takes the descriptor, and it consumes `self`.
     #[must_use]
     pub fn into_inner(mut self) -> OwnedFd {
-        self.fd.take().expect("the descriptor is taken by into_inner or drop only")
+        self.fd.take().expect("the worker's descriptor is taken only once, by into_inner or drop")
     }
 }
 
@@ -149,7 +149,7 @@ impl AsFd for DeferredFd {
     /// # Panics
     /// Never, for the same reason as [`DeferredFd::into_inner`].
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_ref().expect("the descriptor is taken by into_inner or drop only").as_fd()
+        self.fd.as_ref().expect("the worker's descriptor is taken only once, by into_inner or drop").as_fd()
     }
 }
 

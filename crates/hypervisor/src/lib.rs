@@ -1,4 +1,5 @@
-//! The modelled machine: processors with sibling threads, domains, virtual CPUs, cost tables and accounting.
+//! Models the processors of a machine with sibling threads, its domains, virtual CPUs, cost tables and
+//! accounts of cycles.
 //!
 //! Everything runs in virtual time ([`sim`]) without a clock. The caller runs work to completion; this crate
 //! computes how long it occupied a thread and accounts for every cycle.

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 /// Bytes of a chunk of host memory: the size of a driver's usual receive buffer.
 const CHUNK: usize = 2048;
-/// Allocation unit of storage for chunks of host memory, in bytes: a cache line. A chunk stores a power of
+/// Allocation unit of storage for chunks of host memory: a cache line, in bytes. A chunk stores a power of
 /// two of these units.
 const BLOCK: usize = 64;
 /// Number of size classes of a memory chunk's storage: none, or 1 to 32 blocks in powers of two.
@@ -22,7 +22,7 @@ pub struct HostMemory {
     bytes: usize,
     chunks: Vec<ChunkStorage>,
     kept: Vec<u8>,
-    /// Start of each freed storage of a chunk in `kept`, in blocks, by size class.
+    /// Starts of freed storage for memory chunks in `kept`, in blocks, by size class.
     free: [Vec<u32>; SIZES],
 }
 
@@ -58,7 +58,7 @@ impl ChunkStorage {
 pub struct MemoryRangeError {
     /// First address of the range that exceeds the memory.
     pub address: u64,
-    /// Length of the range in bytes.
+    /// Length in bytes of the range that exceeds the memory.
     pub length: usize,
 }
 

@@ -23,7 +23,7 @@ pub mod ctrl {
     pub const SLU: u32 = 1 << 6;
     /// CTRL: forced link speed, encoded as in STATUS.
     pub const SPEED: u32 = 0b11 << 8;
-    /// CTRL: the link speed is forced.
+    /// CTRL: the link speed of CTRL is forced.
     pub const FRCSPD: u32 = 1 << 11;
     /// CTRL: the duplex mode of the link is forced.
     pub const FRCDPX: u32 = 1 << 12;
@@ -100,8 +100,8 @@ pub mod rctl {
     /// RCTL: strip the frame check sequence from received frames.
     pub const SECRC: u32 = 1 << 26;
 
-    /// Returns the buffer size in bytes where SRRCTL gives none: BSIZE (17:16) of 2048, 1024, 512 or 256, the last
-    /// three times 16 with BSEX. The first is undefined with BSEX; it stays 2048, so that no buffer overflows.
+    /// Returns the receive buffer size in bytes where SRRCTL gives none: BSIZE (17:16) of 2048, 1024, 512 or 256, the
+    /// last three times 16 with BSEX. The first is undefined with BSEX; it stays 2048, so that no buffer overflows.
     #[must_use]
     pub const fn buffer_size(rctl: u32) -> usize {
         match ((rctl >> 16) & 3, rctl & BSEX != 0) {
@@ -147,8 +147,8 @@ pub mod icr {
     pub const SETTABLE: u32 = 0x77d4_fbfd;
 }
 
-/// Extended interrupt causes (EICR, EICS, EIMS, EIMC): vectors in 24:0, or queues in 15:0 while there is a single
-/// interrupt.
+/// Extended interrupt causes (EICR, EICS, EIMS, EIMC): interrupt vectors in 24:0, or queues in 15:0 while there is a
+/// single interrupt.
 pub mod eicr {
     /// EICR: the TCP timer has expired.
     pub const TIMER: u32 = 1 << 30;
@@ -168,7 +168,7 @@ pub mod gpie {
     pub const PBA: u32 = 1 << 31;
     /// GPIE: position of the time in which a vector gains a credit for an immediate interrupt, 5 bits.
     pub const CREDIT_SHIFT: u32 = 7;
-    /// Writable bits of GPIE.
+    /// GPIE: writable bits of the general interrupt control.
     pub const KEPT: u32 = NSICR | MULTIPLE_MSIX | 0x1f << CREDIT_SHIFT | EIAME | PBA;
 
     /// Returns the microseconds in which a vector gains a credit for an immediate interrupt; 0 if no credits accrue.
@@ -212,7 +212,7 @@ pub mod eitr {
     pub const CREDITS_SHIFT: u32 = 16;
     /// EITR: maximum number of immediate-interrupt credits.
     pub const MOST_CREDITS: u32 = 31;
-    /// Writable bits of EITR that are stored.
+    /// EITR: writable bits that the interval register of an interrupt vector stores.
     pub const KEPT: u32 = 0x001f_fffc;
 
     /// Returns the interval between interrupts in microseconds that an EITR value sets.
@@ -291,19 +291,19 @@ pub mod srrctl {
     /// SRRCTL descriptor type: the header buffer is filled first, for any frame.
     pub const ALWAYS_SPLIT: u32 = 5;
 
-    /// Returns the packet buffer size in bytes; 0 if RCTL sets it.
+    /// Returns the packet buffer size of a receive queue (SRRCTL) in bytes; 0 if RCTL sets the size.
     #[must_use]
     pub const fn packet_buffer(srrctl: u32) -> usize {
         (srrctl & 0x7f) as usize * 1024
     }
 
-    /// Returns the header buffer size in bytes.
+    /// Returns the header buffer size of a receive queue (SRRCTL) in bytes.
     #[must_use]
     pub const fn header_buffer(srrctl: u32) -> usize {
         ((srrctl >> 8) & 0x3f) as usize * 64
     }
 
-    /// Returns the number of free receive descriptors that counts as low (RDMTS, in units of 16).
+    /// Returns the number of free receive descriptors at and below which they count as few (RDMTS, in units of 16).
     #[must_use]
     pub const fn low_threshold(srrctl: u32) -> u32 {
         ((srrctl >> 20) & 0x1f) * 16

@@ -18,11 +18,11 @@ pub mod id {
     pub const SET_LPE: u32 = 0x05;
     /// VF to PF: promiscuity, see [`super::promisc`].
     pub const SET_PROMISC: u32 = 0x06;
-    /// PF to VF: link or reset state has changed; check again.
+    /// PF to VF: the link or reset state has changed; the VF must check both again.
     pub const PF_CONTROL: u32 = 0x100;
 }
 
-/// Mask of the message id in the first dword.
+/// Mask of the message id in a mailbox message's first dword.
 pub const ID_MASK: u32 = 0xffff;
 /// Position of the info field in the first dword: a count or an option of the message.
 pub const INFO_SHIFT: u32 = 16;

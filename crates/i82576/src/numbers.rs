@@ -1,4 +1,4 @@
-//! Index types, so that a queue cannot be used as a pool.
+//! Index types of VFs, pools, queues and vectors, so that a queue cannot be used as a pool.
 
 use crate::ids;
 use core::fmt;
@@ -56,7 +56,7 @@ impl TryFrom<pcie::VfIndex> for VfIndex {
 pub struct VfIndex(u8);
 
 impl VfIndex {
-    /// Returns VF `n`, or `None` if it is out of range.
+    /// Returns the VF with index `n`, or `None` if `n` is out of range.
     #[must_use]
     pub const fn new(n: u8) -> Option<Self> {
         if (n as usize) < ids::MAX_VFS { Some(Self(n)) } else { None }
@@ -73,7 +73,7 @@ impl VfIndex {
         self.0
     }
 
-    /// Returns the VF's index for arrays.
+    /// Returns the VF's index for use in arrays.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -120,11 +120,11 @@ impl PoolIndex {
     /// First pool of the switch, which is VF 0's.
     pub const FIRST: Self = Self(0);
 
-    /// All pools, in order.
+    /// All pools of the switch, in order.
     pub const EVERY: [Self; ids::MAX_VFS] =
         [Self(0), Self(1), Self(2), Self(3), Self(4), Self(5), Self(6), Self(7)];
 
-    /// Returns pool `n`, or `None` if it is out of range.
+    /// Returns the pool with index `n`, or `None` if `n` is out of range.
     #[must_use]
     pub const fn new(n: u8) -> Option<Self> {
         if (n as usize) < ids::MAX_VFS { Some(Self(n)) } else { None }
@@ -136,7 +136,7 @@ impl PoolIndex {
         Self(bits as u8 & 7)
     }
 
-    /// Returns the pools of a bit set, in order.
+    /// Returns the pools whose bits are set, in order.
     pub fn of_set(set: u8) -> impl Iterator<Item = Self> {
         (0..ids::MAX_VFS as u8).filter(move |n| set & 1 << n != 0).map(Self)
     }
@@ -181,7 +181,7 @@ impl PoolIndex {
 pub struct QueueIndex(u8);
 
 impl QueueIndex {
-    /// Returns queue `n`, or `None` if it is out of range.
+    /// Returns the queue with index `n`, or `None` if `n` is out of range.
     #[must_use]
     pub const fn new(n: u8) -> Option<Self> {
         if (n as usize) < ids::QUEUES { Some(Self(n)) } else { None }
@@ -198,7 +198,7 @@ impl QueueIndex {
         (0..ids::QUEUES as u8).map(Self)
     }
 
-    /// Returns the queues of a bit set, from `first` on in order, and then those before it.
+    /// Returns the queues whose bits are set, from `first` on in order, and then those before it.
     #[inline]
     pub fn in_turn(bits: u16, first: u8) -> impl Iterator<Item = Self> {
         let mut left = bits.rotate_right(first.into());
@@ -242,25 +242,25 @@ impl QueueIndex {
 pub struct VectorIndex(u8);
 
 impl VectorIndex {
-    /// Returns vector `n`, or `None` if it is out of range.
+    /// Returns the interrupt vector with index `n`, or `None` if `n` is out of range.
     #[must_use]
     pub const fn new(n: u8) -> Option<Self> {
         if (n as usize) < ids::VECTORS { Some(Self(n)) } else { None }
     }
 
-    /// Returns the vector's index as a number.
+    /// Returns the interrupt vector's index as a number.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
     }
 
-    /// Returns the vector's index for arrays.
+    /// Returns the interrupt vector's index for use in arrays.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// Returns the vector's bit in EICR and related registers.
+    /// Returns the interrupt vector's bit in EICR and related registers.
     #[must_use]
     pub const fn bit(self) -> u32 {
         1 << self.0

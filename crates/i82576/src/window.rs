@@ -11,17 +11,18 @@ use crate::table::{ALL, RegisterAccess};
 /// Location of a VF register's bits in the PF's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VfRegisterBacking {
-    /// The PF register at this offset, which all VFs share.
+    /// Location in the PF register at this offset, which all VFs share.
     Shared(u32),
-    /// An element of a PF register per VF: the offset of VF 0's, and the stride in bytes.
+    /// Location in an element of a PF register for each VF: the offset of VF 0's element, and the stride in bytes.
     PerVf(u32, u32),
-    /// Three bits in the PF register at this offset, a bit per vector: those of VF `n` are bits 22-3n and up.
+    /// Location in three bits of the PF register at this offset, a bit per vector: those of VF `n` are bits 22-3n and
+    /// up.
     VectorBits(u32),
-    /// EITR registers of the VF's three vectors.
+    /// Location in the EITR registers of the VF's three vectors.
     Throttle,
-    /// Register of the VF's receive queue, n or n + 8, by its offset within the queue's block.
+    /// Location in the block of the VF's receive queue, n or n + 8, by the offset within the block.
     Receive(u32),
-    /// Register of the VF's transmit queue, n or n + 8, by its offset within the queue's block.
+    /// Location in the block of the VF's transmit queue, n or n + 8, by the offset within the block.
     Transmit(u32),
 }
 
@@ -30,13 +31,13 @@ pub enum VfRegisterBacking {
 pub struct VfRegister {
     /// Name of the VF register in the datasheet.
     pub name: &'static str,
-    /// Offset of element 0 in the VF's BAR0, in bytes.
+    /// Offset in the VF's BAR0 of the register's element 0, in bytes.
     pub offset: u32,
-    /// Distance to the next element in bytes.
+    /// Distance to the VF register's next element in bytes.
     pub stride: u32,
     /// Number of elements of the VF register.
     pub count: u32,
-    /// Effect of the VF's reads and writes.
+    /// Effect of the VF's reads and writes on the register.
     pub access: RegisterAccess,
     /// Location of the VF register's bits in the port's registers.
     pub backing: VfRegisterBacking,
@@ -45,13 +46,13 @@ pub struct VfRegister {
 /// VF register resolved for one VF: bits `mask << shift` of the PF register at `offset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResolvedVfRegister {
-    /// Main offset of the PF register that holds the bits.
+    /// Main offset of the PF register that holds the VF register's bits.
     pub offset: u32,
     /// Position of the VF register's bits in the PF register.
     pub shift: u32,
     /// Mask of the VF register's bits, as the VF sees them.
     pub mask: u32,
-    /// Effect of the VF's reads and writes.
+    /// Effect of the VF's reads and writes on the resolved register.
     pub access: RegisterAccess,
 }
 
@@ -171,7 +172,7 @@ pub const TABLE: &[VfRegister] = &[
 ];
 
 impl VfRegister {
-    /// Returns the location of this row's element `element` for `vf`.
+    /// Returns the location of a VF register's element `element` for `vf`.
     #[must_use]
     pub const fn slot(&self, vf: VfIndex, element: u32) -> ResolvedVfRegister {
         let n = vf.get() as u32;
@@ -194,7 +195,7 @@ const fn first_throttle(vf: VfIndex) -> VectorIndex {
     }
 }
 
-/// Row index in [`TABLE`] plus 1 and element of the register at a dword-aligned offset, packed for [`resolve`]: 0
+/// Row index in [`TABLE`] plus 1 and element of the register at each dword-aligned offset, packed for [`resolve`]: 0
 /// for no register.
 const DECODE: [u16; crate::ids::VF_BAR0_SIZE / 4] = {
     let mut map = [0; crate::ids::VF_BAR0_SIZE / 4];

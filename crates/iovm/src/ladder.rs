@@ -1,6 +1,5 @@
-//! Steps of the reset ladder, which make a function safe between two owners (Dong et al., "Towards high-quality I/O
-//! virtualization", SYSTOR 2009). It stops the function, waits for its last request, resets it, and disables its
-//! interrupts.
+//! Resets a function between two owners by a ladder of steps (Dong et al., "Towards high-quality I/O virtualization",
+//! SYSTOR 2009): stops the function, waits for its last request, resets it, and disables its interrupts.
 //!
 //! A function without a function level reset is refused: a VF has no power states of its own, and a bus reset would
 //! also reset the VFs of other owners.
@@ -15,7 +14,7 @@ pub enum FunctionResetError {
     /// The function still has memory requests in flight.
     #[error("{0} still has DMA requests in flight: try the reset again after they have finished")]
     Busy(Function),
-    /// The function cannot be reset without other functions.
+    /// The function cannot be reset without also resetting other functions.
     #[error("{0} has no function-level reset: it can serve only one owner until the whole port is reset")]
     NoReset(Function),
 }
@@ -40,7 +39,7 @@ pub fn climb<D: SrIovDevice>(device: &mut D, function: Function) -> Result<(), F
     Ok(())
 }
 
-/// Returns true if [`rungs`] names a reset of the function itself as the first reset to try.
+/// Returns true if the first reset that [`rungs`] tries is a reset of the function itself.
 fn can_reset<D: SrIovDevice>(device: &mut D, function: Function) -> bool {
     let found = rungs::ResetCapabilities::of(|at| device.config_read(function, at, 4), None);
     found.rung() == Some(rungs::DeviceResetMethod::Function)

@@ -11,7 +11,7 @@ use pcie::{ConfigAccess, ConfigWriteEffects, Endpoint, Function};
 /// Offset of the PCI Express device capabilities in a VF's configuration space.
 const CAPABILITIES: u16 = EXPRESS as u16 + express::DEVICE_CAPABILITIES;
 
-/// Request of the SR-IOV manager to the card.
+/// Request of the SR-IOV manager to the card, as the test card logs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ManagerRequest {
     BusMaster(u8, bool),

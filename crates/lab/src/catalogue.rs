@@ -19,7 +19,7 @@ pub struct SettingDefinition {
     pub default: ParameterValue,
     /// Unit of the setting as shown; empty for names and switches.
     pub unit: &'static str,
-    /// Short description of the setting.
+    /// Short description of the setting for help and reports.
     pub what: String,
     /// Names that the setting permits; empty if every value of the default's kind is permitted.
     pub choices: &'static [&'static str],
@@ -46,7 +46,7 @@ pub struct Catalogue {
     pub parameters: Vec<ModelConstant>,
     /// Residuals of the calibration, for the report.
     pub residuals: Vec<Residual>,
-    /// Sensitivity of predictions to constants, for the report.
+    /// Sensitivity of the model's predictions to cost constants, for the report.
     pub sensitivity: Sensitivity,
 }
 
@@ -61,14 +61,14 @@ pub struct StatedValue {
     pub metric: &'static str,
     /// Value that the paper states, in the metric's unit.
     pub value: f64,
-    /// The model was calibrated on this value. Otherwise it is compared with a prediction.
+    /// The model was calibrated on the paper's value; otherwise the value only checks a prediction.
     pub is_calibrated: bool,
 }
 
 /// Constant of the model, with its kind and source.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ModelConstant {
-    /// Cost table that has the constant, such as one processor's.
+    /// Name of the cost table that has the constant, such as `nehalem`.
     pub table: String,
     /// Name of the constant in the cost table.
     pub name: String,

@@ -58,16 +58,16 @@ impl Axis {
 /// Values of an axis: at least one, all of one kind.
 #[derive(Clone, Copy, Debug)]
 pub enum AxisValues {
-    /// Integers from `first` up to `last`.
+    /// Axis values: the integers from `first` up to `last`.
     Range {
-        /// First value of the axis range.
+        /// First of the axis values.
         first: i64,
-        /// Upper bound of the axis range.
+        /// Upper bound of the axis values.
         last: i64,
         /// Difference of consecutive axis values, at least 1.
         step: i64,
     },
-    /// Values that are listed one by one.
+    /// Axis values that are listed one by one.
     List(&'static [ParameterValue]),
 }
 
@@ -105,18 +105,19 @@ pub struct Metric {
     pub what: &'static str,
 }
 
-/// Figure drawn from an experiment's rows.
+/// Figure that is drawn from an experiment's rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
     /// Heading of the experiment's figure.
     pub title: &'static str,
     /// Drawing style of the series on the left scale.
     pub kind: FigureKind,
-    /// Axes along x, the outermost first. Lines are true to scale only with a single integer axis.
+    /// Axes of the experiment along the figure's x axis, the outermost first. Lines are true to scale only with a
+    /// single integer axis.
     pub x: &'static [&'static str],
-    /// Title of the figure's x axis.
+    /// Title of the figure's x axis, as shown.
     pub x_title: &'static str,
-    /// Axis whose values are drawn side by side, with one line or bar each.
+    /// Axis of the experiment whose values a figure draws side by side, with one line or bar each.
     pub split: Option<&'static str>,
     /// Left scale of the figure, with its series.
     pub left: FigureScale,
@@ -138,9 +139,9 @@ pub enum FigureKind {
 /// Vertical scale of a figure, with its series.
 #[derive(Clone, Copy, Debug)]
 pub struct FigureScale {
-    /// Quantity that the scale measures.
+    /// Quantity that the figure's scale measures.
     pub title: &'static str,
-    /// Unit of the quantity on the scale.
+    /// Unit of the quantity on the figure's scale.
     pub unit: &'static str,
     /// Metrics drawn as series, with their labels, the lowest of a stack first.
     pub series: &'static [(&'static str, &'static str)],
@@ -149,9 +150,9 @@ pub struct FigureScale {
 /// Point of an experiment: one combination of axis values, with changed settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExperimentPoint {
-    /// Name of the point's experiment.
+    /// Name of the experiment that the point belongs to.
     pub experiment: &'static str,
-    /// Value of the point for each axis.
+    /// Value of the point for each axis of its experiment.
     pub axes: Params,
     /// Settings of the point that differ from their defaults.
     pub changed: Params,

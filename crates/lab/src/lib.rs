@@ -32,6 +32,6 @@ pub mod runner;
 mod synthetic;
 pub mod value;
 
-/// Version of the model: the release, and a hash of the sources that determine results, without their
+/// Version of the lab's model: the release, and a hash of the sources that determine results, without their
 /// comments and tests.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("LAB_SOURCES"));

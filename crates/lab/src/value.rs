@@ -15,7 +15,7 @@ pub enum ParameterValue {
     Int(i64),
     /// Real parameter: a factor or fraction; settings only, never an axis.
     Real(f64),
-    /// Name of a parameter's choice.
+    /// Text parameter: the name of a choice.
     Text(Cow<'static, str>),
 }
 

@@ -32,7 +32,7 @@ const BUFFER: usize = 2048;
 const PORT_VLAN: u32 = 100;
 /// Number of measured rounds, of which the median counts.
 const ROUNDS: usize = 41;
-/// Minimum duration of a measured round.
+/// Minimum duration of a measured round of the benchmark.
 const ROUND: Duration = Duration::from_millis(5);
 
 /// A wire that delivers the same frame repeatedly and discards the frames that it gets.
@@ -145,7 +145,7 @@ impl CardBench {
         }
     }
 
-    /// Posts every receive descriptor of a VF again.
+    /// Posts all of a VF's receive descriptors again, after the card has used them.
     fn post(&mut self, n: u8) {
         self.memory.store(n.into(), RX_RING, &self.posted);
         let tail = (self.heads[0] + RING - 1) as u32 % RING as u32;
@@ -182,7 +182,7 @@ impl CardBench {
         self.memory.store(0, FRAME, frame);
     }
 
-    /// Asserts that no frame was dropped during the measurement.
+    /// Asserts that the card dropped no frame during the measurement.
     fn check(&self) {
         let [sender, receiver, ..] = self.nic.counters();
         assert!(sender.tx_packets + receiver.rx_packets > 0, "no frame was moved");
@@ -243,7 +243,7 @@ fn copy(length: usize) -> f64 {
     median(64, || (0..64).for_each(|_| black_box(&mut to[..]).copy_from_slice(black_box(&from))))
 }
 
-/// Measures the time of `work` for a case, and prints it with the time of one copy of the same bytes.
+/// Measures the time of `work` for a benchmark case, and prints it with the time of one copy of the same bytes.
 fn case(
     name: &str,
     frames: usize,

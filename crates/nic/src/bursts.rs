@@ -18,8 +18,8 @@ use plane::{PortIndex, TransmitQueueId};
 use rings::{FrameMemory, InvalidChecksumRequest, PlainReceiver, RunProperties};
 
 impl<B: Bus> FramePath<'_, B> {
-    /// Returns the checksums that descriptor `at` of a burst requests, and the headers that its context
-    /// describes.
+    /// Returns the offload request of descriptor `at` of a burst: its checksums, and the headers that its
+    /// context describes.
     fn request(&self, sender: TransmitQueueId, at: usize) -> Option<OffloadRequest> {
         self.queues.tx[switch::queue(sender).index()].request(at, &self.scratch.upcoming)
     }

@@ -6,7 +6,7 @@ use crate::config::NicConfig;
 use crate::counters::PoolCounterArray;
 use crate::decoded::DecodedRegisters;
 use crate::interrupt::master_bit;
-use crate::offload::rss::Rss;
+use crate::offload::rss::RssSettings;
 use crate::saved::{NicState, RestoreError};
 use crate::scratch::Scratch;
 use crate::state::DeviceState;
@@ -72,13 +72,13 @@ impl Nic {
         nic
     }
 
-    /// Saves the state that a successor needs to continue this port.
+    /// Saves the port's state, from which another process can continue the port.
     #[must_use]
     pub fn save(&self) -> NicState {
         NicState::of(&self.state, &self.plane)
     }
 
-    /// Creates a port from a saved state. It answers every later call as the saved port would have.
+    /// Creates a port from a saved state. The new port answers every later call as the saved port would have.
     ///
     /// # Errors
     /// [`RestoreError`] if no port can be in this state. A state may come from a hostile file, so a restored port has the
@@ -132,7 +132,7 @@ impl Nic {
         PollResult { more: from_buffer || from_wire || from_queues, deadline }
     }
 
-    /// Updates the switch tables, RSS and receive filters if their registers were written since the last call.
+    /// Decodes the registers of switch, RSS and receive filters again if software wrote them since the last call.
     pub(crate) fn decode(&mut self) {
         let stale = core::mem::take(&mut self.derived.stale);
         if stale.has(DecodedFormSet::SWITCH) {
@@ -141,7 +141,7 @@ impl Nic {
             self.derived.receive = receive;
         }
         if stale.has(DecodedFormSet::RSS) {
-            self.derived.rss = Rss::load(&self.state.file);
+            self.derived.rss = RssSettings::load(&self.state.file);
         }
         if stale.has(DecodedFormSet::STEERING) {
             self.derived.steering = ReceiveFilters::load(&self.state.file);
@@ -176,7 +176,7 @@ impl Nic {
         }
     }
 
-    /// Returns true if a function may use the bus.
+    /// Returns true if a function of the card may use the bus.
     #[must_use]
     pub fn is_bus_master(&self, function: Function) -> bool {
         self.state.owners.may_master(function)

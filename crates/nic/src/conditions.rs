@@ -11,11 +11,11 @@ use plane::uplink::UplinkMode;
 /// Settings of the card that hold for a whole poll.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PollSettings {
-    /// Number of VFs, and the functions that may master the bus now.
+    /// Owners of queues and vectors: the number of VFs, and the functions that may master the bus.
     pub(crate) owners: ResourceOwners,
     /// Kind of interrupt that the PF uses.
     pub(crate) form: InterruptMode,
-    /// State of the wire: the link, RCTL.EN, and loopback in the PHY or in the MAC.
+    /// State of the wire: link, receive enable (RCTL.EN), and loopback in the PHY or in the MAC.
     pub(crate) uplink: UplinkMode,
     /// True if queues belong to pools (MRQC selects VMDq).
     pub(crate) pools: bool,

@@ -1,4 +1,5 @@
-//! Counters of each pool for the card's owner, which the plane keeps. Statistics registers are in `statistics`.
+//! Counters of each pool, which the plane keeps for the program that owns the card. Statistics registers are in
+//! `statistics`.
 
 use i82576::ids::MAX_VFS;
 

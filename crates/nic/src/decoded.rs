@@ -1,10 +1,10 @@
 //! Values that follow from a port's registers, kept so that no frame has to compute them. They are decoded forms of
-//! registers ([`ReceiveSettings`], [`Rss`], [`ReceiveFilters`], and the plane's tables). The register table names the
+//! registers ([`ReceiveSettings`], [`RssSettings`], [`ReceiveFilters`], and the plane's tables). The register table names the
 //! forms that a register belongs to ([`DecodedFormSet`]); a write to it has them loaded at the next poll. Each form is
 //! defined in the module that uses it.
 
 use crate::file::RegisterMap;
-use crate::offload::rss::Rss;
+use crate::offload::rss::RssSettings;
 use crate::state::DeviceState;
 use crate::steering::ReceiveFilters;
 use crate::switch::{self, ReceiveSettings};
@@ -16,7 +16,7 @@ pub(crate) struct DecodedRegisters {
     /// Settings of reception: hashing, check sequence, tag type.
     pub(crate) receive: ReceiveSettings,
     /// Key and table of receive-side scaling.
-    pub(crate) rss: Rss,
+    pub(crate) rss: RssSettings,
     /// Receive filters, which choose a frame's queue.
     pub(crate) steering: ReceiveFilters,
     /// Decoded forms whose registers were written since the last decoding.
@@ -26,11 +26,11 @@ pub(crate) struct DecodedRegisters {
 }
 
 impl DecodedRegisters {
-    /// Decodes all forms from a card's registers.
+    /// Decodes the registers of a card into all their decoded forms.
     pub(crate) fn new(state: &DeviceState) -> Self {
         Self {
             receive: switch::load(&state.file, state.owners.vfs).1,
-            rss: Rss::load(&state.file),
+            rss: RssSettings::load(&state.file),
             steering: ReceiveFilters::load(&state.file),
             stale: DecodedFormSet::NONE,
             map: RegisterMap::new(),
@@ -40,7 +40,7 @@ impl DecodedRegisters {
 
 #[cfg(test)]
 mod tests {
-    use crate::offload::rss::Rss;
+    use crate::offload::rss::RssSettings;
     use crate::steering::ReceiveFilters;
     use crate::switch;
     use crate::{Nic, NicConfig, PollBudget, UnpluggedWire};
@@ -54,7 +54,7 @@ mod tests {
     use pcie::{Bus, ConfigAccess, DmaFault, Iova};
     use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 
-    /// A bus on which every memory request faults.
+    /// Bus for a test, on which every memory request faults.
     struct FaultingBus;
 
     impl Bus for FaultingBus {
@@ -87,8 +87,8 @@ mod tests {
         prop_oneof![Just(Pf), (0u8..8).prop_map(Vf)]
     }
 
-    /// Draws a register of the PF or of a VF. Each row of the register table is equally likely, whatever its number of
-    /// registers.
+    /// Draws a register of the PF or of a VF. Each row of the register table is equally likely, regardless of its
+    /// number of registers.
     fn register() -> impl Strategy<Value = (Function, u32)> {
         let rows: Vec<Vec<u32>> =
             table::rows().map(|row| row.offsets().chain(row.aliases()).collect()).collect();
@@ -160,7 +160,7 @@ mod tests {
                 let (tables, receive) = switch::load(&nic.state.file, nic.state.owners.vfs);
                 assert_eq!((nic.plane.tables(), nic.derived.receive), (&tables, receive), "{act:?}");
                 assert_eq!(nic.plane.storm, switch::storm::load(&nic.state.file, nic.plane.storm.began), "{act:?}");
-                assert_eq!(nic.derived.rss, Rss::load(&nic.state.file), "{act:?}");
+                assert_eq!(nic.derived.rss, RssSettings::load(&nic.state.file), "{act:?}");
                 assert_eq!(nic.derived.steering, ReceiveFilters::load(&nic.state.file), "{act:?}");
             }
         }

@@ -21,7 +21,7 @@ const WORDS: usize = PF_BAR0_SIZE / 4;
 #[serde(into = "Vec<(u16, u32)>", try_from = "Vec<(u16, u32)>")]
 pub struct RegisterFile {
     words: Box<[u32; WORDS]>,
-    /// Reset value of each register, by dword. A guest's reset copies a few of them, and does not walk the table's
+    /// Reset value of each register, by dword. A VF's reset copies a few of them, and does not walk the table's
     /// thousands of registers.
     resets: Arc<[u32; WORDS]>,
 }
@@ -79,9 +79,9 @@ pub(crate) struct RegisterMap {
 pub(crate) struct RegisterEntry {
     /// Canonical offset of the register.
     pub offset: u32,
-    /// Rule for reads and writes of the register.
+    /// Rule for reads and writes of the register, such as read-only.
     pub access: RegisterAccess,
-    /// Side effect of an access, and the part of the card that has it.
+    /// Side effect of an access to the register, and the part of the card that carries it out.
     pub effect: RegisterEffect,
     /// Decoded forms of registers that depend on this register.
     pub forms: DecodedFormSet,

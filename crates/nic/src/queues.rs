@@ -23,7 +23,7 @@ pub(crate) fn per_queue<T>(all: Vec<T>) -> PerQueue<T> {
 pub(crate) struct CardQueues {
     /// Receive queues: descriptors fetched ahead, and those filled and not written back.
     pub(crate) rx: PerQueue<ReceiveQueue>,
-    /// Frames that wait for descriptors.
+    /// Frames that wait for receive descriptors.
     pub(crate) buffer: PacketBuffer,
     /// Transmit queues: descriptors fetched ahead, contexts, and packets with pending segments.
     pub(crate) tx: PerQueue<TransmitQueue>,

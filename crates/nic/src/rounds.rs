@@ -1,5 +1,5 @@
 //! The queues that a poll visits: the ready transmit queues in turn (`rings::visit`), and at its end the receive queues
-//! that got frames, for their write-back.
+//! that got frames, for the write-back of their descriptors.
 
 use crate::interrupt::single::{InterruptMode, VECTOR_0};
 use crate::interrupt::{CauseDirection, queue_vector};
@@ -63,7 +63,7 @@ impl<B: Bus> FramePath<'_, B> {
 }
 
 impl<B> FramePath<'_, B> {
-    /// Ends the throttling interval of a receive queue's vector: an urgent frame interrupts at once.
+    /// Ends the throttling interval of a receive queue's interrupt vector, because an urgent frame interrupts at once.
     #[cold]
     fn end_interval(&mut self, queue: QueueIndex, now: Time) {
         let own = self.scratch.conditions.owners.vf_of(queue.pool()).is_some()
@@ -76,8 +76,7 @@ impl<B> FramePath<'_, B> {
         }
     }
 
-    /// Raises a queue's interrupt if its write-back has written descriptors (`announced`). Returns true if the ring
-    /// faulted.
+    /// Raises a queue's interrupt if descriptors were written back (`announced`). Returns true if the ring faulted.
     pub(crate) fn announce(
         &mut self,
         queue: QueueIndex,

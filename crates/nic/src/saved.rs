@@ -41,7 +41,7 @@ pub struct BaseState {
     nvm: Nvm,
     /// PHY registers behind MDIC, and the link that they report.
     phy: Phy,
-    /// Clock of the card (SYSTIM).
+    /// IEEE 1588 clock of the card (SYSTIM).
     clock: SystimClock,
     /// Countdown of the TCP timer (TCPTIMER).
     timer: TcpTimer,
@@ -71,7 +71,7 @@ pub struct BaseState {
     first: u8,
     /// Register offset that IOADDR of the I/O BAR selects.
     io_address: u32,
-    /// True if the wire carries a signal.
+    /// True if the wire to the port carries a signal.
     carrier: bool,
     /// True if the saved port has a link.
     link: bool,
@@ -108,7 +108,7 @@ struct SavedPoolRate {
 #[serde(rename = "Pacing")]
 struct SavedPacing {
     pools: [SavedPoolRate; MAX_VFS],
-    /// Transmit queues in which the last poll left frames, a bit each.
+    /// Transmit queues in which the last poll left frames to send, a bit each.
     waiting: u16,
     /// Limit of the traffic between pools, bits per second.
     #[serde(with = "bandwidth")]
@@ -169,7 +169,7 @@ impl NicState {
         Self { basis: BaseState::of(card, plane), waiting: card.queues.buffer.save() }
     }
 
-    /// Creates the card and the plane that continue from this state.
+    /// Creates the card and the plane that continue from the saved state.
     ///
     /// # Errors
     /// [`InvalidStateError`] if no card can be in this state.
@@ -180,7 +180,7 @@ impl NicState {
 }
 
 impl BaseState {
-    /// Checks the rules that hold between parts of the saved state. Each part has checked itself when it was read.
+    /// Checks the rules that hold between parts of the saved state. Each part was checked by itself when it was read.
     ///
     /// # Errors
     /// [`InvalidStateError`] names the first rule that does not hold.
@@ -253,7 +253,7 @@ impl BaseState {
         }
     }
 
-    /// Creates the card and the plane that continue from this state, with the frames that wait in `buffer`.
+    /// Creates the card and the plane that continue from the saved state, with the frames that wait in `buffer`.
     fn resume(mut self, buffer: PacketBuffer) -> (DeviceState, PoolPlane) {
         // Decoded rings follow from registers and are not saved.
         self.rx.iter_mut().for_each(|queue| queue.decode(&self.file));

@@ -11,12 +11,12 @@ use i82576::ids::QUEUES;
 use pcie::Function;
 use rings::FrameMemory;
 
-/// Owner and decoded registers of a receive queue during a poll.
+/// Owner and decoded registers of a receive queue, kept during a poll.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CachedReceiveQueue {
     /// Function that owns the queue's ring and buffers.
     pub(crate) function: Function,
-    /// Decoded ring and buffers of the queue; `None` if it receives nothing.
+    /// Decoded ring and buffer settings of the receive queue; `None` if the queue receives nothing.
     pub(crate) opened: Option<ReceiveQueueSetup>,
 }
 
@@ -27,11 +27,11 @@ impl CachedReceiveQueue {
 /// Intermediate values of a poll, and memory for its frames and descriptors.
 #[derive(Debug, Clone)]
 pub(crate) struct Scratch {
-    /// Time of the current poll.
+    /// Time of the card's current poll.
     pub(crate) now: Time,
     /// Settings that all frames of the poll share.
     pub(crate) conditions: PollSettings,
-    /// True if bursts of frames and remembered flows are permitted. Tests compare the card with one that sends each
+    /// True if the card may move frames in bursts and remember flows. Tests compare the card with one that sends each
     /// frame alone.
     pub(crate) shortcuts: bool,
     /// True if plain frames may be received after a quick check of their first 64 bytes.
@@ -40,13 +40,13 @@ pub(crate) struct Scratch {
     pub(crate) rx_touched: u16,
     /// Receive queues that got an urgent frame, which interrupts at once, a bit each.
     pub(crate) rx_urgent: u16,
-    /// Receive queues whose cached setup in [`Self::receiving`] is up to date with their registers, a bit each.
+    /// Receive queues whose registers were decoded into [`Self::receiving`] since their last change, a bit each.
     pub(crate) opened: u16,
-    /// The sixteen receive queues; an element counts if its bit in `opened` is set.
+    /// Decoded setups of the sixteen receive queues; an element is valid if its bit in `opened` is set.
     pub(crate) receiving: [CachedReceiveQueue; QUEUES],
-    /// Memory of crate `rings` for frames and packets; `None` while `rings` uses it.
+    /// Memory of crate `rings` for frames and packets in transit; `None` while `rings` uses it.
     pub(crate) places: Option<Box<FrameMemory>>,
-    /// Number of refused memory requests that are not counted yet.
+    /// Number of refused memory requests that the poll has not counted yet.
     pub(crate) faults: u64,
     /// Descriptors that a burst of frames takes from a transmit queue.
     pub(crate) upcoming: BurstDescriptors,

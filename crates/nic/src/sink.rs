@@ -25,18 +25,19 @@ use rings::FrameReceiver;
 #[derive(Clone, Copy)]
 struct RxDestination {
     queue: QueueIndex,
-    /// True if the pool has its VLAN tags stripped.
+    /// True if the pool has VLAN tags stripped from its frames.
     strips: bool,
     /// True if the frame is urgent: its interrupt ignores the throttle.
     urgent: bool,
 }
 
-/// Results of parsing a received frame, which are the same for every pool.
+/// Results of parsing a received frame: descriptor contents, hash and filter matches, which are the same for every
+/// pool.
 #[derive(Clone, Copy)]
 pub(crate) struct ParsedFrame {
     /// RSS hash, which chooses a queue where no filter does.
     hash: FrameHash,
-    /// Filters that match the frame.
+    /// Receive filters that match the frame.
     hits: FilterMatches,
     description: RxDescriptorFields,
 }

@@ -20,7 +20,8 @@ use rings::{
 };
 
 impl<B: Bus> FrameSource for FramePath<'_, B> {
-    /// Returns true if the queue's pool may send, the queue is not blocked, and its function may read memory.
+    /// Returns true if a transmit queue may send: its pool is enabled, the queue is not blocked, and its function may
+    /// read memory.
     fn may_send(&self, sender: TransmitQueueId) -> bool {
         let (queue, owners) = (switch::queue(sender), &self.scratch.conditions.owners);
         self.file.get(r::VFTE) & u32::from(queue.pool().bit()) != 0
@@ -68,7 +69,8 @@ impl<B: Bus> PacketTransmitter for FramePath<'_, B> {
         Some(self.queues.tx[queue.index()].end_take(&mut io, &self.scratch.descriptors) && read)
     }
 
-    /// Returns true if the queue may send another packet: only a malformed packet of the queue prevents that.
+    /// Returns true if a transmit queue may send another packet after the last: only a malformed packet of the queue
+    /// prevents that.
     #[inline]
     fn may_follow(&self, sender: TransmitQueueId) -> bool {
         !self.is_blocked(switch::queue(sender))

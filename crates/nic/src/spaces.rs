@@ -14,9 +14,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "SavedConfigSpaces", try_from = "SavedConfigSpaces")]
 pub(crate) struct ConfigSpaces {
-    /// Address in the PF's serial number. With `iov` it determines the layout of the PF's space, which is not saved.
+    /// Address in the PF's serial number. With `iov` the address determines the layout of the PF's configuration space,
+    /// which is not saved.
     mac: MacAddress,
-    /// True if the PF has an SR-IOV capability.
+    /// True if the PF's configuration space has an SR-IOV capability.
     iov: bool,
     pf: Endpoint,
     vfs: [Endpoint; MAX_VFS],

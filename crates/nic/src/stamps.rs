@@ -18,7 +18,7 @@ impl<B> FramePath<'_, B> {
         }
     }
 
-    /// Stamps a packet that has arrived. Returns true if the stamp register was free.
+    /// Stamps a packet that has arrived with the current time. Returns true if the stamp register was free.
     #[cold]
     pub(crate) fn stamp_received(&mut self, now: Time) -> bool {
         self.stamp(r::TSYNCRXCTL, r::RXSTMPL, now)

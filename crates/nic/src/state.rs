@@ -26,7 +26,7 @@ pub(crate) struct DeviceState {
     pub(crate) nvm: Nvm,
     /// PHY registers behind MDIC, and the link that they report.
     pub(crate) phy: Phy,
-    /// Clock of the card (SYSTIM).
+    /// IEEE 1588 clock of the card (SYSTIM).
     pub(crate) clock: SystimClock,
     /// Countdown of the TCP timer (TCPTIMER).
     pub(crate) timer: TcpTimer,
@@ -46,7 +46,7 @@ pub(crate) struct DeviceState {
     pub(crate) queues: CardQueues,
     /// Register offset that IOADDR of the I/O BAR selects.
     pub(crate) io_address: u32,
-    /// True if the wire carries a signal.
+    /// True if the wire to the port carries a signal.
     pub(crate) carrier: bool,
     /// True if the port has a link.
     pub(crate) link: bool,

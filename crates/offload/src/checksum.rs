@@ -42,7 +42,7 @@ impl PartialChecksum {
         Self(plus(sum, last(rest)))
     }
 
-    /// Adds a number as two big-endian words.
+    /// Adds a number to the checksum as two big-endian words.
     #[must_use]
     #[inline]
     pub fn number(self, value: u32) -> Self {
@@ -64,15 +64,15 @@ impl PartialChecksum {
         Self(plus(self.0, words))
     }
 
-    /// Adds the sum of the bytes that follow the bytes summed so far.
+    /// Adds the sum of bytes that follow the bytes summed so far.
     #[must_use]
     #[inline]
     pub fn sum(self, other: Self) -> Self {
         self.words(other.0)
     }
 
-    /// Returns the sum of the same bytes, moved behind `others` other bytes: behind an odd number of bytes, the halves
-    /// of all words are swapped.
+    /// Returns the sum that the bytes of this sum have when `others` other bytes precede them: behind an odd number of
+    /// bytes, the halves of all words are swapped.
     #[must_use]
     #[inline]
     pub fn behind(self, others: usize) -> Self {
@@ -89,7 +89,7 @@ impl PartialChecksum {
         self.0.wrapping_mul(INVERSE) <= QUOTIENT
     }
 
-    /// Returns the sum folded to 16 bits.
+    /// Returns the checksum's sum folded to 16 bits.
     #[must_use]
     #[inline]
     pub fn value(self) -> u16 {

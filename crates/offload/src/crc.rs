@@ -1,6 +1,6 @@
-//! Cyclic checks of 32 bits, eight bytes at a step: CRC-32C (Castagnoli), SCTP's checksum (RFC 9260, appendix A),
-//! and Ethernet's frame check sequence (IEEE 802.3, 3.2.9). The latter is not optimized further: only drivers that
-//! keep it in received frames need it.
+//! Cyclic redundancy checks of 32 bits, eight bytes at a step: CRC-32C (Castagnoli), SCTP's checksum (RFC 9260,
+//! appendix A), and Ethernet's frame check sequence (IEEE 802.3, 3.2.9). The latter is not optimized further: only
+//! drivers that keep it in received frames need it.
 
 type CrcTables = [[u32; 256]; 8];
 
@@ -34,7 +34,7 @@ const fn tables(polynomial: u32) -> CrcTables {
     tables
 }
 
-/// Returns the CRC-32C of the parts in order. SCTP stores it in little-endian order.
+/// Returns the CRC-32C of several parts in order. SCTP stores the result in little-endian order.
 #[must_use]
 pub fn crc32c(parts: &[&[u8]]) -> u32 {
     !parts.iter().fold(!0, |crc, part| update(&CASTAGNOLI, crc, part))

@@ -150,7 +150,7 @@ impl FrameHeaders {
         self.home | self.routed != 0
     }
 
-    /// Skips the addresses and tags, and returns the type of the next header.
+    /// Skips the Ethernet addresses and VLAN tags, and returns the type of the next header.
     fn link(&mut self, frame: &[u8], inner: u16) -> Option<u16> {
         let mut at = ADDRESSES + usize::from(self.tags) * TAG;
         let mut kind = be16(frame, at)?;
@@ -212,8 +212,8 @@ impl FrameHeaders {
         self.transport(frame, next);
     }
 
-    /// Stores the place of a network header of `length` bytes. Its length field says that the packet has `total` bytes,
-    /// of which `available` are in the frame.
+    /// Records a network header of `length` bytes. The packet has `total` bytes by the header's length field, of which
+    /// `available` are in the frame.
     #[inline]
     fn network(&mut self, l3: NetworkHeader, length: usize, total: usize, available: usize) {
         self.l3 = l3;
@@ -252,15 +252,15 @@ struct ExtensionHeader {
     address: Option<ExtensionAddress>,
 }
 
-/// Home address in an extension header, as an offset in bytes from the header's start.
+/// Home address in an IPv6 extension header, as an offset in bytes from the header's start.
 enum ExtensionAddress {
     Home(usize),
     Routed(usize),
 }
 
 impl ExtensionHeader {
-    /// Reads the extension header of kind `kind` at the start of `bytes`; `None` if it is no extension header or
-    /// truncated.
+    /// Parses an IPv6 extension header of kind `kind` at the start of `bytes`. Returns `None` if it is no extension
+    /// header or truncated.
     fn parse(bytes: &[u8], kind: u8) -> Option<Self> {
         let fixed = bytes.first_chunk::<8>()?;
         let length = if kind == protocol::FRAGMENT { 8 } else { (usize::from(fixed[1]) + 1) * 8 };

@@ -1,6 +1,6 @@
-//! The fast path for nearly every frame: a complete TCP segment or UDP datagram in an IPv4 packet without tags,
-//! options or fragments. Every field then has a fixed offset, and a glance at the head answers what
-//! [`FrameHeaders::parse`] and [`verify`] answer for any frame.
+//! Checks plain frames, nearly all of them, in few steps: a plain frame is a complete TCP segment or UDP datagram in an
+//! IPv4 packet without tags, options or fragments. Every field then has a fixed offset, and the first bytes tell what
+//! [`FrameHeaders::parse`] and [`verify`] tell of any frame.
 //!
 //! The glance needs the frame's first bytes only; the rest can be summed up while it is copied. Words are aligned
 //! to the frame's start: a frame was copied just before, and a load that spans two stores of the copy has to wait
@@ -21,9 +21,9 @@ use plane::frame::{TransportProtocol, TrustedChecksum};
 /// Number of a frame's first bytes that [`PlainFrame`] examines. A caller copies as many for a [`UnsummedFrame`].
 pub const LOOK: usize = 48;
 const HEAD: usize = 64;
-/// Offset in a frame of the first byte that the payload's sum includes. The words before are in [`LOOK`].
+/// Offset in a plain frame of the first byte that the payload's sum includes. The words before are in [`LOOK`].
 const SUM_FROM: usize = 32;
-/// Offsets in a plain frame: the addresses of the IPv4 header, the transport header, and the end of the ports.
+/// Offsets in a plain frame: the addresses of the IPv4 header, the transport header, and the end of the two ports.
 const ADDRESSES: usize = ETHERNET_HEADER + 12;
 const TRANSPORT: usize = ETHERNET_HEADER + IPV4_HEADER;
 const PORTS_END: usize = TRANSPORT + 4;
@@ -42,20 +42,20 @@ impl PlainFrameKind {
     const NETWORK_WRONG: u32 = 4;
     const SUMMED: u32 = 8;
 
-    /// Returns the properties of a plain frame that an index of a table stands for.
+    /// Returns the properties of plain frames for an index in a card's table of descriptor words.
     #[must_use]
     pub const fn of(index: usize) -> Self {
         Self(index as u32 & 15)
     }
 
-    /// Returns the properties as an index in a table of descriptor words.
+    /// Returns the frame's properties as an index in a card's table of descriptor words.
     #[must_use]
     #[inline(always)]
     pub const fn index(self) -> usize {
         (self.0 & 15) as usize
     }
 
-    /// Returns true for UDP, false for TCP.
+    /// Returns true if the plain frame is UDP, false if it is TCP.
     #[must_use]
     pub const fn is_udp(self) -> bool {
         self.0 & Self::UDP != 0
@@ -74,7 +74,7 @@ impl PlainFrameKind {
     }
 }
 
-/// Checksums to insert into a plain frame: that of the transport, and the IPv4 header's too if `network`.
+/// Checksums that a card inserts into a plain frame: that of the transport, and the IPv4 header's too if `network`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InsertedChecksums {
     /// True for the checksum of UDP, false for TCP's.
@@ -83,7 +83,7 @@ pub struct InsertedChecksums {
     pub network: bool,
 }
 
-/// Properties of a plain frame whose payload is not yet in the checksum's sum.
+/// Plain frame with its properties, whose payload behind the first bytes is not yet in the sum of its checksum.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UnsummedFrame {
     found: PlainFrameKind,
@@ -114,8 +114,8 @@ impl UnsummedFrame {
         true
     }
 
-    /// Examines a frame that ends within the head, or is longer than its packet: then no byte of the packet may be
-    /// behind the head.
+    /// Examines a frame that ends within its first bytes, or is longer than its packet: then no byte of the packet may
+    /// be behind the first bytes.
     #[cold]
     #[inline(never)]
     fn look_at_short(&mut self, head: &[u8; HEAD], length: u32) -> bool {
@@ -134,9 +134,9 @@ impl UnsummedFrame {
         self.found.is_udp()
     }
 
-    /// Inserts checksums into the head of the frame that was examined, as [`insert`](crate::insert::insert) does, given the sum of the
-    /// little-endian words of the rest. The transport's field holds the sender's sum of the pseudo header, which counts as it is: if
-    /// it is wrong, so is the checksum.
+    /// Inserts checksums into the first bytes of the examined frame, as [`insert`](crate::insert::insert) does, given
+    /// the sum of the little-endian words of the rest. The transport's field holds the sender's sum of the pseudo
+    /// header, which counts as it is: if it is wrong, so is the checksum.
     #[inline(always)]
     pub fn insert(&mut self, head: &mut [u8; HEAD], rest: u64, insertion: InsertedChecksums) {
         if insertion.network {
@@ -155,7 +155,7 @@ impl UnsummedFrame {
         self.found.0 |= PlainFrameKind::SUMMED;
     }
 
-    /// Adds the sum of the little-endian words of the rest of the payload, and returns the frame's properties.
+    /// Adds the sum of the little-endian words of the rest of the payload, and returns the plain frame's properties.
     #[must_use]
     #[inline(always)]
     pub fn finish(self, rest: u64) -> PlainFrameKind {
@@ -200,18 +200,18 @@ fn is_network_wrong(w1: u64, w2: u64, w3: u64, w4: u64) -> u32 {
     if sum.is_zero() { 0 } else { PlainFrameKind::NETWORK_WRONG }
 }
 
-/// Head of a plain frame: complete TCP or UDP in IPv4 without tags, options or fragments.
+/// First bytes of a plain frame: complete TCP or UDP in IPv4 without tags, options or fragments.
 #[derive(Debug, Clone, Copy)]
 pub struct PlainFrame<'a> {
     head: &'a [u8; LOOK],
-    /// Offset of the end of the IP packet.
+    /// Offset in the frame of the end of the IP packet.
     end: usize,
     found: PlainFrameKind,
 }
 
 impl<'a> PlainFrame<'a> {
-    /// Examines a frame of `length` bytes whose tags, if any, are not in its bytes; `None` if the frame is not
-    /// plain.
+    /// Examines a frame of `length` bytes, whose VLAN tags, if any, are beside its bytes. Returns `None` if the frame
+    /// is not plain.
     #[must_use]
     #[inline(always)]
     pub fn of(head: &'a [u8; LOOK], length: usize) -> Option<Self> {
@@ -222,14 +222,15 @@ impl<'a> PlainFrame<'a> {
         Some(Self { head, end, found: PlainFrameKind(found | is_network_wrong(w1, w2, w3, w4)) })
     }
 
-    /// Returns true for UDP, false for TCP.
+    /// Returns true if the frame is UDP, false if it is TCP.
     #[must_use]
     #[inline(always)]
     pub fn is_udp(&self) -> bool {
         self.found.is_udp()
     }
 
-    /// Returns both addresses and both ports, which identify a conversation: six of the twelve bytes in each number.
+    /// Returns both addresses and both ports of the frame, which identify a flow: six of the twelve bytes in each
+    /// number.
     #[must_use]
     #[inline(always)]
     pub fn ends(&self) -> [u64; 2] {
@@ -253,7 +254,8 @@ impl<'a> PlainFrame<'a> {
         UnsummedFrame { found: self.found, sum: payload.words(pseudo) }
     }
 
-    /// Returns the properties of a whole frame. A payload that was `sealed` on the plane is not summed up again.
+    /// Returns the properties of a whole plain frame. A payload whose checksum is trusted (`sealed`) is not summed up
+    /// again.
     #[must_use]
     #[inline(always)]
     pub fn find(&self, frame: &[u8], sealed: Option<TrustedChecksum>) -> PlainFrameKind {
@@ -266,8 +268,8 @@ impl<'a> PlainFrame<'a> {
         }
     }
 
-    /// Returns the properties of a frame with a trusted checksum; `None` if that checksum is of another range or
-    /// transport.
+    /// Returns the properties of a plain frame with a trusted checksum, or `None` if that checksum is of another range
+    /// or transport.
     #[must_use]
     #[inline(always)]
     pub fn find_sealed(&self, sealed: &TrustedChecksum) -> Option<PlainFrameKind> {
@@ -286,13 +288,13 @@ impl<'a> PlainFrame<'a> {
     }
 }
 
-/// Writes a number into the head of a frame in network byte order.
+/// Writes a number into the first bytes of a frame in network byte order.
 #[inline(always)]
 fn put(head: &mut [u8; HEAD], at: usize, value: u16) {
     [head[at], head[at + 1]] = value.to_be_bytes();
 }
 
-/// Returns the head of a frame as little-endian words.
+/// Returns the first bytes of a frame as little-endian words.
 #[inline(always)]
 fn words<const WORDS: usize>(head: &[u8]) -> [u64; WORDS] {
     let (words, _) = head.as_chunks::<8>();

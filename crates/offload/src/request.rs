@@ -9,19 +9,19 @@ use plane::frame::TransportProtocol;
 /// Description of a packet by its sender, and its checksum requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OffloadRequest {
-    /// Number of bytes before the IP header.
+    /// Number of bytes before the packet's IP header.
     pub mac_length: usize,
-    /// Number of bytes of the IP header, options or extensions included.
+    /// Number of bytes of the packet's IP header, options or extensions included.
     pub ip_length: usize,
     /// Number of bytes of the transport header, options included. It counts only for a packet that is segmented.
     pub l4_length: usize,
-    /// True for an IPv4 header, false for IPv6.
+    /// True if the packet has an IPv4 header, false for IPv6.
     pub ipv4: bool,
     /// Transport of the packet; `None` if the card does not know it.
     pub l4: Option<TransportProtocol>,
     /// True to insert the checksum of the IPv4 header.
     pub ip_checksum: bool,
-    /// True to insert the checksum of the transport.
+    /// True to insert the checksum of the packet's transport.
     pub l4_checksum: bool,
     /// True if the sum of the pseudo header that the sender left in the checksum field includes the length, as virtio drivers
     /// do. It counts only for a packet that is segmented.
@@ -29,7 +29,7 @@ pub struct OffloadRequest {
 }
 
 impl OffloadRequest {
-    /// Returns the offset of the transport header.
+    /// Returns the offset of the packet's transport header.
     #[must_use]
     #[inline]
     pub fn l4_start(&self) -> usize {

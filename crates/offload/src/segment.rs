@@ -34,7 +34,8 @@ pub enum SegmentationError {
     Transport,
 }
 
-/// Masks of TCP flags, twelve bits each. A flag stays in a segment if the mask for the segment's place has its bit.
+/// Masks of TCP flags, twelve bits each, for the first, the middle and the last segments. A flag stays in a segment if
+/// the segment's mask has its bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpFlagMasks {
     /// Mask of TCP flags for the first of several segments.
@@ -82,7 +83,7 @@ impl SharedHeaderSums {
     }
 }
 
-/// Progress of segmenting a packet, without its bytes: the owner of the bytes passes them to each call.
+/// Progress of segmenting a packet, without the packet's bytes: the owner of the bytes passes them to each call.
 #[derive(Debug, Clone)]
 pub struct SegmentationState {
     /// Numbers of bytes in the packet: headers, and the payload behind them.
@@ -100,7 +101,7 @@ pub struct SegmentationState {
     sealed: Option<TrustedChecksum>,
 }
 
-/// Progress of segmenting a packet, with its bytes, which remain unchanged.
+/// Progress of segmenting a packet, together with the packet's bytes, which remain unchanged.
 #[derive(Debug, Clone)]
 pub struct Segmenter<'a> {
     packet: &'a [u8],
@@ -125,7 +126,7 @@ impl<'a> Segmenter<'a> {
         Ok(Self { packet, cut: SegmentationState::new(packet, payload, request, mss, masks)? })
     }
 
-    /// Skips the first `segments` segments, which were written before.
+    /// Skips the first `segments` segments of the packet, which were written before.
     #[must_use]
     pub fn skip(mut self, segments: u32) -> Self {
         self.cut.next = segments.min(self.cut.total);
@@ -145,8 +146,8 @@ impl<'a> Segmenter<'a> {
         self.cut.longest()
     }
 
-    /// Writes the next segment to the start of `buffer` and returns its length. `None` after the last, or if
-    /// the buffer is shorter than the segment.
+    /// Writes the next segment to the start of `buffer` and returns its length. Returns `None` after the last segment,
+    /// or if the buffer is shorter than the segment.
     pub fn write_next(&mut self, buffer: &mut [u8]) -> Option<usize> {
         self.cut.write_next(self.packet, buffer)
     }
@@ -222,7 +223,7 @@ impl SegmentationState {
         self.headers + self.payload.min(self.mss)
     }
 
-    /// Returns the range of the packet that is the payload of a later segment, `ahead` segments after the next one.
+    /// Returns the byte range of a later segment's payload in the packet, `ahead` segments after the next one. Returns
     /// `None` if there is no such segment.
     #[must_use]
     pub fn chunk(&self, ahead: u32) -> Option<Range<usize>> {
@@ -242,10 +243,10 @@ impl SegmentationState {
         Some(length)
     }
 
-    /// Makes the next segment, behind `lead` free bytes, and returns it with its length. The packet begins behind
-    /// as many. Nearly every segment is made within the packet: its headers overwrite payload that was sent before.
-    /// The first one is made in `place`, and so is one that has to be padded, or that would overwrite the packet's
-    /// own headers. `None` after the last, or if `place` is too short.
+    /// Makes the next segment, behind `lead` free bytes, and returns it with its length. As many free bytes precede the
+    /// packet. Nearly every segment is made within the packet: its headers overwrite payload that was sent before. The
+    /// first one is made in `place`, and so is one that has to be padded, or that would overwrite the packet's own
+    /// headers. Returns `None` after the last, or if `place` is too short.
     pub fn next_within<'b>(
         &mut self,
         packet: &'b mut [u8],
@@ -265,7 +266,7 @@ impl SegmentationState {
         Some((segment, length))
     }
 
-    /// Skips the next `segments` segments, which the caller has written.
+    /// Skips the next `segments` segments of the packet, which the caller has written.
     pub fn pass(&mut self, segments: u32) {
         self.next = self.next.saturating_add(segments).min(self.total);
     }

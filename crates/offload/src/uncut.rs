@@ -23,10 +23,10 @@ pub const MAX_SEGMENTS: u32 = 2048;
 const LONGEST: usize = 65_535;
 /// Offset of the flags byte in a TCP header.
 const FLAGS: usize = 13;
-/// TCP flag that answers one congestion event (RFC 3168, 6.1.2): Linux must be informed of a packet with it.
+/// TCP flag CWR, which answers one congestion event (RFC 3168, 6.1.2): Linux must be informed of a packet with it.
 const CWR: u8 = 0x80;
 
-/// Returns the description of a transmit queue's packet if the kernel may segment it: it matches its sender's
+/// Returns the description of a transmit queue's packet, if the kernel may segment the packet: it matches its sender's
 /// description, is plain TCP over IP without a tag, and `masks` are the usual ones.
 #[must_use]
 pub fn sent(
@@ -75,9 +75,9 @@ fn describes(uncut: &UnsegmentedLayout, packet: &[u8]) -> bool {
 }
 
 /// Returns the description of a packet that arrived unsegmented at the uplink, and prepares its headers for
-/// segmentation. The packet is TCP over the given IP version, with `mss` bytes of payload per segment. `None` if it is
-/// no such packet, makes more segments than a card takes of one packet, or makes a segment with more than `longest`
-/// bytes.
+/// segmentation. The packet is TCP over the given IP version, with `mss` bytes of payload per segment. Returns `None`
+/// if it is no such packet, makes more segments than a card takes of one packet, or makes a segment with more than
+/// `longest` bytes.
 #[must_use]
 pub fn arrived(packet: &mut [u8], ipv4: bool, mss: u16, longest: usize) -> Option<UnsegmentedLayout> {
     let headers = FrameHeaders::parse(packet);
@@ -93,7 +93,7 @@ pub fn arrived(packet: &mut [u8], ipv4: bool, mss: u16, longest: usize) -> Optio
     (segments.count() <= MAX_SEGMENTS && segments.longest() <= longest).then_some(uncut)
 }
 
-/// Prepares an unsegmented packet for segmentation.
+/// Prepares the headers of an unsegmented packet for segmentation.
 ///
 /// # Errors
 /// See [`Segmenter::new`].

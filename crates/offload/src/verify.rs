@@ -12,7 +12,7 @@ use crate::headers::{
 use plane::bytes::be16;
 use plane::frame::{TransportProtocol, TrustedChecksum};
 
-/// Returns true if the checksum of the IPv4 header is right; `None` without such a header. The headers must be
+/// Returns true if the checksum of a frame's IPv4 header is right, or `None` without such a header. The headers must be
 /// parsed from the same bytes.
 #[must_use]
 #[inline]
@@ -24,7 +24,7 @@ pub fn network(frame: &[u8], headers: &FrameHeaders) -> Option<bool> {
     Some(sum_of_header(header).checksum() == 0)
 }
 
-/// Returns the sum of an IPv4 header, without a loop for the length that nearly all have.
+/// Returns the sum of an IPv4 header; computed without a loop for the length that nearly all headers have.
 #[inline]
 fn sum_of_header(header: &[u8]) -> PartialChecksum {
     match header.as_array::<IPV4_HEADER>() {
@@ -33,9 +33,9 @@ fn sum_of_header(header: &[u8]) -> PartialChecksum {
     }
 }
 
-/// Returns true if the transport checksum is right; `None` if it is unknown: the transport is unknown, the frame is
-/// shorter than its lengths, UDP has no checksum, or the packet's endpoints differ from its addresses. A payload
-/// that was `sealed` on the plane is not summed up again.
+/// Returns true if a frame's transport checksum is right, or `None` if it cannot be checked: the transport is unknown,
+/// the frame is shorter than its lengths, UDP has no checksum, or the packet's endpoints differ from its addresses. A
+/// payload whose checksum is trusted (`sealed`) is not summed up again.
 #[must_use]
 #[inline]
 pub fn transport(frame: &[u8], headers: &FrameHeaders, sealed: Option<TrustedChecksum>) -> Option<bool> {
@@ -110,7 +110,7 @@ fn pseudo(frame: &[u8], headers: &FrameHeaders, length: usize, protocol: u8) -> 
     addresses.number(protocol.into()).number(length as u32)
 }
 
-/// Returns `N` bytes of a packet from an offset on; zeros if the packet ends before.
+/// Returns `N` bytes of a packet from an offset on, or zeros if the packet ends before.
 #[inline]
 fn part<const N: usize>(packet: &[u8], at: usize) -> [u8; N] {
     packet.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])

@@ -1,5 +1,5 @@
-//! Bursts of frames on a bus: the first bytes of all frames are gathered, and later [`crate::Bus`] copies the frames
-//! from one function's memory to another's.
+//! Copies bursts of frames over a bus: the first bytes of all frames are gathered, and later [`crate::Bus`] copies the
+//! frames from one function's memory to another's.
 
 /// Maximum number of frames in a burst.
 pub const BURST: usize = 32;
@@ -12,15 +12,15 @@ pub const LONGEST: usize = 2048;
 /// Maximum length in bytes of the headers that a card writes in front of a payload.
 pub const HEADERS: usize = 128;
 
-/// Hint at the part of a function's memory that holds a ring, or the buffers of a ring. Each ring keeps one for
+/// Hint to the part of a function's memory that holds a ring, or the buffers of a ring. Each ring keeps one hint for
 /// itself and one for its buffers. Only the bus interprets and verifies it, so a stale hint costs time and does no
 /// harm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemoryHint(pub u32);
 
-/// Function that completes the head of a frame that a bus copies, given the frame's index among the copied frames, the
-/// head, and the sum of the bytes after it. The bus calls it when it has copied those bytes, and before it delivers the
-/// head. A card inserts checksums in this way.
+/// Function that completes the first bytes (head) of a frame that a bus copies, given the frame's index among the
+/// copied frames, the head, and the sum of the bytes after it. The bus calls it when it has copied those bytes, and
+/// before it delivers the head. A card inserts checksums in this way.
 pub type HeadCompleter<'a> = dyn FnMut(usize, &mut [u8; HEAD], u64) + 'a;
 
 /// Frames to copy from one function's buffers to another's, one element of each slice per frame.
@@ -34,7 +34,8 @@ pub struct FrameRun<'a> {
     pub lengths: &'a [u32],
     /// Addresses in the receiver's buffers to which the frames are copied.
     pub targets: &'a [u64],
-    /// Receives the ones' complement sum of the 16-bit little-endian words after the head.
+    /// Receives, for each frame, the ones' complement sum of the 16-bit little-endian words after its first [`HEAD`]
+    /// bytes.
     pub sums: &'a mut [u64],
 }
 
@@ -44,7 +45,7 @@ pub struct FrameRun<'a> {
 pub struct SegmentPayloads<'a> {
     /// Addresses of the payloads in the sender's buffers.
     pub sources: &'a [u64],
-    /// Bytes of the payloads, [`LONGEST`] at most.
+    /// Lengths of the payloads in bytes, [`LONGEST`] at most.
     pub lengths: &'a [u32],
     /// Addresses in the receiver's buffers to which the payloads are copied.
     pub targets: &'a [u64],

@@ -12,9 +12,9 @@ pub type Iova = u64;
 /// Memory and interrupts of a function are accessed through the same value, so that they cannot disagree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Function {
-    /// Physical function.
+    /// Physical function of the device.
     Pf,
-    /// Virtual function `n`, from 0.
+    /// Virtual function `n` of the device, from 0.
     Vf(u8),
 }
 
@@ -48,12 +48,12 @@ impl fmt::Display for Rid {
     }
 }
 
-/// Memory of a function, with the hint of the ring or of the set of buffers that accesses it.
+/// Memory of a function, with a hint to the part that a ring or a set of buffers occupies.
 #[derive(Debug)]
 pub struct HintedMemory<'a> {
-    /// Function that owns the memory.
+    /// Function that owns the announced or accessed memory.
     pub function: Function,
-    /// Hint at the part of the memory that the ring or the buffers accessed last.
+    /// Hint to the part of the memory that the ring or the buffers accessed last.
     pub hint: &'a mut MemoryHint,
 }
 
@@ -61,7 +61,7 @@ pub struct HintedMemory<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("DMA fault: function {function} cannot access address {iova:#x}")]
 pub struct DmaFault {
-    /// Function whose request was refused.
+    /// Function whose memory request was refused.
     pub function: Function,
     /// First address that the function may not access.
     pub iova: Iova,
@@ -70,9 +70,9 @@ pub struct DmaFault {
 /// Kind of access that a device announces for memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnnouncedAccess {
-    /// The memory will be read.
+    /// The announced memory will be read.
     Read,
-    /// The memory will be written.
+    /// The announced memory will be written.
     Write,
 }
 
@@ -123,9 +123,9 @@ pub trait Bus {
         self.dma_write(ring.function, iova, from)
     }
 
-    /// Copies the first [`HEAD`] bytes of up to [`crate::burst::BURST`] frames, padded with zeros. Stops at the
-    /// first frame that cannot be read as a whole. Returns the number of copied heads. The default reads frame by
-    /// frame.
+    /// Copies the first [`HEAD`] bytes of up to [`crate::burst::BURST`] frames, padded with zeros. Stops at the first
+    /// frame that cannot be read as a whole. Returns the number of frames whose bytes were copied. The default reads
+    /// frame by frame.
     fn gather(
         &mut self,
         from: HintedMemory<'_>,
@@ -157,8 +157,9 @@ pub trait Bus {
         copy(self, from.function, to.function, payloads)
     }
 
-    /// Writes the first `length` bytes of each element of `headers`, [`HEADERS`] at most, to its target. Returns how many headers
-    /// it wrote: it stops at the first one that cannot be written as a whole. By default it writes header by header.
+    /// Writes the first `length` bytes of each element of `headers`, [`HEADERS`] at most, to the element's target
+    /// address. Returns how many headers it wrote: it stops at the first one that cannot be written as a whole. By
+    /// default it writes header by header.
     fn scatter(
         &mut self,
         to: HintedMemory<'_>,
@@ -192,7 +193,7 @@ pub trait Bus {
     }
 }
 
-/// Copies the heads of frames by one memory request per frame; see [`Bus::gather`].
+/// Copies the first bytes of frames by one memory request per frame; see [`Bus::gather`].
 fn gather<B: Bus + ?Sized>(
     bus: &mut B,
     from: Function,

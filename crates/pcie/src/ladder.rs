@@ -21,17 +21,17 @@ pub struct ResetCapabilities {
 
 /// True if the device keeps its state from D3hot to D0.
 pub type NoSoftReset = bool;
-/// True if one owner has all functions of a bus.
+/// True if all functions of the device's bus have one owner.
 pub type SingleBusOwner = bool;
 
 /// Reset method of a device, mildest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceResetMethod {
-    /// Function-level reset (FLR).
+    /// Reset method: function-level reset (FLR).
     Function = 1,
-    /// Transition to power state D3hot and back.
+    /// Reset method: transition to power state D3hot and back.
     Power = 2,
-    /// Reset of the bus below the bridge.
+    /// Reset method: reset of the bus below the bridge.
     Bus = 3,
 }
 
@@ -77,17 +77,17 @@ impl ResetCapabilities {
 /// Action of the plan that resets a device before a new owner; the variants are in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResetAction {
-    /// Clears the bus master bit of the device's command register.
+    /// Action: clears the bus master bit of the device's command register.
     BusMasterOff,
-    /// Waits until the device reports no pending transaction.
+    /// Action: waits until the device reports no pending transaction.
     Wait,
-    /// Removes the device's entries from the IOMMU, and flushes the IOMMU's cache.
+    /// Action: removes the device's entries from the IOMMU, and flushes the IOMMU's cache.
     Unmap,
-    /// Resets the device by this method.
+    /// Action: resets the device by this method.
     Reset(DeviceResetMethod),
-    /// Restores the device's boot configuration; no vector of the MSI state remains.
+    /// Action: restores the device's boot configuration; no vector of the MSI state remains.
     Restore,
-    /// Releases the device's pages to the new owner.
+    /// Action: releases the device's pages to the new owner.
     HandOver,
 }
 
@@ -106,7 +106,7 @@ impl ResetAction {
     }
 }
 
-/// Returns the actions of the reset in order, or `None` if the device must stay with its owner.
+/// Returns the actions of the device's reset in order, or `None` if the device must stay with its owner.
 #[must_use]
 pub fn plan(device: &ResetCapabilities) -> Option<[ResetAction; 6]> {
     let rung = device.rung()?;

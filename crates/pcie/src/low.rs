@@ -1,4 +1,4 @@
-//! Low bits of registers' values, for fields that are narrower than the register.
+//! Extracts the low bits of registers' values, for fields that are narrower than the register.
 
 /// Returns bits 7:0 of a dword.
 #[must_use]

@@ -1,4 +1,4 @@
-//! Registers of a BAR that a guest accesses as memory: its loads and stores there do not reach the device. The
+//! Handles registers of a BAR that a guest accesses as memory: its loads and stores there do not reach the device. The
 //! device remembers the value that it has published in each register's place ([`PageRegisters`]). A different value was
 //! stored by the guest.
 //!
@@ -14,10 +14,10 @@ use core::ops::Range;
 /// Pages of registers that a guest accesses at the same time, by dword-aligned byte offsets of its BAR. Accesses are
 /// atomic, and a load that returns a guest's store also makes its earlier stores to memory visible.
 pub trait GuestPages {
-    /// Loads the dword at an offset of the pages.
+    /// Loads the dword at an offset of the guest's pages.
     fn load(&self, offset: u32) -> u32;
 
-    /// Loads consecutive dwords from `offset` on, the last first.
+    /// Loads consecutive dwords of the guest's pages from `offset` on, the last first.
     #[inline]
     fn load_run(&self, offset: u32, into: &mut [u32]) {
         let bytes = low_dword(size_of_val(into) as u64);
@@ -28,14 +28,14 @@ pub trait GuestPages {
         }
     }
 
-    /// Stores a dword at an offset of the pages.
+    /// Stores a dword at an offset of the guest's pages.
     fn store(&self, offset: u32, value: u32);
 
-    /// Stores `new` if the dword is `old`. Returns true if the dword was `old`.
+    /// Stores `new` at an offset of the guest's pages if the dword there is `old`. Returns true if it was `old`.
     fn replace(&self, offset: u32, old: u32, new: u32) -> bool;
 }
 
-/// Maximum number of loads of all tails in one read of the pages, while the guest keeps storing there.
+/// Maximum number of loads of all ring tails in one read of the pages, while the guest keeps storing there.
 const TAIL_LOADS: usize = 4;
 
 /// Offsets of `N` registers that a guest accesses as memory, in the order in which stores are handled, and the
@@ -74,7 +74,7 @@ impl<const N: usize> PageRegisters<N> {
         }
     }
 
-    /// Returns true if the guest has stored anything since the last read.
+    /// Returns true if the guest has stored anything to the pages since the last read.
     #[must_use]
     pub fn has_stores<P: GuestPages>(&self, pages: &P) -> bool {
         let mut found = [0; N];
@@ -139,7 +139,7 @@ impl<const N: usize> PageRegisters<N> {
         found
     }
 
-    /// Loads the registers from index `first` on, which begins a range of consecutive offsets.
+    /// Loads the registers of the guest's pages from index `first` on, which begins a range of consecutive offsets.
     #[inline]
     fn load_from<P: GuestPages>(&self, first: usize, pages: &P, found: &mut [u32; N]) {
         for run in self.runs.iter().rev().take_while(|run| run.start >= first) {

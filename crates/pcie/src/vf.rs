@@ -25,7 +25,7 @@ impl VfIndex {
         if (n as usize) < MAX_VFS { Some(Self(n)) } else { None }
     }
 
-    /// Returns the VF that the low six bits of a register field name.
+    /// Returns the VF whose index is the low six bits of a register field.
     #[must_use]
     pub const fn of_field(bits: u32) -> Self {
         Self(low_byte(bits) & 63)
@@ -36,13 +36,13 @@ impl VfIndex {
         (0..u8::MAX).take(count.min(MAX_VFS)).map(Self)
     }
 
-    /// Returns the VF's index as a number.
+    /// Returns the index of the VF as a number.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
     }
 
-    /// Returns the VF's index for use as an array index.
+    /// Returns the VF's index for use in arrays.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -90,13 +90,13 @@ impl VfSet {
         Self(bits)
     }
 
-    /// Returns the set as bits, one per VF.
+    /// Returns the set of VFs as bits, one per VF.
     #[must_use]
     pub const fn bits(self) -> u64 {
         self.0
     }
 
-    /// Returns true if the set has no VF.
+    /// Returns true if the set has no VFs.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
@@ -108,31 +108,31 @@ impl VfSet {
         self.0.count_ones()
     }
 
-    /// Returns true if a VF is in the set.
+    /// Returns true if a VF is in the set of VFs.
     #[must_use]
     pub const fn has(self, vf: VfIndex) -> bool {
         self.0 >> vf.0 & 1 != 0
     }
 
-    /// Returns the VFs that are in either set.
+    /// Returns the set of VFs that are in either of two sets.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Returns the VFs that are in both sets.
+    /// Returns the set of VFs that are in both of two sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Returns the VFs that are not in the other set.
+    /// Returns the set of VFs that are in this set and not in another.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// Returns the VFs of the set in order.
+    /// Returns the VFs of the set in ascending order.
     pub fn iter(self) -> impl Iterator<Item = VfIndex> {
         let mut left = self.0;
         core::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! Joins the ports of two families of devices on one plane. For three, nest [`JoinedDevices`]. The plane's owner
+//! Joins the ports of two device families on one plane. For three families, nest [`JoinedDevices`]. The plane's owner
 //! assigns ports to families.
 
 use crate::frame::Frame;
@@ -8,7 +8,7 @@ use crate::source::{FrameForwarder, FrameSource, TransmitQueueId};
 use crate::uplink::UnsegmentedLayout;
 use crate::{PortIndex, PortSet};
 
-/// Two families of ports as one [`FrameSource`] and [`FrameSink`].
+/// Devices of two families, joined as one [`FrameSource`] and one [`FrameSink`].
 #[derive(Debug)]
 pub struct JoinedDevices<'a, A, B> {
     /// Ports of the first device family. All other ports belong to the second family.
@@ -93,7 +93,7 @@ impl<A: FrameSource, B: FrameSource> FrameSource for JoinedDevices<'_, A, B> {
 struct JoinedForwarder<'a, L, O> {
     lane: &'a mut L,
     others: &'a mut O,
-    /// Ports of the sending device family.
+    /// Ports of the device family whose queue is visited.
     ports: PortSet,
 }
 

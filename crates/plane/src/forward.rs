@@ -15,12 +15,12 @@ use units::{MacAddress, Time};
 /// Forwarding plane of `N` ports.
 #[derive(Debug, Clone)]
 pub struct Plane<const N: usize> {
-    /// Tables by which the switch decides on frames.
+    /// Switch tables, by which the plane decides on frames.
     pub(crate) tables: SwitchTables<N>,
     pub(crate) flows: FlowCache<N>,
     /// Transmit rates and debts of the ports.
     pub pacing: Pacing<N>,
-    /// Storm control: windows, limits and counts.
+    /// Storm control: windows, limits and counts of broadcasts and multicasts.
     pub storm: StormState,
     /// Traffic counters of the ports.
     pub ledger: TrafficLedger<N>,
@@ -28,7 +28,7 @@ pub struct Plane<const N: usize> {
     pub uplink: UplinkMode,
     /// Counts of the frames that crossed the uplink since the device last took these counts.
     pub tally: UplinkTally,
-    /// Time of the current poll.
+    /// Time of the plane's current poll.
     pub now: Time,
 }
 
@@ -53,7 +53,7 @@ impl<const N: usize> Plane<N> {
         }
     }
 
-    /// Returns the switch tables.
+    /// Returns the switch tables of the plane.
     #[must_use]
     #[inline]
     pub fn tables(&self) -> &SwitchTables<N> {
@@ -76,7 +76,7 @@ impl<const N: usize> Plane<N> {
         self.pass::<false, _, _>(origin, frame, sinks, wire)
     }
 
-    /// Forwards a frame while frames are captured.
+    /// Forwards a frame while a capture watches the plane.
     #[cold]
     #[inline(never)]
     fn forward_watched<S: FrameSink, W: UplinkWire>(
@@ -268,7 +268,7 @@ impl<const N: usize> Plane<N> {
     }
 
     /// Counts a frame that is dropped for a violation of its sender, and returns `true`. Returns `false` for every
-    /// other reason; other drops are counted after the delivery.
+    /// other reason to drop a frame, which is counted after the delivery.
     #[cold]
     fn refuses(&mut self, port: PortIndex, reason: SwitchDropReason) -> bool {
         let counters = self.ledger.of(port);
@@ -301,7 +301,7 @@ impl<const N: usize> Plane<N> {
         PortSet::NONE
     }
 
-    /// Returns the reason to drop a frame before delivery, or `None` to forward it.
+    /// Returns the reason to drop a frame before delivery, or `None` to forward the frame.
     fn lost_here(
         &self,
         origin: FrameOrigin,

@@ -17,19 +17,19 @@ pub enum TransportProtocol {
     Tcp,
     /// The transport checksum is UDP's.
     Udp,
-    /// SCTP, whose checksum is a cyclic check (CRC-32C).
+    /// The transport checksum is SCTP's, a cyclic redundancy check (CRC-32C).
     Sctp,
 }
 
-/// A transport checksum that the sending device inserted. The receiving device need not sum the frame again: the
-/// checksum is right if its seed is right.
+/// A transport checksum that the sending device inserted and the receiver trusts. The receiving device need not sum the
+/// frame again: the checksum is right if its seed is right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrustedChecksum {
     /// Offset of the transport header in the frame, in bytes.
     pub start: usize,
     /// Offset of the first byte behind the bytes that the checksum covers.
     pub end: usize,
-    /// Transport that the sender's descriptor names.
+    /// Transport protocol that the sender's descriptor names.
     pub transport: TransportProtocol,
     /// Sum of the pseudo header, as the checksum includes it. Unused for SCTP, which has no pseudo header.
     pub seed: u16,
@@ -55,7 +55,7 @@ impl TrustedChecksum {
 pub struct AddressPair {
     /// Destination address, and the first two bytes of the source address.
     pub low: u64,
-    /// Last four bytes of the source address.
+    /// Last four bytes of the frame's source address.
     pub high: u32,
 }
 
@@ -96,11 +96,11 @@ impl AddressPair {
 /// State of a frame's outer VLAN tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OuterTag {
-    /// The plane uses no outer tags.
+    /// Outer tag state: the plane uses no outer tags.
     Unused,
-    /// The frame has no outer tag, although the plane uses them.
+    /// Outer tag state: the frame has no outer tag, although the plane uses them.
     Missing,
-    /// The frame has an outer tag.
+    /// Outer tag state: the frame has an outer tag.
     Present,
 }
 
@@ -113,9 +113,9 @@ pub struct Frame<'a> {
     head: usize,
     /// Number of bytes of the frame check sequence at the frame's end; 0 without one.
     trailer: usize,
-    /// True if the tag is in the frame's bytes now, so that `head` is [`TAG`] bytes before `start`.
+    /// True if the VLAN tag is in the frame's bytes now, so that `head` is [`TAG`] bytes before `start`.
     tag_in_place: bool,
-    /// Ether type that the tag gets when it is inserted into the bytes.
+    /// Ether type that the VLAN tag gets when it is inserted into the bytes.
     kind: u16,
     /// Tag control information of the VLAN tag: priority, DEI, VLAN id. `None` without a tag.
     pub tag: Option<u16>,
@@ -150,8 +150,8 @@ impl<'a> Frame<'a> {
         self.trailer = bytes.min(self.buffer.len() - HEADROOM - HEADER);
     }
 
-    /// Sets the ether type of VLAN tags, and looks for an outer tag of type `outer`; `None` if outer tags are not in
-    /// use.
+    /// Sets the ether type of the frame's VLAN tags, and looks for an outer tag of type `outer`, or for none if outer
+    /// tags are not in use.
     #[inline(always)]
     pub fn look_behind(&mut self, inner: u16, outer: Option<u16>) {
         self.kind = inner;
@@ -176,8 +176,8 @@ impl<'a> Frame<'a> {
         self.sealed.map(|sealed| sealed.before(self.start))
     }
 
-    /// Moves a VLAN tag from the bytes to [`Frame::tag`], if the frame has one and a type follows it. A frame without
-    /// its outer tag ([`OuterTag::Missing`]) stays as it is.
+    /// Moves a VLAN tag from the frame's bytes to [`Frame::tag`], if the frame has a tag and a type follows it. A frame
+    /// without its outer tag ([`OuterTag::Missing`]) stays as it is.
     #[inline(always)]
     pub fn take_tag(&mut self) {
         let place = place(self.outer);
@@ -189,25 +189,25 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Returns the frame without its tag.
+    /// Returns the frame's bytes without its VLAN tag.
     #[inline(always)]
     pub fn untagged(&mut self) -> &[u8] {
         self.bytes(false, 0)
     }
 
-    /// Returns the frame without its tag, mutable.
+    /// Returns the frame's bytes without its VLAN tag, mutable.
     pub(crate) fn untagged_mut(&mut self) -> &mut [u8] {
         self.bytes(false, 0);
         &mut self.buffer[self.head..]
     }
 
-    /// Returns the frame with its tag, if it has one.
+    /// Returns the frame's bytes with its VLAN tag, if it has one.
     #[inline(always)]
     pub fn tagged(&mut self) -> &[u8] {
         self.bytes(true, 0)
     }
 
-    /// Returns the frame as a port gets it: with or without its tag, and with its frame check sequence, if that was
+    /// Returns the frame as a port receives it: with or without its tag, and with its frame check sequence, if that was
     /// kept.
     #[inline(always)]
     pub fn delivered(&mut self, tagged: bool) -> &[u8] {
@@ -221,7 +221,7 @@ impl<'a> Frame<'a> {
         self.trailer
     }
 
-    /// Returns the number of bytes in the frame, with the tag, without the frame check sequence.
+    /// Returns the number of bytes in the frame, with the VLAN tag, without the frame check sequence.
     #[must_use]
     #[inline(always)]
     pub fn length(&self) -> usize {
@@ -243,7 +243,7 @@ impl<'a> Frame<'a> {
         &self.buffer[self.head..self.buffer.len() - self.trailer + trailer]
     }
 
-    /// Moves the frame's tag into its bytes, or out of them.
+    /// Moves the frame's VLAN tag into its bytes, or out of them.
     #[inline(always)]
     fn move_tag(&mut self) {
         let inserts = self.tag.filter(|_| !self.tag_in_place);
@@ -253,8 +253,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Inserts a tag into bytes that start [`TAG`] bytes before the untagged frame, or strips one. Returns `true` if the
-/// bytes have a tag afterwards.
+/// Inserts a VLAN tag into bytes that start [`TAG`] bytes before the untagged frame, or strips one. Returns `true` if
+/// the bytes have a tag afterwards.
 #[inline(never)]
 fn move_tag(bytes: &mut [u8], outer: OuterTag, kind: u16, inserts: Option<u16>) -> bool {
     match inserts {
@@ -263,7 +263,7 @@ fn move_tag(bytes: &mut [u8], outer: OuterTag, kind: u16, inserts: Option<u16>) 
     }
 }
 
-/// Returns the offset of the tag in the frame, in bytes.
+/// Returns the offset of the VLAN tag in the frame, in bytes.
 #[inline]
 fn place(outer: OuterTag) -> usize {
     if outer == OuterTag::Present { tag::BEHIND_OUTER } else { tag::OUTERMOST }

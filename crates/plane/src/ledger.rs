@@ -8,44 +8,45 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "PoolCounters")]
 pub struct PortCounters {
-    /// Frames received into the port.
+    /// Number of frames received into the port.
     pub rx_packets: u64,
-    /// Bytes of the frames received into the port, frame check sequence excluded.
+    /// Number of bytes of the frames received into the port, frame check sequence excluded.
     pub rx_bytes: u64,
-    /// Multicast frames received into the port.
+    /// Number of multicast frames received into the port.
     pub rx_multicast: u64,
-    /// Broadcast frames received into the port.
+    /// Number of broadcast frames received into the port.
     pub rx_broadcast: u64,
-    /// Frames for the port that found too few descriptors.
+    /// Number of frames for the port that found too few descriptors.
     pub rx_no_descriptors: u64,
-    /// Frames for the port while its queue was not set up, and frames that waited for its queue until that was stopped.
+    /// Number of frames lost because the port's queue was not set up, or was stopped while they waited for it.
     pub rx_disabled: u64,
-    /// Frames for the port that storm control kept from it.
+    /// Number of frames for the port that storm control dropped.
     pub rx_storm: u64,
-    /// Frames sent by the port that were switched or put on the uplink.
+    /// Number of frames sent by the port that were switched or put on the uplink.
     pub tx_packets: u64,
-    /// Bytes of the frames sent by the port, frame check sequence excluded.
+    /// Number of bytes of the frames sent by the port, frame check sequence excluded.
     pub tx_bytes: u64,
-    /// Multicast frames sent by the port.
+    /// Number of multicast frames sent by the port.
     pub tx_multicast: u64,
-    /// Broadcast frames sent by the port.
+    /// Number of broadcast frames sent by the port.
     pub tx_broadcast: u64,
-    /// Malformed packets of the port, dropped for their descriptors, lengths or offload requests.
+    /// Number of malformed packets of the port, dropped for their descriptors, lengths or offload requests.
     pub tx_invalid: u64,
-    /// Frames of the port dropped for an address or VLAN that is not the port's, or as link-control frames.
+    /// Number of frames of the port dropped by a check of the sender: for an address or VLAN that is not the port's, or
+    /// as link-control frames.
     pub tx_blocked: u64,
-    /// Frames of the port dropped for an address or VLAN that is not the port's.
+    /// Number of frames of the port dropped for an address or VLAN that is not the port's.
     pub tx_spoofed: u64,
-    /// Link-control frames of the port that were dropped: pause, spanning tree and the like.
+    /// Number of link-control frames of the port that were dropped: pause, spanning tree and the like.
     pub tx_link_control: u64,
-    /// Frames of the port that no port and no uplink took.
+    /// Number of frames of the port that no other port and no uplink received.
     pub tx_unclaimed: u64,
-    /// Memory requests of the port that the bus to the guest's memory refused.
+    /// Number of memory requests of the port that the bus to the guest's memory refused.
     pub dma_faults: u64,
 }
 
 impl PortCounters {
-    /// Iterates over the values of all counters.
+    /// Iterates over the values of all counters of a port.
     pub fn all(&self) -> impl Iterator<Item = u64> {
         let Self { rx_packets, rx_bytes, rx_multicast, rx_broadcast, .. } = *self;
         let Self { rx_no_descriptors, rx_disabled, rx_storm, tx_packets, tx_bytes, .. } = *self;
@@ -112,16 +113,16 @@ pub struct TrafficSum {
 /// Frames that a port has sent or received since they were last added to the port's counters.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PendingTraffic {
-    /// Sums of the frames exchanged with the uplink only, and of the frames exchanged with other ports.
+    /// Sums of the port's frames: those exchanged with the uplink only, and those exchanged with other ports.
     sums: [TrafficSum; 2],
-    /// Number of multicast frames.
+    /// Number of multicast frames that the port has sent or received.
     pub multicast: u64,
-    /// Number of broadcast frames.
+    /// Number of broadcast frames that the port has sent or received.
     pub broadcast: u64,
 }
 
 impl PendingTraffic {
-    /// Counts a frame of `length` bytes. `local` is true if another port sent it or gets it.
+    /// Counts a frame of `length` bytes. `local` is true if another port sent or received it.
     #[inline]
     pub(crate) fn add(&mut self, local: bool, length: usize) {
         let sum = &mut self.sums[usize::from(local)];
@@ -129,14 +130,14 @@ impl PendingTraffic {
         sum.bytes += length as u64;
     }
 
-    /// Counts unicast frames from another port or to one.
+    /// Counts unicast frames that another port sent or received.
     #[inline]
     pub(crate) fn add_run(&mut self, packets: u64, bytes: u64) {
         self.sums[1].packets += packets;
         self.sums[1].bytes += bytes;
     }
 
-    /// Counts a frame to a group, in addition to [`PendingTraffic::add`].
+    /// Counts a frame to a group of stations, in addition to [`PendingTraffic::add`].
     #[cold]
     pub(crate) fn add_group(&mut self, broadcast: bool) {
         self.broadcast += u64::from(broadcast);

@@ -9,27 +9,27 @@ use core::num::NonZeroU64;
 use serde::{Deserialize, Serialize};
 use units::{FCS, Time};
 
-/// Binary places of prices, which are in nanoseconds. At 1 Gb/s a byte takes 8 ns = 2^3 ns, and a rate factor has 14 binary places,
-/// so bytes times factor is the exact price with 14 - 3 = 11 places.
+/// Binary places of transmit costs, which are in nanoseconds. At 1 Gb/s a byte takes 8 ns = 2^3 ns, and a rate factor
+/// has 14 binary places, so bytes times factor is the exact cost with 14 - 3 = 11 places.
 const FRACTION_BITS: u32 = 11;
 
-/// Account of the time that a port's frames, or the frames between ports, have cost so far.
+/// Account of the transmit time that a port's frames, or the frames between ports, have cost so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "Account")]
 pub struct RateAccount {
-    /// Time in nanoseconds at which all frames so far are paid for, and the fraction of a nanosecond.
+    /// Time in nanoseconds at which all frames sent so far are paid for, and the fraction of a nanosecond.
     due: u64,
     fraction: u64,
 }
 
 impl RateAccount {
-    /// Returns `true` if the fraction is below a nanosecond.
+    /// Returns `true` if the account's fraction is below a nanosecond.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.fraction < 1 << FRACTION_BITS
     }
 
-    /// Moves the account up to `lateness` nanoseconds before `now`: idle time beyond that is lost.
+    /// Moves the account up to `lateness` nanoseconds before `now`: idle time beyond that earns no credit.
     fn catch_up(&mut self, now: Time, lateness: u64) {
         let earliest = now.as_nanos().saturating_sub(lateness);
         if self.due < earliest {
@@ -37,7 +37,7 @@ impl RateAccount {
         }
     }
 
-    /// Adds the price of frames to the account.
+    /// Adds the cost of frames to the account.
     fn pay(&mut self, price: u64) {
         let sum = self.fraction + price;
         self.due = self.due.saturating_add(sum >> FRACTION_BITS);
@@ -45,7 +45,7 @@ impl RateAccount {
     }
 }
 
-/// Time that a port's frames still owe to its rate.
+/// Account of a port's transmit rate: time that its frames have cost, and lateness that it may make up for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "Debt")]
 pub struct RateDebt {
@@ -89,9 +89,9 @@ pub struct Pacing<const N: usize> {
 /// Longest delay by the plane that a port may make up for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LatenessLimit {
-    /// Time that this many KB take at the port's rate (82576 datasheet, RTTBCNRM).
+    /// Limit on delay: the time that this many KB take at the port's rate (82576 datasheet, RTTBCNRM).
     Kilobytes(u32),
-    /// Time in nanoseconds, equal for all rates.
+    /// Limit on delay: a time in nanoseconds, equal for all rates.
     Time(u64),
 }
 
@@ -113,7 +113,7 @@ impl<const N: usize> Pacing<N> {
         Self::resume(loopback, RateAccount::default())
     }
 
-    /// Creates rates without a limit, with a saved cost of the frames between ports.
+    /// Creates rates without a limit, given the saved cost of the frames between ports.
     #[must_use]
     pub fn resume(loopback: Option<NonZeroU64>, crossing: RateAccount) -> Self {
         Self { ports: [PacedPort::default(); N], loopback, crossing, lateness: LatenessLimit::Kilobytes(0) }
@@ -141,7 +141,7 @@ impl<const N: usize> Pacing<N> {
         *self.port_mut(port) = PacedPort { factor, debt };
     }
 
-    /// Sets for how long a delay by the plane ports may make up; a new plane allows none.
+    /// Sets the longest delay by the plane that ports may make up for; a new plane allows none.
     pub fn set_lateness(&mut self, lateness: LatenessLimit) {
         self.lateness = lateness;
     }
@@ -152,7 +152,7 @@ impl<const N: usize> Pacing<N> {
         self.loopback.is_some() || self.port(port).factor.is_some()
     }
 
-    /// Returns true if frames between ports take time of a limited bandwidth.
+    /// Returns true if the bandwidth between ports is limited, so that frames between ports take time.
     pub(crate) fn limits_crossing(&self) -> bool {
         self.loopback.is_some()
     }
@@ -179,8 +179,8 @@ impl<const N: usize> Pacing<N> {
         *self.port_mut(port) = PacedPort { factor, debt };
     }
 
-    /// Returns the debt of a port whose rate is about to be set. The port owes nothing for the time without a limit, in
-    /// which the plane was not late.
+    /// Returns the account of a port whose rate is about to be set. The port owes nothing for the time without a limit,
+    /// in which the plane was not late.
     #[must_use]
     pub fn debt_at(&self, port: PortIndex, factor: Option<u32>) -> RateDebt {
         let PacedPort { factor: before, debt } = *self.port(port);
@@ -197,7 +197,7 @@ impl<const N: usize> Pacing<N> {
         Time::from_nanos(rate.max(port.debt.crossed))
     }
 
-    /// Begins a visit to a port's transmit queue: lateness beyond the limit is lost.
+    /// Begins a visit to a port's transmit queue: credit for lateness beyond the limit is lost.
     #[inline]
     pub fn visit(&mut self, port: PortIndex, now: Time) {
         let lateness = self.lateness;
@@ -208,7 +208,7 @@ impl<const N: usize> Pacing<N> {
         port.debt.rate.catch_up(now, late);
     }
 
-    /// Ends a visit to a queue at `now`. `left` is true if frames are left in the queue.
+    /// Ends a visit to a port's transmit queue at `now`. `left` is true if frames are left in the queue.
     #[inline]
     pub fn visited(&mut self, port: PortIndex, queue: u8, left: bool, now: Time) {
         let port = self.port_mut(port);

@@ -11,13 +11,13 @@ pub(crate) const MAX_PORTS: usize = 64;
 pub struct PortIndex(u8);
 
 impl PortIndex {
-    /// Returns port `n`, or `None` from 64 on.
+    /// Returns the port with number `n`, or `None` from 64 on.
     #[must_use]
     pub const fn new(n: u8) -> Option<Self> {
         if (n as usize) < MAX_PORTS { Some(Self(n)) } else { None }
     }
 
-    /// Returns the port that the low six bits name.
+    /// Returns the port whose number is the low six bits of a value.
     #[must_use]
     #[inline]
     pub const fn of_field(bits: u32) -> Self {
@@ -66,21 +66,21 @@ impl PortSet {
     /// The empty set of ports.
     pub const NONE: Self = Self(0);
 
-    /// Returns the set of the ports whose bits are set.
+    /// Returns the set of the ports whose bits are set in a number.
     #[must_use]
     #[inline]
     pub const fn new(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// Returns the set as bits: bit n is port n.
+    /// Returns the set of ports as bits: bit n is port n.
     #[must_use]
     #[inline]
     pub const fn bits(self) -> u64 {
         self.0
     }
 
-    /// Returns `true` if the set is empty.
+    /// Returns `true` if the set of ports is empty.
     #[must_use]
     #[inline]
     pub const fn is_empty(self) -> bool {
@@ -94,7 +94,7 @@ impl PortSet {
         self.0.count_ones()
     }
 
-    /// Returns `true` if the set has a port.
+    /// Returns `true` if the set has a certain port.
     #[must_use]
     #[inline]
     pub const fn has(self, port: PortIndex) -> bool {
@@ -123,7 +123,7 @@ impl PortSet {
         if single { Some(PortIndex::lowest(self.0)) } else { None }
     }
 
-    /// Iterates over the ports in ascending order.
+    /// Iterates over the ports of the set in ascending order.
     #[inline]
     pub fn iter(self) -> impl Iterator<Item = PortIndex> {
         let mut left = self.0;

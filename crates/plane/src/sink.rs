@@ -1,4 +1,4 @@
-//! Receiving side of a device's ports: the trait by which the plane delivers a frame, and the frame's fate there.
+//! Receiving side of a device's ports: the trait by which the plane delivers a frame, and the outcome of the delivery.
 //! `switch` chooses the ports.
 
 use crate::PortIndex;
@@ -15,20 +15,21 @@ pub struct DeliveryFlags {
     pub alone: bool,
     /// True if no exact address filter has the frame's destination.
     pub inexact: bool,
-    /// True if the port gets the frame without its tag, and the tag beside the frame.
+    /// True if the port gets the frame without its VLAN tag, and the tag beside the frame.
     pub strips: bool,
 }
 
 /// Reason why a frame did not reach a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeliveryError {
-    /// The port's driver has not set up its queue.
+    /// The port's driver has not set up the receive queue.
     Disabled,
-    /// The port has no room for the whole frame, and drops such frames.
+    /// The port has too few receive buffers for the whole frame, and drops such frames.
     Dropped,
-    /// The port has no room for the whole frame, and the buffer in which frames wait for room is full.
+    /// The port has too few receive buffers for the whole frame, and its buffer for waiting frames is full.
     Full,
-    /// The port has no room for the whole frame yet, and keeps the frame until it has. It then calls [`crate::Plane::came_late`].
+    /// The port has too few receive buffers for the whole frame yet, and keeps the frame until it has enough. It then
+    /// calls [`crate::Plane::came_late`].
     Waits,
     /// The bus refused access to the port's memory.
     Fault,
@@ -77,14 +78,14 @@ pub trait FrameSink {
     ) -> Result<usize, DeliveryError>;
 }
 
-/// Fate of a frame at a port, in ascending order of success.
+/// Outcome of a frame's delivery to a port, in ascending order of success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeliveryOutcome {
-    /// The frame is lost: the buffer in which frames wait for room was full.
+    /// The frame is lost: the port's buffer for waiting frames was full.
     Missed,
-    /// The port dropped the frame for want of room.
+    /// The port dropped the frame, because it had too few receive buffers.
     Dropped,
-    /// The port has the frame, or the frame waits there for room.
+    /// The port has received the frame, or the frame waits there for receive buffers.
     Reached,
 }
 

@@ -62,13 +62,13 @@ pub trait FrameForwarder {
         0
     }
 
-    /// Counts a run of frames for one receiver, which have reached a port, and charges them to rates: the frames'
-    /// lengths, and the sum of the lengths.
+    /// Counts a run of frames that have reached a port, their receiver, and charges them to rates: the frames' lengths,
+    /// and the sum of the lengths.
     fn count_run(&mut self, to: PortIndex, lengths: &[u32], bytes: u64, terms: BurstTerms) {
         let _ = (to, lengths, bytes, terms);
     }
 
-    /// Returns `true` if the uplink takes TCP packets that are not segmented.
+    /// Returns `true` if the uplink accepts TCP packets that are not segmented.
     fn takes_uncut(&self) -> bool;
 
     /// Sends an unsegmented packet to the uplink or to a port of `own`, once `complete` has finished its headers. Returns `true` if

@@ -21,9 +21,9 @@ pub const ID_MASK: u16 = 0xfff;
 
 /// Number of bytes in both Ethernet addresses.
 const ADDRESSES: usize = 12;
-/// Offset of a tag behind an outer tag.
+/// Offset in a frame of an inner VLAN tag, behind an outer tag.
 pub(crate) const BEHIND_OUTER: usize = ADDRESSES + TAG;
-/// Offset of a tag in a frame without an outer tag.
+/// Offset of a VLAN tag in a frame without an outer tag.
 pub const OUTERMOST: usize = ADDRESSES;
 
 /// Returns `true` if a frame has an outer tag of type `kind`.

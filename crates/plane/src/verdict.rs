@@ -1,5 +1,5 @@
-//! Verdicts on frames in bursts: the receiver of a plain frame as a number, so that frames with equal verdicts are
-//! delivered together. Any other frame is sent outside bursts ([`crate::FrameForwarder::send`]).
+//! Decides on frames in bursts: a verdict names the receiver of a plain frame by a number, so that frames with equal
+//! verdicts are delivered together. Any other frame is sent outside bursts ([`crate::FrameForwarder::send`]).
 
 use crate::PortIndex;
 use crate::forward::Plane;
@@ -18,8 +18,8 @@ impl BurstVerdict {
     const STRIPS: u32 = 1 << 8;
     const INEXACT: u32 = 1 << 9;
 
-    /// Returns the verdict of a frame for one port, which gets it without its tag if it `strips` tags. `inexact` is
-    /// true if no exact filter has the frame's destination.
+    /// Returns the verdict that one port gets the frame, without the tag if the port `strips` tags. `inexact` is true
+    /// if no exact filter has the frame's destination.
     #[inline]
     fn to(port: PortIndex, strips: bool, inexact: bool) -> Self {
         let flag = |on: bool, bit: u32| if on { bit } else { 0 };
@@ -59,9 +59,9 @@ pub struct BurstTerms {
 }
 
 impl<const N: usize> Plane<N> {
-    /// Returns the settings by which the receivers of frames in a port's bursts are decided. `None` if each frame has
-    /// to be sent outside bursts, because it is watched, counted by storm control, charged for crossing the plane, or
-    /// may have two tags.
+    /// Returns the settings by which the receivers of frames in a port's bursts are decided. Returns `None` if each
+    /// frame has to be sent outside bursts, because it is captured, counted by storm control, charged for crossing the
+    /// plane, or may have two tags.
     pub(crate) fn burst_terms(&self, port: PortIndex, watched: bool) -> Option<BurstTerms> {
         let tables = &self.tables;
         let alone = watched

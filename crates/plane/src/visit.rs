@@ -103,7 +103,7 @@ impl<W: UplinkWire, const N: usize> FrameForwarder for QueueVisit<'_, W, N> {
 /// Result of a visit to a transmit queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VisitResult {
-    /// True if the queue was allowed to send.
+    /// True if the queue was allowed to send in this visit.
     pub served: bool,
     /// True if frames are left in the queue.
     pub left: bool,

@@ -1,4 +1,4 @@
-//! Observations for captures: each frame at each port and at the uplink, with the frame's fate there. A capture changes
+//! Reports to captures each frame at each port and at the uplink, with the frame's outcome there. A capture changes
 //! nothing on the plane. Without a capture a frame costs one check ([`crate::UplinkWire::is_watched`]).
 
 use crate::sink::DeliveryError;
@@ -7,7 +7,7 @@ use crate::switch::{FrameOrigin, SwitchDropReason};
 /// Observation of a frame at a port or at the uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameObservation {
-    /// Port or uplink where the frame was seen.
+    /// Port or uplink where the capture saw the frame.
     pub at: FrameOrigin,
     /// Direction of the observed frame: into the plane or out of it.
     pub way: FrameDirection,
@@ -27,16 +27,16 @@ pub enum FrameDirection {
 /// Reason why a captured frame was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameDropReason {
-    /// The switch dropped the frame.
+    /// Drop reason: the switch dropped the frame.
     Dropped(SwitchDropReason),
-    /// The port did not get the frame.
+    /// Drop reason: the port did not receive the frame.
     Missed(DeliveryError),
-    /// Storm control keeps the frame from the port.
+    /// Drop reason: storm control keeps the frame from the port.
     Storm,
-    /// The frame's length field exceeds the frame.
+    /// Drop reason: the frame's length field exceeds the frame.
     Truncated,
-    /// No port and no uplink takes the frame.
+    /// Drop reason: no port and no uplink receives the frame.
     Unclaimed,
-    /// The uplink dropped the frame.
+    /// Drop reason: the uplink dropped the frame.
     Uplink,
 }

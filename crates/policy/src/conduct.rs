@@ -1,5 +1,5 @@
-//! Offences of VFs that are counted, and the rates at which the host acts against a VF. `driver::conduct` counts and
-//! judges.
+//! Offences of VFs that are counted, and the rates from which on the host acts against a VF. `driver::conduct` counts
+//! and judges.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub enum Offence {
 pub const KINDS: usize = 6;
 
 impl Offence {
-    /// All kinds of offence, in the order of [`ConductLimits`].
+    /// All kinds of offence, in the order of the thresholds in [`ConductLimits`].
     pub const ALL: [Offence; KINDS] = [
         Offence::Mailbox,
         Offence::Spoofing,
@@ -51,11 +51,11 @@ impl Offence {
 /// Action of the host against a VF whose rate of one kind of offence exceeds a threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OffenceAction {
-    /// Logs a warning about the VF.
+    /// Action: logs a warning about the VF.
     Warn,
-    /// Throttles the VF for a while.
+    /// Action: throttles the VF for a while.
     Throttle,
-    /// Quarantines the VF until the administrator releases it.
+    /// Action: quarantines the VF until the administrator releases it.
     Quarantine,
 }
 

@@ -9,7 +9,7 @@ use units::MacAddress;
 /// Reason to refuse a policy: it is invalid, the family does not support it, or the card cannot follow it now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    /// The port has fewer VFs than this number.
+    /// The policy names a VF with a number that the port does not have.
     #[error("the port has no VF {0}")]
     NoSuchVf(u8),
     /// The VF's address is zero or a group address.
@@ -50,7 +50,7 @@ pub enum PolicyError {
     /// The interrupt floor, the first number, is above the ceiling, the second; both are per second.
     #[error("interrupt floor {0} per second is above the ceiling {1}; lower the floor or raise the ceiling")]
     InterruptFloor(u32, u32),
-    /// The family does not have this setting.
+    /// The family of cards does not have this setting.
     #[error("{1}")]
     Unsupported(&'static str, &'static str),
     /// The mirror rule names no traffic.
@@ -101,15 +101,15 @@ impl PolicyError {
     }
 }
 
-/// VF whose policy is refused, and the reason for the refusal.
+/// A VF whose policy is refused, with the reason for the refusal.
 pub type RefusedVf = (VfIndex, PolicyError);
 
-/// Function that has the address that a policy wants.
+/// Port or VF that has the address which a policy requests for another VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressOwner {
-    /// The port itself has the address.
+    /// The port itself has the requested address.
     Port,
-    /// A VF uses the address, or has the address by its policy.
+    /// A VF uses the requested address, or has it by its policy.
     Vf(VfIndex),
 }
 

@@ -15,7 +15,7 @@ pub struct FamilyLimits {
     pub vfs: usize,
     /// Speed of the port's link in Mb/s.
     pub link_speed: u32,
-    /// MTUs in bytes that a VF may be limited to.
+    /// MTUs in bytes to which a VF may be limited.
     pub mtu: RangeInclusive<u16>,
     /// Longest frame of the card in bytes, frame check sequence included.
     pub max_frame: u16,
@@ -29,7 +29,7 @@ pub struct FamilyLimits {
     pub storm_blocks: u32,
 }
 
-/// Abilities of an imaginary family for tests: it supports every setting, and counts storms in 19 bits.
+/// Limits of an imaginary family of cards for tests: it supports every setting, and counts storms in 19 bits.
 #[cfg(test)]
 pub(crate) const TOY: FamilyLimits = FamilyLimits {
     family: "toy",

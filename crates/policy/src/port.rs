@@ -17,15 +17,15 @@ const BLOCK_BITS: u32 = STORM_BLOCK * 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "Mirror")]
 pub struct VfMirrorRule {
-    /// VF that receives the copies.
+    /// VF that receives the mirror rule's copies.
     pub to: VfIndex,
-    /// VFs whose received frames are copied.
+    /// VFs whose received frames the mirror rule copies.
     pub vfs: VfSet,
-    /// True to copy frames from the uplink.
+    /// True if the mirror rule copies frames from the uplink.
     pub ingress: bool,
-    /// True to copy frames to the uplink.
+    /// True if the mirror rule copies frames to the uplink.
     pub egress: bool,
-    /// VLANs whose frames are copied, wherever the frames come from.
+    /// VLANs whose frames the mirror rule copies, wherever the frames come from.
     pub vlans: Option<VlanSet>,
 }
 
@@ -43,7 +43,7 @@ pub struct StormControl {
 /// Policy of a port: mirror rules, storm control, and thresholds for offences of its VFs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortPolicy {
-    /// Mirror rules of the port, by number.
+    /// Mirror rules of the port, by the number of the rule.
     pub mirrors: [Option<VfMirrorRule>; MIRROR_RULES],
     /// Limits of broadcasts and multicasts to the port's VFs.
     pub storm: StormControl,

@@ -11,7 +11,7 @@ use units::MacAddress;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "Link")]
 pub enum VfLinkPolicy {
-    /// The VF's link is up while the port's is.
+    /// The VF's link is up while the port's link is up.
     #[default]
     Auto,
     /// The VF's link is always up: VFs reach each other without the port's link.
@@ -20,22 +20,22 @@ pub enum VfLinkPolicy {
     Disable,
 }
 
-/// Settings of one VF by the administrator.
+/// Settings of one VF by the administrator: its policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VfPolicy {
     /// Address assigned to the VF; without one the guest chooses.
     pub mac: Option<MacAddress>,
-    /// True if the administrator has set the address: the VF may use no other, unless trusted.
+    /// True if the administrator has set the address: the VF may use no other, unless the VF is trusted.
     pub admin_mac: bool,
     /// Port VLAN of the VF; `None` lets the VF join VLANs by itself.
     pub vlan: Option<PortVlan>,
-    /// VLANs that the VF may join; `None` is any.
+    /// VLANs that the VF may join; `None` permits any.
     pub vlans: Option<VlanSet>,
     /// True to drop the VF's frames with a source address or VLAN that is not the VF's.
     pub spoofchk: bool,
-    /// True if the VF may change its address in spite of `admin_mac`, and use another function's.
+    /// True if the VF is trusted: it may change its address in spite of `admin_mac`, and use another function's.
     pub trust: bool,
-    /// True if the VF may send and receive.
+    /// True if the VF may send and receive frames.
     pub enabled: bool,
     /// Link state that the VF's driver sees.
     pub state: VfLinkPolicy,
@@ -179,7 +179,7 @@ mod tests {
     use crate::limits::{FamilyLimits, TOY};
     use crate::{PolicyError, PortVlan, VlanSet};
 
-    /// Abilities of an imaginary family for tests: it supports neither interrupt bounds nor a switch for RSS.
+    /// Limits of an imaginary family of cards for tests: it supports neither interrupt bounds nor a switch for RSS.
     const FEW: FamilyLimits = FamilyLimits {
         mtu: 1_496..=9_706,
         frame_overhead: 26,

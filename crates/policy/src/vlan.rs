@@ -16,7 +16,8 @@ pub const PRIORITIES: RangeInclusive<u8> = 0..=7;
 /// Port VLAN, on which the administrator puts a VF: the guest sees untagged frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortVlan {
-    /// VLAN id, of [`VLANS`]; 0 with a priority, for tags with the priority alone and a VF on untagged frames.
+    /// VLAN id of the port VLAN, of [`VLANS`]; 0 with a priority is for tags with the priority alone and a VF on
+    /// untagged frames.
     pub id: u16,
     /// Priority of the tags that the card inserts, of [`PRIORITIES`].
     pub qos: u8,

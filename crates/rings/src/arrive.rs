@@ -15,7 +15,8 @@ use units::FCS;
 /// Number of segments of an unsegmented packet that cost as much as a frame.
 const SEGMENTS_PER_COST: u64 = 4;
 
-/// Takes up to `budget` frames from the uplink and hands them to the plane. Returns `false` if there are no more.
+/// Takes up to `budget` frames from the uplink and hands them to the plane. Returns `false` if the uplink has no more
+/// frames.
 pub fn arrive<C: FrameReceiver, W: UplinkWire, const N: usize>(
     card: &mut C,
     plane: &mut Plane<N>,
@@ -104,7 +105,7 @@ fn pass_mac<C: FrameReceiver, W: UplinkWire, const N: usize>(
     }
 }
 
-/// Puts the frame check sequence behind a frame. Returns the number of bytes with it.
+/// Appends the frame check sequence to a frame. Returns the number of bytes with it.
 #[cold]
 fn append_check_sequence(bytes: &mut [u8], length: usize) -> usize {
     let check = frame_check_sequence(&bytes[..length]).to_le_bytes();

@@ -23,7 +23,7 @@ impl Default for BufferChain {
 }
 
 impl BufferChain {
-    /// Removes all buffers from the list.
+    /// Removes all buffers from the packet's list.
     #[inline]
     pub fn clear(&mut self) {
         (self.count, self.bytes) = (0, 0);
@@ -54,14 +54,14 @@ impl BufferChain {
         (self.count, self.bytes) = (kept, self.bytes.saturating_sub(bytes));
     }
 
-    /// Returns the number of bytes in all buffers.
+    /// Returns the number of bytes in all buffers of the packet.
     #[must_use]
     #[inline]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Returns the addresses and the lengths of the buffers.
+    /// Returns the addresses and the lengths of the packet's buffers.
     pub(crate) fn all(&self) -> (&[Iova], &[u32]) {
         (&self.addresses[..self.count], &self.lengths[..self.count])
     }
@@ -94,7 +94,7 @@ impl BufferChain {
 /// Position of a byte within the buffers of a packet. It only moves forward.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BufferCursor {
-    /// Index of the buffer, and the number of the packet's bytes before it.
+    /// Index of the buffer that holds the byte, and the number of the packet's bytes before that buffer.
     at: usize,
     before: usize,
 }

@@ -1,6 +1,6 @@
-//! Sends a burst of plain frames from a transmit queue: reads descriptors, gathers the heads of frames, judges frames,
-//! and delivers runs of frames with equal verdicts. A frame that a burst cannot judge is sent alone, in its turn. Every
-//! other packet ends a burst.
+//! Sends a burst of plain frames from a transmit queue: reads descriptors, gathers the first bytes of frames, decides
+//! on the frames' receivers, and delivers consecutive frames with equal verdicts (runs) together. A frame that a burst
+//! cannot decide on is sent alone, in its turn. Every other packet ends a burst.
 
 use crate::card::{BurstCard, RunProperties, TxFormat};
 use crate::deliver::AHEAD;
@@ -12,10 +12,10 @@ use pcie::{AnnouncedAccess, Bus, Function, HintedMemory, MemoryHint};
 use plane::frame::{AddressPair, Frame, HEADROOM};
 use plane::{BurstTerms, BurstVerdict, FrameForwarder, PortIndex, TransmitQueueId};
 
-/// Transmit queue whose frames a burst sends, and the memory of its frames.
+/// Transmit queue whose frames a burst sends, with the memory of its frames.
 struct BurstSource {
     sender: TransmitQueueId,
-    /// Function that owns the frames' buffers, and a hint where these buffers are.
+    /// Function that owns the frames' buffers, and a hint to the memory of these buffers.
     function: Function,
     hint: MemoryHint,
 }
@@ -82,7 +82,7 @@ pub(crate) fn send_burst<C: BurstCard, L: FrameForwarder>(
     at
 }
 
-/// Results of judging the frames of a burst: which have verdicts of their own, and which are sent alone.
+/// Verdicts on the frames of a burst: which frames have verdicts of their own, and which are sent alone.
 struct JudgedBurst {
     count: usize,
     /// Frames whose addresses differ from those of the frame before, a bit each. The verdict of such a frame applies to
@@ -95,8 +95,8 @@ struct JudgedBurst {
 impl JudgedBurst {
     const NONE: Self = Self { count: 0, starts: 0, alone: 0 };
 
-    /// Returns the end of the run of frames that begins at `at`, and the frame whose verdict the run has. `None` if the
-    /// frame has to be sent alone.
+    /// Returns the end of the run of frames that begins at `at`, and the frame whose verdict the run has. Returns
+    /// `None` if the frame has to be sent alone.
     fn run(&self, at: usize) -> Option<(usize, usize)> {
         if at >= self.count || self.alone >> at & 1 != 0 {
             return None;
@@ -154,7 +154,7 @@ impl BurstMemory {
     }
 }
 
-/// Gathers the heads of the first frames, and judges them.
+/// Gathers the first bytes of the burst's first frames, and decides on the frames' receivers.
 #[inline(never)]
 fn judge<C: BurstCard, L: FrameForwarder>(
     card: &mut C,
@@ -219,7 +219,7 @@ fn ask<C: BurstCard>(
 }
 
 /// Returns the number of frames before the first that is longer than `longest`. Mostly no frame is longer, and a loop
-/// without an exit finds that for several frames at once.
+/// without an early exit finds that for several frames at once.
 #[inline(always)]
 fn fitting(lengths: &[u32], longest: usize) -> usize {
     let longest = longest.min(LONGEST) as u32;

@@ -21,7 +21,7 @@ pub trait TxFormat {
     const LENGTHS: RangeInclusive<u32>;
 
     /// Returns the length in bytes of a frame that one descriptor describes completely, without a requested offload.
-    /// `None` for every other descriptor. `second` is the descriptor's second word.
+    /// Returns `None` for every other descriptor. `second` is the descriptor's second word.
     fn plain(second: u64) -> Option<u32>;
 
     /// Returns the length in bytes of a frame that one descriptor describes completely, and that may request checksums
@@ -39,21 +39,21 @@ pub trait RxFormat: Copy {
     fn words(self, found: PlainFrameKind, hash: Option<u32>, length: u32) -> [u64; 4];
 }
 
-/// Properties shared by all frames of a run, which are consecutive frames of a burst for the same port.
+/// Properties shared by all frames of a run: consecutive frames of a burst for the same port.
 #[derive(Debug, Clone, Copy)]
 pub struct RunProperties {
-    /// VLAN tag that was taken out of the frames.
+    /// VLAN tag that was taken out of the frames of the run.
     pub tag: Option<u16>,
-    /// True if no exact address filter has the frames' destination.
+    /// True if no exact address filter has the destination of the run's frames.
     pub inexact: bool,
-    /// True if the frames come from the uplink.
+    /// True if the frames of the run come from the uplink.
     pub from_uplink: bool,
 }
 
 /// Receive queue of a frame in a burst, and the frame's RSS hash if the port hashes its type.
 pub type QueueAndHash = (u8, Option<u32>);
 
-/// Receive queue to which plain frames are delivered in bursts, each into one buffer.
+/// Receive queue of a port for plain frames of bursts, each of which goes into one buffer.
 #[derive(Debug)]
 pub struct PlainReceiver<'a, B, S> {
     /// Posted descriptors of the receive queue.
@@ -64,9 +64,9 @@ pub struct PlainReceiver<'a, B, S> {
     pub room: usize,
     /// Number of bytes in the longest frame that one receive buffer takes.
     pub longest: usize,
-    /// Function that owns the ring and its buffers.
+    /// Function that owns the receive ring and its buffers.
     pub function: Function,
-    /// Bus to the memory of ring and buffers.
+    /// Bus to the memory of the receive ring and its buffers.
     pub bus: &'a mut B,
     /// Format of the queue's receive descriptors.
     pub format: S,
@@ -81,12 +81,12 @@ pub trait BurstCard: FrameSink {
     /// Format of the card's receive descriptors.
     type RxFormat: RxFormat;
 
-    /// True if the next packet takes the descriptors that a burst has read and left over, instead of reading them
+    /// True if the next packet takes the descriptors that the last burst has read and not used, instead of reading them
     /// again.
     const KEEPS_DESCRIPTORS: bool = false;
 
-    /// Returns the card's field for its private frame memory. The field is empty while frames pass, and may be empty
-    /// before.
+    /// Returns the field in which the card keeps its private frame memory. The field is empty while frames pass, and
+    /// may be empty before.
     fn places(&mut self) -> &mut Option<Box<FrameMemory>>;
 
     /// Returns true if every frame is sent alone, not in a burst. Tests compare frames in bursts with frames that are
@@ -95,30 +95,29 @@ pub trait BurstCard: FrameSink {
         false
     }
 
-    /// Returns true if plain frames may be received after a check of their heads only. Otherwise every frame is sent
-    /// alone.
+    /// Returns true if plain frames may be received after a check of their first bytes only. Otherwise every frame is
+    /// sent alone.
     fn judges(&self) -> bool;
 
     /// Returns up to `most` pending descriptors of a transmit queue, from the next one on; none while a packet is
     /// unfinished.
     fn next(&mut self, sender: TransmitQueueId, most: usize) -> &[[u8; DESCRIPTOR]];
 
-    /// Gives back the descriptors of the first `count` frames from [`BurstCard::next`], which have left. Descriptors
+    /// Writes back the descriptors of the first `count` frames from [`BurstCard::next`], which have left. Descriptors
     /// that request a report are reported as done.
     fn pass(&mut self, sender: TransmitQueueId, count: usize);
 
-    /// Returns the function that owns a transmit queue's buffers, the hint where these buffers are, and the bus.
+    /// Returns the function that owns a transmit queue's buffers, a hint to the memory of these buffers, and the bus.
     fn source(&mut self, sender: TransmitQueueId) -> (Function, &mut MemoryHint, &mut Self::Bus);
 
-    /// Returns the checksums that a descriptor of [`BurstCard::next`] requests, at index `at`. `None` if they are not
-    /// those of a plain frame.
+    /// Returns the checksums that the descriptor at index `at` of [`BurstCard::next`] requests, or `None` if they are
+    /// not those of a plain frame.
     fn insertion(&self, sender: TransmitQueueId, at: usize) -> Option<InsertedChecksums> {
         let _ = (sender, at);
         None
     }
 
-    /// Inserts the checksums that a descriptor of [`BurstCard::next`] requests, of any kind. `at` is the descriptor's
-    /// index.
+    /// Inserts the checksums, of any kind, that the descriptor at index `at` of [`BurstCard::next`] requests.
     ///
     /// # Errors
     /// The frame does not fit the request. It is unchanged, and the family takes its descriptor in its own way.
@@ -149,7 +148,7 @@ pub trait BurstCard: FrameSink {
         (0, None)
     }
 
-    /// Returns a port's receive queue. `None` if the queue does not run, or needs every frame parsed as a whole.
+    /// Returns a port's receive queue, or `None` if the queue does not run, or needs every frame parsed as a whole.
     fn receiver(
         &mut self,
         port: PortIndex,

@@ -1,6 +1,7 @@
-//! A large packet that is cut for one receiver: each segment gets headers of its own, and its payload straight from the sender's
-//! buffers, where each byte is loaded once and summed as it is stored. A segment that finds no receive buffer ready, or whose payload
-//! lies in more buffers than a burst has pieces, is copied to private memory and sent through the plane alone, in its turn.
+//! Segments a large packet for one receiver: each segment gets headers of its own, and its payload straight from the
+//! sender's buffers, where each byte is loaded once and summed as it is stored. A segment that finds no receive buffer
+//! ready, or whose payload lies in more buffers than a burst has pieces, is copied to private memory and sent through
+//! the plane alone, in its turn.
 
 use crate::buffers::{BufferChain, BufferCursor};
 use crate::card::{PlainReceiver, QueueAndHash, RunProperties, RxFormat};
@@ -17,16 +18,16 @@ use pcie::{Bus, HintedMemory};
 use plane::frame::{AddressPair, HEADROOM};
 use plane::{BurstTerms, FrameForwarder, PortIndex, TransmitQueueId};
 
-/// A large packet whose segments are being cut and delivered to one port.
+/// A large packet whose segments are being made and delivered to one port.
 struct SegmentedPacket<'a, O> {
     sender: TransmitQueueId,
     orders: &'a O,
-    /// Headers of the packet, and their number of bytes.
+    /// Headers of the large packet, and their number of bytes.
     headers: [u8; HEADERS],
     length: usize,
     cut: SegmentationState,
     cursor: BufferCursor,
-    /// The port that gets all segments, and the segments' receive queue there.
+    /// Port that gets all segments, and the segments' receive queue there.
     port: PortIndex,
     spread: QueueAndHash,
     terms: BurstTerms,
@@ -37,8 +38,8 @@ struct SegmentedPacket<'a, O> {
 }
 
 /// Sends the segments of a packet that are due, if one port gets all of them as plain frames. Returns the number of
-/// segments that have left, and the number still to come. `None`, without any change, if the packet has to be copied as
-/// a whole.
+/// segments that have left, and of those still to come. Returns `None`, without any change, if the packet has to be
+/// copied as a whole.
 pub(crate) fn send_through<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
     sender: TransmitQueueId,
@@ -58,7 +59,7 @@ pub(crate) fn send_through<C: PacketTransmitter, L: FrameForwarder>(
     Some((before - large.cut.count(), large.cut.count()))
 }
 
-/// Reads the headers of a packet to segment. Returns `None` if the packet's segments cannot travel together.
+/// Reads the headers of a packet to segment. Returns `None` if the packet's segments cannot be sent in bursts.
 fn begin<'a, C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
     sender: TransmitQueueId,
@@ -151,7 +152,7 @@ fn send_run<C: PacketTransmitter, L: FrameForwarder>(
 }
 
 /// Finds the pieces of the next segments' payloads: a piece for each buffer that holds a part of a payload. Ends before
-/// the first segment that has to be sent alone, and when a burst has no room for more pieces. Returns the number of
+/// the first segment that has to be sent alone, or when a burst has no room for more pieces. Returns the number of
 /// segments.
 fn find_payloads<O>(
     large: &mut SegmentedPacket<'_, O>,
@@ -179,8 +180,8 @@ fn find_payloads<O>(
     BURST
 }
 
-/// Finds where the pieces of payloads go: each follows the piece before it, and a segment's first piece follows the
-/// headers, which have `behind` bytes.
+/// Finds the destination of each piece of payload: each follows the piece before it, and a segment's first piece
+/// follows the headers, which have `behind` bytes.
 fn find_places(frames: &mut BurstMemory, segments: usize, behind: u64) {
     let BurstMemory { lengths, targets, piece_ends, piece_targets, .. } = frames;
     let mut piece = 0;
@@ -194,7 +195,7 @@ fn find_places(frames: &mut BurstMemory, segments: usize, behind: u64) {
     }
 }
 
-/// Returns the sum of a payload, from the lengths and the sums of its pieces.
+/// Returns the sum of a segment's payload, from the lengths and the sums of its pieces.
 fn sum_of_pieces(lengths: &[u32], sums: &[u64]) -> PartialChecksum {
     let (mut all, mut before) = (PartialChecksum::default(), 0);
     for (length, sum) in lengths.iter().zip(sums) {

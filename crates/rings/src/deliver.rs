@@ -51,7 +51,7 @@ fn deliver_closely<C: FrameReceiver>(
 }
 
 /// Puts a plain frame into one buffer of the one port that gets it. Returns the number of bytes there, check sequence
-/// excluded. `None`, without any change, if the frame is for several ports, not plain, or does not fit.
+/// excluded. Returns `None`, without any change, if the frame is for several ports, not plain, or does not fit.
 #[inline(always)]
 fn deliver_plain<C: BurstCard>(
     card: &mut C,
@@ -82,7 +82,7 @@ fn deliver_plain<C: BurstCard>(
 }
 
 impl<B: Bus, S: RxFormat> PlainReceiver<'_, B, S> {
-    /// Returns the number of receive descriptors that can be filled at once.
+    /// Returns the number of receive descriptors of a queue that can be filled at once.
     #[inline(always)]
     pub(crate) fn ready(&mut self) -> usize {
         if self.room == 0 {
@@ -91,7 +91,7 @@ impl<B: Bus, S: RxFormat> PlainReceiver<'_, B, S> {
         self.posted.prepare(&self.ring, self.function, self.bus).unwrap_or(0).min(self.room)
     }
 
-    /// Puts one frame into the next receive buffer, which is ready.
+    /// Puts one frame into the next receive buffer, which the driver has posted.
     #[inline(always)]
     fn put(&mut self, bytes: &[u8], found: PlainFrameKind, hash: Option<u32>) -> Option<()> {
         if bytes.len() > self.longest {
@@ -106,8 +106,8 @@ impl<B: Bus, S: RxFormat> PlainReceiver<'_, B, S> {
         Some(())
     }
 
-    /// Puts the first frames of a run into receive buffers that are ready. Returns the number of frames. Inserts the
-    /// checksums that frames request.
+    /// Puts the first frames of a run into receive buffers that the driver has posted. Returns the number of frames.
+    /// Inserts the checksums that frames request.
     #[inline(never)]
     pub(crate) fn fill(
         mut self,

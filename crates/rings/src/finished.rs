@@ -1,4 +1,4 @@
-//! Hands a finished frame to the plane with its VLAN tag. Counts a packet that yields no frame.
+//! Hands a frame that is ready to be sent to the plane with its VLAN tag. Counts a packet that yields no frame.
 
 use crate::frames::pad;
 use crate::packet::PacketDropReason;
@@ -6,8 +6,8 @@ use crate::packets::PacketTransmitter;
 use plane::frame::{Frame, HEADROOM, OuterTag, TrustedChecksum};
 use plane::{FrameForwarder, TransmitQueueId};
 
-/// Hands a finished frame to the plane. A tag that the descriptor requests goes before a tag in the frame. The port's
-/// own tag replaces the requested one.
+/// Hands a frame that is ready to be sent to the plane. A tag that the descriptor requests goes before a tag in the
+/// frame. The port's own tag replaces the requested one.
 #[inline(always)]
 pub(crate) fn send<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
@@ -37,7 +37,7 @@ pub(crate) fn send<C: PacketTransmitter, L: FrameForwarder>(
     }
 }
 
-/// Sends a segment of `length` bytes that is in `place`, behind the headroom.
+/// Sends a segment of a packet; `place` holds the headroom and then the segment's `length` bytes.
 #[inline(never)]
 pub(crate) fn send_segment<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,

@@ -1,4 +1,4 @@
-//! Frames of a burst: an array for each property of a frame, with an element per frame.
+//! Stores the frames of a burst: an array for each property of a frame, with an element per frame.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -30,7 +30,7 @@ pub(crate) fn pad(place: &mut [u8], length: usize) -> usize {
 #[repr(C, align(64))]
 pub(crate) struct BurstMemory {
     pub(crate) heads: [[u8; HEAD]; BURST],
-    /// Addresses of the sender's buffers.
+    /// Addresses of the frames in the sender's buffers.
     pub(crate) sources: [Iova; BURST],
     /// Lengths of the frames in the sender's buffers, in bytes.
     pub(crate) lengths: [u32; BURST],
@@ -43,25 +43,25 @@ pub(crate) struct BurstMemory {
     pub(crate) summed: u32,
     /// Checksums to insert into each frame.
     pub(crate) insertions: [InsertedChecksums; BURST],
-    /// Addresses of the receiver's buffers.
+    /// Addresses of the frames in the receiver's buffers.
     pub(crate) targets: [Iova; BURST],
     pub(crate) sums: [u64; BURST],
     /// Receive queue and hash of each frame, while a run goes to a port that spreads frames over queues.
     pub(crate) spread: [(u8, Option<u32>); BURST],
-    /// For each segment that is cut from one packet, the number of pieces of payloads up to the segment's end. A piece is
-    /// the part of a payload in one buffer of the sender.
+    /// For each segment of one large packet, the number of pieces of payloads up to the segment's end. A piece is the
+    /// part of a payload in one buffer of the sender.
     pub(crate) piece_ends: [usize; BURST],
     /// Address of each piece of a payload in the receiver's buffers.
     pub(crate) piece_targets: [Iova; BURST],
-    /// Headers of segments that are cut from one packet, and properties of these segments for their receiver.
+    /// Headers of the segments of one large packet, and properties of these segments for their receiver.
     pub(crate) headers: [[u8; HEADERS]; BURST],
     pub(crate) kinds: [PlainFrameKind; BURST],
-    /// Bytes of a frame that travels alone: sent as it is, cut from a packet, or from the uplink.
+    /// Bytes of a frame that is sent alone: as its sender made it, as a segment of a packet, or from the uplink.
     pub(crate) staging: Box<[u8]>,
 }
 
 impl BurstMemory {
-    /// Creates the memory without a frame.
+    /// Creates the private memory of a burst without a frame.
     pub(crate) fn new() -> Self {
         Self {
             heads: [[0; HEAD]; BURST],

@@ -1,6 +1,6 @@
-//! Keeps the bytes of a packet that is paused between two of its segments, so that its descriptors can go back to the
-//! driver. The memory is exchanged for the memory that packets are read into, so nothing is copied. `send` decides when
-//! the rest leaves.
+//! Keeps the bytes of a packet that is paused between two of its segments, so that its descriptors can be returned to
+//! the driver. The memory is exchanged for the memory that packets are read into, so nothing is copied. `send` decides
+//! when the rest leaves.
 
 use crate::packet::CopiedPacket;
 use crate::staging::StagedPacket;
@@ -61,7 +61,7 @@ impl<O: Copy> HeldPacket<O> {
         self.packet = None;
     }
 
-    /// Keeps a packet of a queue and its bytes. `staging` gets other memory for the next packet.
+    /// Keeps a packet of a queue that pauses, with its bytes. `staging` gets other memory for the next packet.
     pub(crate) fn keep(&mut self, packet: CopiedPacket<O>, queue: u8, staging: &mut StagedPacket) {
         self.packet = Some((packet, queue));
         mem::swap(&mut self.bytes, staging);

@@ -20,7 +20,7 @@ pub trait PacketOffloads: Copy {
         OffloadRequest::default()
     }
 
-    /// Returns the number of payload bytes in a segment; `None` if the packet is one frame.
+    /// Returns the number of payload bytes in a segment, or `None` if the packet is one frame.
     fn mss(&self) -> Option<u16> {
         None
     }
@@ -63,16 +63,16 @@ pub struct CopiedPacket<O> {
     pub sent: u32,
 }
 
-/// Result of taking the next packet of a queue.
+/// Result of taking the next packet of a transmit queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextPacket<O> {
-    /// The queue has no complete packet.
+    /// The transmit queue has no complete packet.
     Nothing,
     /// All descriptors of a packet are in the ring. The packet's bytes have not been read.
     Packet(O),
-    /// Descriptors without a byte were given back to the driver.
+    /// Descriptors without a byte were returned to the driver.
     Empty,
-    /// A packet was consumed and is dropped.
+    /// A packet was taken from the ring and is dropped.
     Dropped(PacketDropReason),
 }
 
@@ -81,7 +81,7 @@ pub enum NextPacket<O> {
 pub enum PacketDropReason {
     /// The packet has more descriptors or bytes than allowed, or none.
     Size,
-    /// A descriptor is of a kind that no packet has.
+    /// A descriptor of the packet is of a kind that no packet has.
     Descriptor,
     /// The requested offload does not fit the packet.
     Offload,

@@ -16,11 +16,10 @@ pub trait PacketTransmitter: BurstCard + FrameSource {
     /// Type of the offload requests in descriptors.
     type Orders: PacketOffloads;
 
-    /// True if a frame that does not fit its checksum request leaves as its sender made it.
+    /// True if a frame that does not fit its checksum request is sent unchanged, false if it is dropped.
     const SENDS_MISFITS: bool = false;
 
-    /// Returns the memory for a packet of a queue's port that is paused between two segments; `None` if the port
-    /// segments no packets.
+    /// Returns the memory for a paused packet of a queue's port, or `None` if the port segments no packets.
     fn held(&mut self, sender: TransmitQueueId) -> Option<&mut HeldPacket<Self::Orders>> {
         let _ = sender;
         None
@@ -28,16 +27,16 @@ pub trait PacketTransmitter: BurstCard + FrameSource {
 
     /// Reads the descriptors of the next packet of a queue, if all of them are in the ring. Puts the buffers that they
     /// name into `buffers`. Returns the packet with its cost in frames of the budget. [`PacketTransmitter::end_take`]
-    /// gives back the descriptors of a packet; all others have gone back.
+    /// returns the descriptors of a packet to the driver; all other descriptors have been returned.
     fn take(
         &mut self,
         sender: TransmitQueueId,
         buffers: &mut BufferChain,
     ) -> (NextPacket<Self::Orders>, usize);
 
-    /// Gives back the descriptors of the packet that was taken last. `read` is true if the packet's bytes could be
-    /// read. Returns false if the packet is dropped because of a fault, and `None` if the queue has stopped and has
-    /// counted the fault.
+    /// Returns the descriptors of the packet that was taken last to the driver. `read` is true if the packet's bytes
+    /// could be read. Returns false if the packet is dropped because of a fault, and `None` if the queue has stopped
+    /// and has counted the fault.
     fn end_take(&mut self, sender: TransmitQueueId, read: bool) -> Option<bool>;
 
     /// Returns true if another packet may follow the last one in this visit to a queue.
@@ -58,7 +57,7 @@ pub trait PacketTransmitter: BurstCard + FrameSource {
         orders.tag()
     }
 
-    /// Inserts the checksums that a packet of one frame asks for.
+    /// Inserts the checksums that a packet of one frame requests.
     ///
     /// # Errors
     /// The frame does not fit the request, and is unchanged.

@@ -1,5 +1,5 @@
-//! Posted receive descriptors: they are read in bursts, filled in place, and given back together. The card defines the
-//! words of a filled descriptor.
+//! Posted receive descriptors: they are read in bursts, filled in place, and written back together. The card defines
+//! the words of a filled descriptor.
 
 use crate::ring::Ring;
 use pcie::burst::BURST;
@@ -10,24 +10,24 @@ const WORDS: usize = 4 * BURST;
 /// Number of bytes in a word of a descriptor.
 const WORD: usize = 8;
 
-/// Consecutive receive descriptors of a ring. Those before `given` are in the driver's memory again, and those before
-/// `filled` are as the driver is to find them. The others, up to `end`, are as the driver has posted them.
+/// Consecutive receive descriptors of a ring. Those before `given` are written back to the driver's memory, and those
+/// before `filled` are filled for the driver. The others, up to `end`, are as the driver has posted them.
 #[derive(Debug, Clone)]
 pub struct PostedDescriptors {
     raw: [[u8; WORD]; WORDS],
     given: usize,
     filled: usize,
     end: usize,
-    /// Ring index of the next descriptor to give back.
+    /// Ring index of the next receive descriptor to write back.
     head: u32,
-    /// Ring index of the next descriptor to read.
+    /// Ring index of the next receive descriptor to read.
     fetch_at: u32,
-    /// True if descriptors were given back of which the driver was not notified.
+    /// True if descriptors were written back of which the driver was not notified.
     spoke: bool,
-    /// Number of descriptors given back since the driver was last notified.
+    /// Number of descriptors written back since the driver was last notified.
     told_late: usize,
     ring: MemoryHint,
-    /// Hint to the memory window of the buffers.
+    /// Hint to the memory that holds the receive buffers.
     pub(crate) buffers: MemoryHint,
 }
 
@@ -49,15 +49,15 @@ impl PostedDescriptors {
         }
     }
 
-    /// Returns the descriptors of `size` bytes that were read and not filled.
+    /// Returns the receive descriptors of `size` bytes that were read and not filled.
     pub fn unused(&self, size: usize) -> impl Iterator<Item = &[u8]> {
         let bytes = &self.raw.as_flattened()[self.filled * size..self.end * size];
         bytes.chunks_exact(size)
     }
 
-    /// Resumes with the descriptors of [`PostedDescriptors::unused`], when those before `fetch_at` were read. `spoke`
-    /// is true if the driver was not notified of descriptors that were given back. `None` if there are more than a
-    /// burst.
+    /// Restores a burst of posted receive descriptors from the bytes of [`PostedDescriptors::unused`], when the ring
+    /// was read up to `fetch_at`. `spoke` is true if the driver was not notified of descriptors that were written back.
+    /// Returns `None` if there are more than a burst.
     #[must_use]
     pub fn resume(unused: &[u8], size: usize, (head, fetch_at): (u32, u32), spoke: bool) -> Option<Self> {
         let mut posted = Self { fetch_at, spoke, end: unused.len() / size, ..Self::at(head) };
@@ -65,40 +65,41 @@ impl PostedDescriptors {
         (posted.end <= BURST).then_some(posted)
     }
 
-    /// Returns the ring index of the first descriptor that has not been given back.
+    /// Returns the ring index of the first receive descriptor that has not been written back.
     #[must_use]
     pub fn head(&self) -> u32 {
         self.head
     }
 
-    /// Returns the ring index of the next descriptor to read.
+    /// Returns the ring index of the next receive descriptor to read.
     #[must_use]
     pub fn fetch_at(&self) -> u32 {
         self.fetch_at
     }
 
-    /// Returns true if descriptors were given back of which the driver was not notified.
+    /// Returns true if descriptors were written back of which the driver was not notified.
     #[must_use]
     pub fn spoke(&self) -> bool {
         self.spoke
     }
 
-    /// Returns the number of descriptors that were filled since the driver was last notified. It cannot exceed the
-    /// ring's size, unless the driver has moved the tail back.
+    /// Returns the number of receive descriptors that were filled since the driver was last notified. It cannot exceed
+    /// the ring's size, unless the driver has moved the tail back.
     #[must_use]
     #[inline]
     pub fn used(&self) -> usize {
         self.told_late + self.filled - self.given
     }
 
-    /// Returns the number of descriptors that were read and can be filled.
+    /// Returns the number of receive descriptors that were read and can be filled.
     #[must_use]
     #[inline]
     pub fn ready(&self) -> usize {
         self.end - self.filled
     }
 
-    /// Gives back filled descriptors and reads posted ones, if no descriptor is ready. Returns how many are ready.
+    /// Writes back filled descriptors and reads posted ones, if no descriptor can be filled. Returns how many can be
+    /// filled.
     ///
     /// # Errors
     /// [`DmaFault`] if the ring is not in the function's memory; nothing has changed then.
@@ -147,14 +148,14 @@ impl PostedDescriptors {
         descriptors.iter().map(|descriptor| u64::from_le_bytes(descriptor[1]))
     }
 
-    /// Returns a word of the descriptor that is `ahead` descriptors after the next one to be filled.
+    /// Returns a word of the receive descriptor that is `ahead` descriptors after the next one to be filled.
     #[must_use]
     #[inline(always)]
     pub fn word(&self, ring: &Ring, ahead: usize, word: usize) -> u64 {
         u64::from_le_bytes(self.raw[((self.filled + ahead) * (ring.size() / WORD) + word) % WORDS])
     }
 
-    /// Returns the next descriptor to be filled, as the driver has posted it.
+    /// Returns the next receive descriptor to be filled, as the driver has posted it.
     #[must_use]
     #[inline]
     pub fn next(&self, ring: &Ring) -> Option<&[u8]> {
@@ -162,7 +163,7 @@ impl PostedDescriptors {
         if self.ready() == 0 { None } else { self.raw.as_flattened().get(at..at + ring.size()) }
     }
 
-    /// Fills the next descriptor, which is ready. Words beyond the descriptor's size are ignored.
+    /// Fills the next receive descriptor, which was read before. Words beyond the descriptor's size are ignored.
     #[inline(always)]
     pub fn fill(&mut self, ring: &Ring, words: [u64; 4]) {
         match ring.size() / WORD {
@@ -171,7 +172,7 @@ impl PostedDescriptors {
         }
     }
 
-    /// Fills the next `count` descriptors of `STRIDE` words each, which are ready.
+    /// Fills the next `count` receive descriptors of `STRIDE` words each, which were read before.
     #[inline(always)]
     pub(crate) fn fill_with<const STRIDE: usize, I: Iterator<Item = [u64; 4]>>(
         &mut self,
@@ -184,7 +185,7 @@ impl PostedDescriptors {
         self.filled += count;
     }
 
-    /// Copies the addresses of the buffers that are ready, as many as `into` holds.
+    /// Copies the addresses of the receive buffers that can be filled, as many as `into` holds.
     #[inline(always)]
     pub(crate) fn addresses(&self, ring: &Ring, into: &mut [Iova]) {
         match ring.size() / WORD {
@@ -201,7 +202,7 @@ impl PostedDescriptors {
         }
     }
 
-    /// Writes filled descriptors to the driver's memory. Returns true if there were any.
+    /// Writes filled descriptors back to the driver's memory. Returns true if there were any.
     ///
     /// # Errors
     /// [`DmaFault`] if the ring is not in the function's memory; a part of them may have been written, and all are kept.
@@ -231,7 +232,7 @@ impl PostedDescriptors {
         Ok(true)
     }
 
-    /// Returns true if descriptors were given back since the last call. The caller notifies the driver.
+    /// Returns true if descriptors were written back since the last call. The caller notifies the driver.
     pub fn take_spoke(&mut self) -> bool {
         self.told_late = 0;
         core::mem::take(&mut self.spoke)

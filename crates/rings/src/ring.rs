@@ -1,5 +1,5 @@
 //! A valid ring of descriptors, and the arithmetic of its indices. The card keeps the head with the descriptors that it
-//! has not given back.
+//! has not written back.
 
 use pcie::Iova;
 
@@ -8,21 +8,21 @@ use pcie::Iova;
 pub struct Ring {
     base: Iova,
     count: u32,
-    /// Size of a descriptor in bytes.
+    /// Size of the ring's descriptors in bytes.
     size: u32,
     tail: u32,
 }
 
 impl Ring {
-    /// Creates a ring of `count` descriptors of `size` bytes each. `None` if the tail is beyond the ring. The tail is
-    /// the first descriptor that is not the card's.
+    /// Creates a ring of `count` descriptors of `size` bytes each. Returns `None` if the tail is beyond the ring. The
+    /// tail is the first descriptor that is not the card's.
     #[must_use]
     #[inline]
     pub fn new(base: Iova, count: u32, size: usize, tail: u32) -> Option<Self> {
         (tail < count).then_some(Self { base, count, size: size as u32, tail })
     }
 
-    /// Returns the size of a descriptor in bytes.
+    /// Returns the size of the ring's descriptors in bytes.
     #[must_use]
     #[inline]
     pub fn size(&self) -> usize {
@@ -51,21 +51,22 @@ impl Ring {
         if to >= self.count { to - self.count } else { to }
     }
 
-    /// Returns true if `index` is within this ring. A kept index may stem from a ring that has been changed.
+    /// Returns true if `index` is within this ring. An index that the card kept may stem from a ring that has been
+    /// changed.
     #[must_use]
     #[inline]
     pub fn contains(&self, index: u32) -> bool {
         index < self.count
     }
 
-    /// Returns the address of descriptor `index`.
+    /// Returns the address of the ring's descriptor `index`.
     #[must_use]
     #[inline]
     pub fn address(&self, index: u32) -> Iova {
         self.base.wrapping_add(u64::from(index) * u64::from(self.size))
     }
 
-    /// Returns the number of `wanted` descriptors from `from` on that lie in one piece before the ring wraps.
+    /// Returns how many of `wanted` descriptors from `from` on are contiguous before the ring wraps.
     #[must_use]
     #[inline]
     pub fn contiguous(&self, from: u32, wanted: u32) -> u32 {

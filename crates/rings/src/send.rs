@@ -1,5 +1,5 @@
-//! Sends a packet that does not fit into a burst: inserts checksums, or cuts the packet into segments. Frames are
-//! handed to the plane until the port's rate stops them. The card reads descriptors; `burst` sends plain frames.
+//! Sends a packet that does not fit into a burst: inserts checksums, or segments the packet. Frames are handed to the
+//! plane until the port's rate stops them. The card reads descriptors; `burst` sends plain frames.
 
 use crate::cut::send_through;
 use crate::finished::{send, send_segment, spoil};
@@ -13,7 +13,7 @@ use plane::frame::{Frame, HEADER, HEADROOM};
 use plane::{FrameForwarder, TransmitQueueId};
 
 /// Sends the next packet of a queue, or the remaining segments of a paused packet. Returns the packet's cost in frames
-/// of the budget, at least 1. `None` if there is no packet, or none may follow.
+/// of the budget, at least 1, or `None` if there is no packet, or none may follow.
 #[inline(never)]
 pub(crate) fn send_next<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
@@ -39,8 +39,8 @@ pub(crate) fn send_next<C: PacketTransmitter, L: FrameForwarder>(
     card.may_follow(sender).then_some(cost.max(1))
 }
 
-/// Sends a packet whose descriptors are in the ring, and gives the descriptors back. Returns the packet's number of
-/// frames. `None` if the queue has stopped.
+/// Sends a packet whose descriptors are in the ring, and returns the descriptors to the driver. Returns the packet's
+/// number of frames, or `None` if the queue has stopped.
 #[inline(always)]
 fn send_taken<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,

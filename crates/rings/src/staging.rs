@@ -5,7 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
 
-/// Bytes of one packet, behind headroom.
+/// Bytes of the staged packet, behind headroom.
 #[derive(Debug, Clone, Default)]
 pub struct StagedPacket {
     place: Vec<u8>,
@@ -32,7 +32,7 @@ impl StagedPacket {
         self.place.resize(bytes, 0);
     }
 
-    /// Makes the packet `length` bytes long. Added bytes are left over from earlier packets: the caller writes them
+    /// Makes the packet `length` bytes long. Added bytes have the values of earlier packets: the caller writes them
     /// before they are read.
     #[inline(always)]
     pub fn set_length(&mut self, length: usize) {
@@ -40,7 +40,7 @@ impl StagedPacket {
         self.length = length;
     }
 
-    /// Adds `bytes` bytes to the packet and returns them for writing. They are left over from earlier packets.
+    /// Adds `bytes` bytes to the packet and returns them for writing. They have the values of earlier packets.
     #[inline(always)]
     pub fn extend(&mut self, bytes: usize) -> &mut [u8] {
         let start = self.length;

@@ -33,7 +33,7 @@ struct HeapEntry {
 struct EventSlot<E> {
     event: Option<E>,
     generation: u32,
-    /// Index of the event in the heap; meaningful only while the slot holds an event.
+    /// Index of the event in the heap; meaningful only while the queue's slot holds an event.
     position: u32,
 }
 
@@ -186,7 +186,7 @@ impl<E> EventQueue<E> {
         slot.event.take().expect("the slot of a heap entry holds its event")
     }
 
-    /// Moves a heap entry towards the root until its parent is not later. Returns the entry's new index.
+    /// Moves an entry of the event heap towards the root until its parent is not later. Returns the entry's new index.
     fn rise(&mut self, mut position: usize) -> usize {
         let entry = self.heap[position];
         while position > 0 {
@@ -201,7 +201,7 @@ impl<E> EventQueue<E> {
         position
     }
 
-    /// Moves a heap entry away from the root until none of its children is earlier.
+    /// Moves an entry of the event heap away from the root until none of its children is earlier.
     fn sink(&mut self, mut position: usize) {
         let entry = self.heap[position];
         while let Some(child) = self.first_child(position) {

@@ -24,7 +24,7 @@ impl RandomStream {
         self.0.next_u64()
     }
 
-    /// Returns a random number below `bound`, or 0 if `bound` is 0.
+    /// Returns a random number from 0 to below `bound`, or 0 if `bound` is 0.
     ///
     /// Returns the high half of a 64 by 64 bit product. A bound of 10^12 deviates from uniform by one part in
     /// 10^7, and no draw is repeated.

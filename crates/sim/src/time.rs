@@ -20,7 +20,7 @@ pub struct VirtualInstant(u64);
 pub struct VirtualDuration(u64);
 
 impl VirtualInstant {
-    /// Time zero of the simulation.
+    /// Time zero of the simulation, at which every simulation starts.
     pub const ZERO: VirtualInstant = VirtualInstant(0);
     /// Instant later than every event of a simulation.
     pub const NEVER: VirtualInstant = VirtualInstant(u64::MAX);
@@ -52,35 +52,35 @@ impl VirtualInstant {
 }
 
 impl VirtualDuration {
-    /// Span of zero length.
+    /// Duration of zero length in virtual time.
     pub const ZERO: VirtualDuration = VirtualDuration(0);
 
-    /// Creates a span of picoseconds.
+    /// Creates a duration of virtual time from picoseconds.
     pub const fn from_picos(picos: u64) -> VirtualDuration {
         VirtualDuration(picos)
     }
 
-    /// Creates a span of nanoseconds.
+    /// Creates a duration of virtual time from nanoseconds.
     pub const fn from_nanos(nanos: u64) -> VirtualDuration {
         VirtualDuration(nanos.saturating_mul(PICOS_PER_NANO))
     }
 
-    /// Creates a span of microseconds.
+    /// Creates a duration of virtual time from microseconds.
     pub const fn from_micros(micros: u64) -> VirtualDuration {
         VirtualDuration(micros.saturating_mul(PICOS_PER_MICRO))
     }
 
-    /// Creates a span of milliseconds.
+    /// Creates a duration of virtual time from milliseconds.
     pub const fn from_millis(millis: u64) -> VirtualDuration {
         VirtualDuration(millis.saturating_mul(PICOS_PER_MILLI))
     }
 
-    /// Creates a span of seconds.
+    /// Creates a duration of virtual time from seconds.
     pub const fn from_secs(secs: u64) -> VirtualDuration {
         VirtualDuration(secs.saturating_mul(PICOS_PER_SECOND))
     }
 
-    /// Returns the period of a frequency in hertz, rounded down; the longest span for 0 Hz.
+    /// Returns the period of a frequency in hertz, rounded down; the longest duration for 0 Hz.
     pub const fn period(hertz: u64) -> VirtualDuration {
         match PICOS_PER_SECOND.checked_div(hertz) {
             Some(picos) => VirtualDuration(picos),
@@ -88,7 +88,7 @@ impl VirtualDuration {
         }
     }
 
-    /// Returns the time to send `bits` at `bits_per_second`, rounded up; the longest span for a speed of 0.
+    /// Returns the time to send `bits` at `bits_per_second`, rounded up; the longest duration for a speed of 0.
     ///
     /// Rounding adds less than a picosecond per frame, one part in 10^7 of a full gigabit frame. A sender of
     /// back-to-back frames that needs more sums the bits before it converts them.
@@ -105,22 +105,22 @@ impl VirtualDuration {
         }
     }
 
-    /// Returns the span's length in picoseconds.
+    /// Returns the duration in picoseconds.
     pub const fn picos(self) -> u64 {
         self.0
     }
 
-    /// Returns the span's length in whole nanoseconds.
+    /// Returns the duration in whole nanoseconds.
     pub const fn nanos(self) -> u64 {
         self.0 / PICOS_PER_NANO
     }
 
-    /// Returns the span's length in seconds, for reports only: floating point must not decide the order of events.
+    /// Returns the duration in seconds, for reports only: floating point must not decide the order of events.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / PICOS_PER_SECOND as f64
     }
 
-    /// Returns the span multiplied by `times`, at most the longest span.
+    /// Returns the duration multiplied by `times`, at most the longest duration.
     pub const fn times(self, times: u64) -> VirtualDuration {
         VirtualDuration(self.0.saturating_mul(times))
     }

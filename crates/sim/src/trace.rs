@@ -47,7 +47,7 @@ pub struct TraceRecord {
     pub source: &'static str,
     /// Name of the traced event.
     pub event: &'static str,
-    /// Values reported with the event.
+    /// Values that the component reported with the traced event.
     pub values: Vec<u64>,
 }
 

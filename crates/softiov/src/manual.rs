@@ -11,7 +11,7 @@ use std::process::ExitCode;
 /// Arguments of `softiov completions`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompletionsArgs {
-    /// Shell that the script is for.
+    /// Shell that the completion script is for.
     shell: Shell,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct ManualArgs {
 }
 
 impl ManualArgs {
-    /// Prints a page in roff, or writes all pages.
+    /// Prints a manual page in roff, or writes all manual pages.
     pub(crate) fn run(&self, mut command: Command) -> anyhow::Result<ExitCode> {
         // Only built subcommands know the names of their parents.
         command.build();

@@ -15,5 +15,5 @@ pub(crate) fn port() -> PortStatus {
     });
     let port =
         json!({"name": "pf0", "mac": "02:00:00:00:00:ff", "uplink": "none", "link": true, "vfs": [vf]});
-    serde_json::from_value(port).expect("the status of a port")
+    serde_json::from_value(port).expect("the sample must be the JSON of a port's status")
 }

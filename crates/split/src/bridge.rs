@@ -11,14 +11,15 @@ use i82576::MacAddress;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BridgePort(pub u16);
 
-/// Forwarding decision for a frame.
+/// Decision of the bridge on a frame: forward, flood or drop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BridgeDecision {
-    /// Forward the frame to this port.
+    /// Decision: forward the frame to this port.
     To(BridgePort),
-    /// Flood the frame to all ports except the ingress: the destination is a group address or unknown.
+    /// Decision: flood the frame to all ports except the ingress, since the destination is a group address or
+    /// unknown.
     Flood,
-    /// Drop the frame: the destination is behind the ingress port, or the frame is too short.
+    /// Decision: drop the frame, since the destination is behind the ingress port, or the frame is too short.
     Filter,
 }
 
@@ -56,7 +57,8 @@ impl LearningBridge {
         Self { sets: vec![[None; WAYS]; SETS], frames: 0 }
     }
 
-    /// Learns the sender's address of a frame from port `from`, and returns the frame's forwarding decision.
+    /// Learns a frame's source address at its ingress port `from`, and returns the bridge's decision on the
+    /// frame.
     pub fn forward(&mut self, from: BridgePort, frame: &[u8]) -> BridgeDecision {
         let address = |at: usize| frame.get(at..).and_then(MacAddress::from_slice);
         let (Some(to), Some(sender)) = (address(0), address(6)) else { return BridgeDecision::Filter };
@@ -69,7 +71,7 @@ impl LearningBridge {
         }
     }
 
-    /// Records that an address is behind a port. Group addresses are ignored.
+    /// Records that a MAC address is behind a port. Group addresses are ignored.
     pub fn learn(&mut self, mac: MacAddress, port: BridgePort) {
         if !mac.is_valid_unicast() {
             return;

@@ -24,15 +24,16 @@ impl LoadThresholds {
 /// Distribution of events over the service domain's virtual CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DispatchPolicy {
-    /// All events go to the first virtual CPU.
+    /// Policy: all events go to the first virtual CPU.
     First,
-    /// Events are distributed over all virtual CPUs of the service domain.
+    /// Policy: events are distributed over all virtual CPUs of the service domain.
     Spread,
-    /// Events are distributed as by `First` at low load, and as by `Spread` at high load.
+    /// Policy: all events go to the first virtual CPU at low load, and are distributed over all virtual CPUs at high
+    /// load.
     Balanced(LoadThresholds),
 }
 
-/// Chooses the virtual CPU that gets the events of each worker and card, and the worker of each interface.
+/// Chooses the virtual CPU that receives the events of each worker and card, and the worker of each interface.
 #[derive(Debug, Clone)]
 pub struct EventDispatcher {
     policy: DispatchPolicy,
@@ -40,13 +41,13 @@ pub struct EventDispatcher {
 }
 
 impl EventDispatcher {
-    /// Creates a dispatcher with a policy, in its state for low load.
+    /// Creates a dispatcher with a policy for distributing events, in its state for low load.
     #[must_use]
     pub fn new(policy: DispatchPolicy) -> Self {
         Self { policy, is_spread: policy == DispatchPolicy::Spread }
     }
 
-    /// Evaluates the number of frames since the last sample. Returns `true` if the distribution of events changed.
+    /// Evaluates the number of frames since the last load sample. Returns `true` if the distribution of events changed.
     pub fn sample(&mut self, frames: u64) -> bool {
         let DispatchPolicy::Balanced(LoadThresholds { low, high }) = self.policy else { return false };
         let was = self.is_spread;
@@ -54,7 +55,7 @@ impl EventDispatcher {
         was != self.is_spread
     }
 
-    /// Returns the index of the virtual CPU that gets the events of worker or card `n`.
+    /// Returns the index of the virtual CPU that receives the events of back-end worker or card `n`.
     #[must_use]
     pub fn cpu(&self, n: usize, cpus: usize) -> usize {
         if self.is_spread { n % cpus.max(1) } else { 0 }

@@ -50,9 +50,9 @@ pub const MAX_FRAME: usize = 0xffff;
 /// Transmit and receive ring of a network interface, in pages that front end and back end share.
 #[derive(Debug, Clone, Default)]
 pub struct InterfaceRings {
-    /// Ring for frames that the guest sends.
+    /// Ring for frames that the guest sends, in a page that it shares with the back end.
     pub transmit: Box<ring::RingPage>,
-    /// Ring for frames that the guest receives, and for its buffers.
+    /// Ring for frames that the guest receives and for the pages it posts, shared with the back end.
     pub receive: Box<ring::RingPage>,
 }
 
@@ -74,7 +74,8 @@ fn checksum(header: &[u8]) -> u16 {
     !((folded & 0xffff) + (folded >> 16)) as u16
 }
 
-/// Returns the slots of the receive ring that a frame needs: its pages, and one for segmentation information.
+/// Returns the number of receive-ring slots that a frame needs: its pages, and one for segmentation
+/// information.
 #[must_use]
 pub fn slots(length: usize, offload: PendingOffloads) -> u32 {
     length.div_ceil(PAGE).max(1) as u32 + u32::from(offload.segment.is_some())

@@ -5,35 +5,35 @@ use crate::ring::{RingSlot, SLOT};
 
 /// Flags of a transmit request on the ring.
 pub mod tx_flag {
-    /// Flag: the frame's checksum is not filled in.
+    /// Transmit request flag: the frame's checksum is not filled in.
     pub const CSUM_BLANK: u16 = 1;
-    /// Flag: the frame's checksum was validated.
+    /// Transmit request flag: the frame's checksum was validated.
     pub const DATA_VALIDATED: u16 = 2;
-    /// Flag: the frame continues in the next request.
+    /// Transmit request flag: the frame continues in the next request.
     pub const MORE: u16 = 4;
-    /// Flag: the next slot of the ring holds extra information.
+    /// Transmit request flag: the next slot of the ring holds extra information.
     pub const EXTRA: u16 = 8;
 }
 
 /// Flags of a receive response on the ring.
 pub mod rx_flag {
-    /// Flag: the frame's checksum was validated.
+    /// Receive response flag: the frame's checksum was validated.
     pub const DATA_VALIDATED: u16 = 1;
-    /// Flag: the frame's checksum is not filled in.
+    /// Receive response flag: the frame's checksum is not filled in.
     pub const CSUM_BLANK: u16 = 2;
-    /// Flag: the frame continues in the next response.
+    /// Receive response flag: the frame continues in the next response.
     pub const MORE: u16 = 4;
-    /// Flag: the next slot of the ring holds extra information.
+    /// Receive response flag: the next slot of the ring holds extra information.
     pub const EXTRA: u16 = 8;
 }
 
 /// Status of a response on the ring.
 pub mod status {
-    /// Status: the request succeeded.
+    /// Response status: the request succeeded.
     pub const OKAY: i16 = 0;
-    /// Status: the slot held extra information and is free.
+    /// Response status: the slot held extra information and is free.
     pub const NULL: i16 = 1;
-    /// Status: the request was invalid or failed.
+    /// Response status: the request was invalid or failed.
     pub const ERROR: i16 = -1;
 }
 

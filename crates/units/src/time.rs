@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Time(u64);
 
 impl Time {
-    /// Time at the start that the caller defines.
+    /// Time of the start from which times count.
     pub const ZERO: Time = Time(0);
 
     /// Returns the time `ns` nanoseconds after the start.
@@ -24,7 +24,7 @@ impl Time {
         Self(us.saturating_mul(1_000))
     }
 
-    /// Returns the nanoseconds since the start.
+    /// Returns the number of nanoseconds since the start from which times count.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0

@@ -23,7 +23,7 @@ const ENABLE: u16 = 1 << 1 | 1 << 2;
 const CAPABILITIES: u64 = 0x34;
 /// Configuration space capability id of MSI-X.
 const MSIX: u8 = 0x11;
-/// Enable bit of the MSI-X message control.
+/// Enable bit in the message control register of the MSI-X capability.
 const MSIX_ENABLE: u16 = 1 << 15;
 /// Maximum number of capabilities in the first 256 bytes of configuration space; a longer list is a loop.
 const MAX_CAPABILITIES: usize = 48;

@@ -9,7 +9,7 @@ use vfio_user::wire::Errno;
 /// Error while attaching to a VF, or of the connection to its server.
 #[derive(Debug, thiserror::Error)]
 pub enum VfioUserHalError {
-    /// No server listens on the socket.
+    /// No server listens on the vfio-user socket.
     #[error("cannot connect to {path}: {source}", path = path.display())]
     Connect {
         /// Path of the vfio-user socket.

@@ -23,8 +23,8 @@ use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, regio
 const MEMORY: u64 = 64 << 10;
 /// Offset of the simulated function's MSI-X capability, which follows another one.
 const MSIX_AT: u8 = 0x70;
-/// Offset of a register of the simulated function that keeps its value. The next registers: a write interrupts, a write
-/// copies a byte of memory to the one after, and a write makes the server leave.
+/// Offset of a register of the simulated function that keeps the value written to it. The next registers react to a
+/// write: one interrupts, one copies a byte of memory to the byte after it, and one makes the server leave.
 const PLAIN: u32 = 0x10;
 const RAISE: u32 = 0x20;
 const COPY: u32 = 0x30;
@@ -202,7 +202,7 @@ fn attach_maps_resets_sets_interrupts_and_enables_the_device() {
 }
 
 #[test]
-fn register_read_follows_earlier_posted_writes() {
+fn register_read_sees_earlier_posted_writes() {
     let server = serve(SimulatedFunction::vf());
     let mut hal = VfioUserHal::attach(&server.path, MEMORY).unwrap();
     for value in 0..1_000 {

@@ -16,9 +16,9 @@ use vfio_user::wire::{Errno, device_flags, pci_irq, pci_region, region_flags};
 type Failure = Box<dyn Error + Send + Sync>;
 
 /// Device whose only register, four bytes of BAR 0, adds up the values that are written to it.
-struct Adder(u32);
+struct AddingDevice(u32);
 
-impl ServedDevice<OwnedFd> for Adder {
+impl ServedDevice<OwnedFd> for AddingDevice {
     fn info(&self) -> DeviceInfo {
         let flags = device_flags::PCI | device_flags::RESET;
         DeviceInfo { flags, regions: pci_region::COUNT, irqs: pci_irq::COUNT }
@@ -68,7 +68,8 @@ fn receive<'a>(stream: &mut UnixStream, buffer: &'a mut [u8]) -> io::Result<&'a 
 }
 
 fn serve(mut stream: UnixStream) -> Result<(), Failure> {
-    let (mut device, mut session, mut out) = (Adder(0), ServerSession::default(), MessageOutbox::new());
+    let (mut device, mut session, mut out) =
+        (AddingDevice(0), ServerSession::default(), MessageOutbox::new());
     // A device with DMA or interrupts uses recvmsg, for the descriptors beside the bytes.
     while let bytes @ [_, ..] = receive(&mut stream, &mut [0; 4096])? {
         session.push(bytes, [])?;

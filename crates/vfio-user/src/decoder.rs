@@ -53,12 +53,12 @@ pub enum ProtocolError {
     Overrun,
 }
 
-/// Body of a received message.
+/// Body of a received message: whole, or discarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageBody<'a> {
-    /// The whole body of the received message.
+    /// The message was received with its whole body.
     Whole(&'a [u8]),
-    /// The message's body exceeded its limit and was discarded.
+    /// The message's body exceeded its length limit and was discarded.
     Discarded,
 }
 
@@ -93,7 +93,7 @@ impl DiscardedMessage {
 pub struct UnfinishedMessage<'a> {
     /// Buffered bytes of the incomplete message, from its first byte on.
     pub kept: &'a [u8],
-    /// Number of discarded bytes after the buffered ones: the message exceeds its limit.
+    /// Number of discarded bytes after the buffered ones, of a message that exceeds its length limit.
     pub skipped: usize,
 }
 
@@ -123,7 +123,7 @@ pub struct Decoder<F> {
     /// but every message has a header, so no two messages start at the same position.
     base: u64,
     discarding: Option<DiscardedMessage>,
-    /// Received descriptors with the start position of their message, in order.
+    /// Received descriptors, each with the start position of its message, in order.
     fds: VecDeque<(u64, F)>,
     dropped_fds: u64,
 }
@@ -160,7 +160,7 @@ impl<F> Decoder<F> {
         Ok(())
     }
 
-    /// Returns the next whole message, if it has arrived.
+    /// Returns the next whole message, or `None` if it has not arrived.
     ///
     /// # Errors
     /// The framing is lost; every later call returns the same error.

@@ -31,7 +31,7 @@ pub struct MessageOutbox<F> {
     head: usize,
     /// Position of `bytes[0]` among all bytes that were ever sent.
     base: u64,
-    /// Stream position up to which [`MessageOutbox::fresh`] has returned the queued bytes.
+    /// Stream position up to which [`MessageOutbox::fresh`] has returned the queued bytes for recording.
     noted: u64,
     /// Number of unsent bytes of the message that was sent in part.
     begun: usize,
@@ -51,15 +51,15 @@ impl<F> MessageOutbox<F> {
         Self { bytes: Vec::new(), head: 0, base: 0, noted: 0, begun: 0, fds: VecDeque::new() }
     }
 
-    /// Creates an outbox of the previous process's replies: `bytes` are whole messages, of which the first `sent` bytes
-    /// are sent already. Descriptors of replies cannot be restored.
+    /// Creates an outbox with the replies that a previous process has queued: `bytes` are whole messages, of which the
+    /// first `sent` bytes are sent already. Descriptors of replies cannot be restored.
     pub fn resume(bytes: Vec<u8>, sent: usize) -> Self {
         let mut outbox = Self { noted: bytes.len() as u64, bytes, ..Self::new() };
         outbox.sent(sent);
         outbox
     }
 
-    /// Returns the bytes queued since the last call, to be recorded before they are sent.
+    /// Returns the bytes queued since the last call, which the caller records before they are sent.
     pub fn fresh(&mut self) -> &[u8] {
         let from = (self.noted - self.base) as usize;
         self.noted = self.base + self.bytes.len() as u64;

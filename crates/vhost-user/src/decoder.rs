@@ -19,7 +19,7 @@ use crate::message::{MAX_BODY, MAX_MESSAGE_FDS, MessageHeader};
 /// Unrecoverable error in the stream of messages: end the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum StreamError {
-    /// The protocol's version is not 1.
+    /// The protocol's version in a message header is not 1.
     #[error("unsupported vhost-user version {0} (supported: 1)")]
     UnsupportedVersion(u32),
     /// The body of a message exceeds every request of a network device.
@@ -31,10 +31,10 @@ pub enum StreamError {
         size: u32,
     },
     /// A message carries more descriptors than any request of a network device.
-    #[error("a vhost-user message has more than {MAX_MESSAGE_FDS} descriptors")]
+    #[error("a vhost-user message has more than {MAX_MESSAGE_FDS} file descriptors")]
     TooManyDescriptors,
     /// More bytes were pushed than the decoder has room for.
-    #[error("{pushed} bytes were received, but the message has only {room} more")]
+    #[error("{pushed} bytes were received, but the vhost-user message needs only {room} more")]
     Overrun {
         /// Number of pushed bytes.
         pushed: usize,
@@ -124,7 +124,7 @@ impl<F> MessageDecoder<F> {
         Ok(())
     }
 
-    /// Takes the message, if it is complete.
+    /// Takes the received message out of the decoder, if it is complete.
     ///
     /// # Errors
     /// The stream is broken.

@@ -2,31 +2,31 @@
 
 /// Numbers of the protocol feature bits ("Protocol features" in the specification).
 pub mod protocol {
-    /// Bit of several queue pairs, and of `GET_QUEUE_NUM`.
+    /// Protocol feature bit: several queue pairs, and `GET_QUEUE_NUM`.
     pub const MQ: u32 = 0;
-    /// Bit of a migration log in shared memory.
+    /// Protocol feature bit: a migration log in shared memory.
     pub const LOG_SHMFD: u32 = 1;
-    /// Bit of `SEND_RARP`.
+    /// Protocol feature bit: `SEND_RARP`.
     pub const RARP: u32 = 2;
-    /// Bit of acknowledgements on request.
+    /// Protocol feature bit: acknowledgements on request.
     pub const REPLY_ACK: u32 = 3;
-    /// Bit of `NET_SET_MTU`.
+    /// Protocol feature bit: `NET_SET_MTU`.
     pub const MTU: u32 = 4;
-    /// Bit of requests by the back end.
+    /// Protocol feature bit: requests by the back end.
     pub const BACKEND_REQ: u32 = 5;
-    /// Bit of accesses to the configuration space.
+    /// Protocol feature bit: accesses to the configuration space.
     pub const CONFIG: u32 = 9;
-    /// Bit of shared memory that records unfinished descriptors.
+    /// Protocol feature bit: shared memory that records unfinished descriptors.
     pub const INFLIGHT_SHMFD: u32 = 12;
-    /// Bit of `RESET_DEVICE`.
+    /// Protocol feature bit: `RESET_DEVICE`.
     pub const RESET_DEVICE: u32 = 13;
-    /// Bit of kicks by message.
+    /// Protocol feature bit: kicks by message.
     pub const INBAND_NOTIFICATIONS: u32 = 14;
-    /// Bit of memory regions that are added and removed one by one.
+    /// Protocol feature bit: memory regions that are added and removed one by one.
     pub const CONFIGURE_MEM_SLOTS: u32 = 15;
-    /// Bit of `SET_STATUS` and `GET_STATUS`.
+    /// Protocol feature bit: `SET_STATUS` and `GET_STATUS`.
     pub const STATUS: u32 = 16;
-    /// Bit of Xen's memory regions.
+    /// Protocol feature bit: Xen's memory regions.
     pub const XEN_MMAP: u32 = 17;
 
     /// Protocol features that a [`BackendSession`](crate::backend::BackendSession) supports, as a mask.
@@ -58,13 +58,14 @@ pub mod protocol {
 
 /// Feature bits of the device that a session interprets, as masks. All other bits are the host's.
 pub mod device {
-    /// Writes to guest memory are logged (`VHOST_F_LOG_ALL`, bit 26).
+    /// Device feature: writes to guest memory are logged (`VHOST_F_LOG_ALL`, bit 26).
     pub const LOG_ALL: u64 = 1 << 26;
-    /// Rings have event indexes (`VIRTIO_F_EVENT_IDX`, bit 29).
+    /// Device feature: rings have event indexes (`VIRTIO_F_EVENT_IDX`, bit 29).
     pub const EVENT_IDX: u64 = 1 << 29;
-    /// Protocol features exist (`VHOST_USER_F_PROTOCOL_FEATURES`, bit 30). Without it rings are enabled at once.
+    /// Device feature: protocol features exist (`VHOST_USER_F_PROTOCOL_FEATURES`, bit 30). Without it rings are enabled
+    /// at once.
     pub const PROTOCOL_FEATURES: u64 = 1 << 30;
-    /// Rings are packed (`VIRTIO_F_RING_PACKED`, bit 34).
+    /// Device feature: rings are packed (`VIRTIO_F_RING_PACKED`, bit 34).
     pub const RING_PACKED: u64 = 1 << 34;
 }
 
@@ -73,7 +74,7 @@ mod tests {
     use super::protocol;
 
     #[test]
-    fn in_band_kicks_and_xen_are_never_supported() {
+    fn protocol_features_for_xen_and_in_band_kicks_are_unsupported() {
         let never =
             1 << protocol::INBAND_NOTIFICATIONS | 1 << protocol::XEN_MMAP | 1 << protocol::BACKEND_REQ;
         assert_eq!(protocol::SUPPORTED & never, 0);

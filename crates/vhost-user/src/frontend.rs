@@ -15,7 +15,7 @@ use crate::outbox::OutgoingMessages;
 /// Violation of the protocol by the back end: end the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum BackendViolation {
-    /// The boundaries between the back end's messages are lost.
+    /// The front end can no longer find the boundaries between the back end's messages.
     #[error(transparent)]
     Stream(#[from] StreamError),
     /// A message is no reply to the oldest pending request.
@@ -29,29 +29,29 @@ pub enum BackendViolation {
 /// Reply of the back end to one request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum BackendReply<F> {
-    /// The back end has acknowledged a request with success.
+    /// Reply: the back end has acknowledged a request with success.
     Accepted,
-    /// The back end has refused a request, with this nonzero number.
+    /// Reply: the back end has refused a request, with this nonzero number.
     Refused(u64),
-    /// Feature bits, a number of queues or memory regions, or the device status.
+    /// Reply: feature bits, a number of queues or memory regions, or the device status.
     Number(u64),
-    /// A ring is stopped.
+    /// Reply: a ring is stopped.
     Base {
         /// Number of the stopped ring.
         ring: u32,
         /// Position of the ring, see [`RingBase::from_wire`](crate::message::RingBase::from_wire).
         base: u32,
     },
-    /// Contents of the configuration space, or `None` if the back end has refused the access.
+    /// Reply: contents of the configuration space, or `None` if the back end has refused the access.
     Config(Option<Vec<u8>>),
-    /// Memory that records unfinished descriptors.
+    /// Reply: memory that records unfinished descriptors.
     Inflight {
-        /// Part of the file with the records.
+        /// Part of the file that has the records of unfinished ring descriptors.
         area: InflightArea,
-        /// Descriptor of the file with the records.
+        /// File descriptor of the file with the records of unfinished ring descriptors.
         fd: F,
     },
-    /// The migration log is in use.
+    /// Reply: the migration log is in use.
     LogSet,
 }
 
@@ -109,7 +109,7 @@ impl<F> Frontend<F> {
         self.pending.len()
     }
 
-    /// Returns the maximum bytes of the next `recvmsg`.
+    /// Returns the maximum number of bytes for the next `recvmsg`.
     pub fn room(&self) -> usize {
         self.decoder.room()
     }

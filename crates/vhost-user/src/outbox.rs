@@ -18,7 +18,7 @@ pub struct OutgoingChunk<'a, F> {
     pub fds: &'a [F],
 }
 
-/// Encoded message that is not sent completely.
+/// Encoded message of which some bytes are not sent yet.
 #[derive(Debug)]
 struct OutgoingMessage<F> {
     bytes: Vec<u8>,
@@ -39,7 +39,7 @@ impl<F> Default for OutgoingMessages<F> {
 }
 
 impl<F> OutgoingMessages<F> {
-    /// Creates an empty queue.
+    /// Creates an empty queue of messages to send.
     pub fn new() -> Self {
         Self { messages: VecDeque::new() }
     }

@@ -1,5 +1,5 @@
-//! Chains of buffers that a queue has fetched in a burst, in private memory, and the record that returns a chain to the
-//! driver. Rings of both formats fill a [`ChainBurst`] in the same way.
+//! Chains of buffers that a queue has fetched in a burst, as copies in private memory, and the record that returns a
+//! chain to the driver. Rings of both formats fill a [`ChainBurst`] in the same way.
 
 use crate::descriptor::SIZE;
 use crate::memory::{MemoryFault, RingMemory};
@@ -12,15 +12,15 @@ pub const BURST: usize = 32;
 pub const MAX_CHAIN: usize = 128;
 /// Number of buffers in a burst: a chain of any length fits into an empty burst, and three buffers for each of a full burst.
 const STORAGE: usize = 2 * MAX_CHAIN;
-/// Number of descriptors of a table that are read at once.
+/// Number of descriptors of an indirect table that are read at once.
 const BLOCK: usize = 16;
 
 /// Buffer of a chain, in the guest's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChainBuffer {
-    /// Guest address of the buffer.
+    /// Guest address of the chain's buffer.
     pub address: u64,
-    /// Length of the buffer in bytes, at least 1.
+    /// Length of the chain's buffer in bytes, at least 1.
     pub length: u32,
 }
 
@@ -30,34 +30,35 @@ pub enum ChainError {
     /// The chain has more buffers than the ring has descriptors, or more than [`MAX_CHAIN`]. A loop ends here too.
     #[error("the chain has too many buffers, or a loop")]
     TooLong,
-    /// The index of a following descriptor is outside the table (section 2.7.5).
+    /// The index of a following descriptor is outside the descriptor table (section 2.7.5).
     #[error("the chain continues outside its descriptor table")]
     NextOutside,
-    /// A buffer has no byte.
+    /// A buffer of the chain is empty.
     #[error("the chain has a buffer of zero bytes")]
     EmptyBuffer,
-    /// A buffer goes beyond the end of the address space.
+    /// A buffer of the chain goes beyond the end of the address space.
     #[error("a buffer of the chain goes beyond the end of the address space")]
     Address,
-    /// The buffers have 2^32 bytes or more (section 2.7.5.2).
+    /// The chain's buffers have 2^32 bytes or more (section 2.7.5.2).
     #[error("the buffers of the chain have 2^32 bytes or more")]
     Bytes,
     /// A buffer that the device reads follows one that it writes (sections 2.7.4.2 and 2.8.17).
     #[error("a device-readable buffer follows a device-writable one")]
     Order,
-    /// A descriptor refers to a table, and the feature was not negotiated (sections 2.7.5.3.1 and 2.8.19).
+    /// A descriptor refers to an indirect table, and the feature was not negotiated (sections 2.7.5.3.1 and 2.8.19).
     #[error("the chain has an indirect table, which was not negotiated")]
     IndirectNotNegotiated,
-    /// The list continues after a table (section 2.7.5.3.1), or has a table beside other descriptors (section 2.8.19).
+    /// The chain continues after an indirect table (section 2.7.5.3.1), or has one beside other descriptors (section
+    /// 2.8.19).
     #[error("the chain has an indirect table among other descriptors")]
     IndirectInList,
-    /// A descriptor in a table refers to another table (section 2.7.5.3.1).
+    /// A descriptor in an indirect table refers to another table (section 2.7.5.3.1).
     #[error("an indirect table refers to another one")]
     NestedTable,
-    /// The length of a table is zero, or no multiple of a descriptor's 16 bytes.
+    /// The length of an indirect table is zero, or no multiple of a descriptor's 16 bytes.
     #[error("an indirect table has an invalid length")]
     TableLength,
-    /// A table is not in the guest's memory.
+    /// An indirect table is not in the guest's memory.
     #[error("an indirect table is not in the guest's memory")]
     TableUnreadable,
 }
@@ -83,36 +84,36 @@ impl Chain {
         self.id
     }
 
-    /// Returns the number of ring entries that the chain occupies: 1 in a split ring.
+    /// Returns the number of ring entries that the chain occupies; 1 in a split ring.
     #[must_use]
     #[inline]
     pub fn slots(&self) -> u16 {
         self.slots
     }
 
-    /// Returns the number of bytes that the device reads.
+    /// Returns the number of the chain's bytes that the device reads.
     #[must_use]
     #[inline]
     pub fn readable_bytes(&self) -> u32 {
         self.readable_bytes
     }
 
-    /// Returns the number of bytes that the device may write.
+    /// Returns the number of the chain's bytes that the device may write.
     #[must_use]
     #[inline]
     pub fn writable_bytes(&self) -> u32 {
         self.writable_bytes
     }
 
-    /// Returns the reason why the chain cannot be used, if it is malformed. Such a chain has no buffers.
+    /// Returns the reason why the chain cannot be used, or `None` if it is valid. A malformed chain has no buffers.
     #[must_use]
     #[inline]
     pub fn fault(&self) -> Option<ChainError> {
         self.fault
     }
 
-    /// Returns the record that gives the chain back, after the device wrote the first `written` bytes of its writable
-    /// buffers.
+    /// Returns the record that returns the chain to the driver, after the device wrote the first `written` bytes of its
+    /// writable buffers.
     #[must_use]
     #[inline]
     pub fn used(&self, written: u32) -> UsedChain {
@@ -122,25 +123,25 @@ impl Chain {
     }
 }
 
-/// Chain to be given back to the driver, made by [`Chain::used`].
+/// Record of a chain that the device returns to the driver, made by [`Chain::used`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UsedChain {
     pub(crate) id: u16,
     pub(crate) slots: u16,
     pub(crate) written: u32,
-    /// True if all writable bytes were written. Only such a chain may be skipped by an in-order batch.
+    /// True if the device wrote all writable bytes of the chain. Only such a chain may be skipped by an in-order batch.
     pub(crate) complete: bool,
 }
 
-/// Returns the number of chains at the start that one element returns, if chains are used in order: all before the last
-/// are assumed to be used completely (sections 2.7.9 and 2.8.8).
+/// Returns the number of chains at the start that one used element returns, if chains are used in order: all before the
+/// last are assumed to be used completely (sections 2.7.9 and 2.8.8).
 #[inline]
 pub(crate) fn batch(returned: &[UsedChain]) -> usize {
     let complete = returned.iter().take_while(|chain| chain.complete).count();
     returned.len().min(complete + 1)
 }
 
-/// Chain of one buffer in one entry of the ring.
+/// Chain that is one buffer in one entry of the ring.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlainChain {
     pub(crate) id: u16,
@@ -149,19 +150,19 @@ pub(crate) struct PlainChain {
     pub(crate) writable: bool,
 }
 
-/// Private copies of fetched chains and their buffers. The caller keeps it for many fetches: it is large, and a fetch
-/// overwrites it.
+/// Private copies of fetched chains and their buffers. The caller keeps the memory for many fetches: it is large, and a
+/// fetch overwrites it.
 #[derive(Debug, Clone)]
 pub struct ChainBurst {
     chains: [Chain; BURST],
     count: usize,
     buffers: [ChainBuffer; STORAGE],
     stored: usize,
-    /// Entries of the available ring.
+    /// Entries of the available ring that were read.
     pub(crate) heads: [[u8; 2]; BURST],
     /// Descriptors of the ring that were read together.
     pub(crate) raw: [[u8; SIZE]; BURST],
-    /// Descriptors of a list that were read last.
+    /// Descriptors of a chain's list that were read last.
     pub(crate) block: DescriptorBlock,
 }
 
@@ -217,21 +218,21 @@ impl ChainBurst {
         self.buffers.get(first..first + usize::from(chain.writable)).unwrap_or_default()
     }
 
-    /// Removes all chains.
+    /// Removes all chains from the burst.
     #[inline]
     pub(crate) fn clear(&mut self) {
         (self.count, self.stored) = (0, 0);
     }
 
-    /// Returns true if a chain of [`MAX_CHAIN`] buffers fits.
+    /// Returns true if the burst has room for a chain of [`MAX_CHAIN`] buffers.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         self.count < BURST && STORAGE - self.stored >= MAX_CHAIN
     }
 
-    /// Adds the chains of the ring's descriptors in `range`, as long as each is one valid buffer: the usual chain of most
-    /// drivers. `describe` returns the buffer of a descriptor, given its bytes and its entry in the available ring; `None` if
-    /// the chain has more. Returns the number of added chains.
+    /// Adds the chains of the ring's descriptors in `range` to the burst, as long as each is one valid buffer: the
+    /// usual chain of most drivers. `describe` returns the buffer of a descriptor, given its bytes and its entry in the
+    /// available ring, or `None` if the chain has more. Returns the number of added chains.
     #[inline(always)]
     pub(crate) fn push_plain(
         &mut self,
@@ -265,14 +266,14 @@ impl ChainBurst {
         added
     }
 
-    /// Starts a chain without buffers. The caller has made sure that the burst [has room](Self::has_room).
+    /// Starts a chain without buffers in the burst. The caller has made sure that the burst [has room](Self::has_room).
     #[inline]
     pub(crate) fn open(&mut self) {
         self.chains[self.count] = Chain { first: self.stored as u16, ..Chain::default() };
         self.block.forget();
     }
 
-    /// Adds a buffer to the started chain.
+    /// Adds a buffer to the chain that was started.
     #[inline]
     pub(crate) fn add(&mut self, address: u64, length: u32, writable: bool) -> Result<(), ChainError> {
         let chain = &mut self.chains[self.count];
@@ -295,14 +296,14 @@ impl ChainBurst {
         Ok(())
     }
 
-    /// Returns the number of buffers of the started chain.
+    /// Returns the number of buffers of the chain that was started.
     #[inline]
     pub(crate) fn length(&self) -> usize {
         let chain = &self.chains[self.count];
         usize::from(chain.readable) + usize::from(chain.writable)
     }
 
-    /// Ends the started chain. A malformed one loses its buffers.
+    /// Ends the chain that was started. A malformed chain loses its buffers.
     #[inline]
     pub(crate) fn close(&mut self, id: u16, slots: u16, fault: Option<ChainError>) {
         let chain = &mut self.chains[self.count];
@@ -315,7 +316,7 @@ impl ChainBurst {
     }
 }
 
-/// Checks a buffer alone: it has a byte, and ends within the address space.
+/// Checks that a buffer is not empty and ends within the address space.
 #[inline(always)]
 fn check_buffer(address: u64, length: u32) -> Result<(), ChainError> {
     if length == 0 {
@@ -327,7 +328,7 @@ fn check_buffer(address: u64, length: u32) -> Result<(), ChainError> {
     }
 }
 
-/// Consecutive descriptors of a table, read together: most lists are in order.
+/// Consecutive descriptors of a table that were read together: most chains' descriptors are in order.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct DescriptorBlock {
     raw: [[u8; SIZE]; BLOCK],
@@ -336,7 +337,7 @@ pub(crate) struct DescriptorBlock {
 }
 
 impl DescriptorBlock {
-    /// Forgets the descriptors: the driver may have written them since.
+    /// Forgets the descriptors that were read: the driver may have written them since.
     #[inline]
     pub(crate) fn forget(&mut self) {
         self.count = 0;

@@ -1,38 +1,38 @@
 //! Descriptors of split and packed rings: 16 bytes, little endian (sections 2.7.5 and 2.8.13). They differ in the last
 //! four bytes.
 
-/// Bytes of a descriptor.
+/// Bytes of a ring descriptor.
 pub const SIZE: usize = 16;
 
-/// Flags of descriptors.
+/// Flags of ring descriptors.
 pub mod flag {
-    /// The list continues: at index `next` in a split ring, in the following slot in a packed ring.
+    /// Descriptor flag: the chain continues, at index `next` in a split ring, in the following slot in a packed ring.
     pub const NEXT: u16 = 1;
-    /// The device writes the buffer; without the flag it reads the buffer.
+    /// Descriptor flag: the device writes the buffer; without the flag it reads the buffer.
     pub const WRITE: u16 = 2;
-    /// The buffer is a table of descriptors.
+    /// Descriptor flag: the buffer is an indirect table of descriptors.
     pub const INDIRECT: u16 = 4;
-    /// Packed ring: equals the driver's wrap counter in an available descriptor (section 2.8.1).
+    /// Descriptor flag of a packed ring: equals the driver's wrap counter in an available descriptor (section 2.8.1).
     pub const AVAIL: u16 = 1 << 7;
-    /// Packed ring: equals the device's wrap counter in a used descriptor (section 2.8.1).
+    /// Descriptor flag of a packed ring: equals the device's wrap counter in a used descriptor (section 2.8.1).
     pub const USED: u16 = 1 << 15;
 }
 
 /// Descriptor of a split ring (section 2.7.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SplitDescriptor {
-    /// Address of the buffer.
+    /// Address of the descriptor's buffer.
     pub address: u64,
-    /// Length of the buffer in bytes.
+    /// Length of the descriptor's buffer in bytes.
     pub length: u32,
-    /// Flags: [`flag::NEXT`], [`flag::WRITE`], [`flag::INDIRECT`].
+    /// Flags of the split descriptor: [`flag::NEXT`], [`flag::WRITE`], [`flag::INDIRECT`].
     pub flags: u16,
-    /// Index of the list's next descriptor, if [`flag::NEXT`] is set.
+    /// Index of the chain's next descriptor, if [`flag::NEXT`] is set.
     pub next: u16,
 }
 
 impl SplitDescriptor {
-    /// Reads a descriptor from its bytes.
+    /// Parses a split descriptor from its bytes.
     #[must_use]
     #[inline]
     pub fn parse(raw: &[u8; SIZE]) -> Self {
@@ -40,7 +40,7 @@ impl SplitDescriptor {
         Self { address, length, flags, next }
     }
 
-    /// Returns the descriptor as the driver writes it.
+    /// Returns the split descriptor as the driver writes it.
     #[must_use]
     pub fn emit(&self) -> [u8; SIZE] {
         bytes(self.address, self.length, [self.flags, self.next])
@@ -50,18 +50,18 @@ impl SplitDescriptor {
 /// Descriptor of a packed ring (section 2.8.13).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PackedDescriptor {
-    /// Address of the buffer. Unused in a used descriptor.
+    /// Address of the descriptor's buffer. Unused in a used descriptor.
     pub address: u64,
-    /// Length of the buffer in bytes; in a used descriptor the number of bytes that the device wrote.
+    /// Length of the descriptor's buffer in bytes; in a used descriptor the number of bytes that the device wrote.
     pub length: u32,
-    /// Buffer id. In a list of descriptors the last one has it.
+    /// Buffer id of the packed descriptor. In a list of descriptors only the last one has it.
     pub id: u16,
-    /// Flags: all of [`flag`].
+    /// Flags of the packed descriptor: all of [`flag`].
     pub flags: u16,
 }
 
 impl PackedDescriptor {
-    /// Reads a descriptor from its bytes.
+    /// Parses a packed descriptor from its bytes.
     #[must_use]
     #[inline]
     pub fn parse(raw: &[u8; SIZE]) -> Self {
@@ -69,7 +69,7 @@ impl PackedDescriptor {
         Self { address, length, id, flags }
     }
 
-    /// Returns the descriptor's bytes.
+    /// Returns the packed descriptor's bytes.
     #[must_use]
     #[inline]
     pub fn emit(&self) -> [u8; SIZE] {
@@ -96,7 +96,7 @@ mod tests {
     const RAW: [u8; 16] = [0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 4, 3, 2, 1, 0x0a, 0, 0x0c, 0x80];
 
     #[test]
-    fn split_descriptor_has_flags_before_next() {
+    fn split_ring_descriptor_has_flags_before_next_index() {
         let parsed = SplitDescriptor::parse(&RAW);
         let (address, length) = (0x1122_3344_5566_7788, 0x0102_0304);
         assert_eq!(parsed, SplitDescriptor { address, length, flags: 0x0a, next: 0x800c });
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_descriptor_has_its_id_before_flags() {
+    fn packed_ring_descriptor_has_its_buffer_id_before_flags() {
         let parsed = PackedDescriptor::parse(&RAW);
         let (address, length) = (0x1122_3344_5566_7788, 0x0102_0304);
         assert_eq!(parsed, PackedDescriptor { address, length, id: 0x0a, flags: 0x800c });

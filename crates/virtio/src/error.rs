@@ -1,42 +1,43 @@
-//! Reasons why a ring cannot continue.
+//! Errors after which a device stops a ring.
 
 use crate::memory::MemoryFault;
 
-/// Reason why a ring cannot continue. The device stops the ring until it is set up again, and touches nothing of it.
+/// Error after which a ring cannot continue. The device stops the ring until it is set up again, and accesses no part
+/// of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RingError {
-    /// A part of the ring is not accessible.
+    /// A part of the ring is not accessible in the guest's memory.
     #[error("cannot access the ring: {0}")]
     Memory(#[from] MemoryFault),
     /// The available index is further ahead than the ring is long (section 2.7.13.3).
-    #[error("the driver made {pending} chains available in a ring of {size}")]
+    #[error("the driver made {pending} chains available in a ring of {size} entries")]
     AvailableIndex {
-        /// Chains between the device's position and the index.
+        /// Number of chains between the device's position and the available index.
         pending: u16,
-        /// Number of entries of the ring.
+        /// Number of entries of the ring whose index is invalid.
         size: u16,
     },
     /// An entry of the available ring is no index of the descriptor table (section 2.7.6).
-    #[error("the available ring has descriptor {head}, the table has {size}")]
+    #[error("the available ring names descriptor {head}, but the table has {size} descriptors")]
     Head {
-        /// Index in the available ring.
+        /// Invalid index in the available ring.
         head: u16,
-        /// Number of descriptors of the table.
+        /// Number of descriptors of the ring's table.
         size: u16,
     },
     /// A list of descriptors in a packed ring has no end, or covers descriptors that the device has not returned
     /// (section 2.8.17).
     #[error("a list of descriptors is longer than the {free} free slots of the packed ring")]
     EndlessList {
-        /// Slots of the ring that the driver may use.
+        /// Number of slots of the ring that the driver may use.
         free: u16,
     },
     /// The device returned more chains than it had fetched.
-    #[error("{returned} ring entries were returned, {fetched} are fetched")]
+    #[error("the device returned {returned} ring entries, but has fetched only {fetched}")]
     NotFetched {
-        /// Entries that the device returned.
+        /// Number of entries that the device returned.
         returned: u32,
-        /// Entries that the device has fetched and not returned.
+        /// Number of entries that the device has fetched and not returned.
         fetched: u16,
     },
 }

@@ -5,18 +5,18 @@ use core::fmt;
 use core::ops::BitOr;
 use serde::{Deserialize, Serialize};
 
-/// Set of feature bits.
+/// Set of feature bits of a virtio device.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct VirtioFeatures(u64);
 
 /// Feature bit with its name in the standard and in Linux's headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeatureRow {
-    /// Set with this feature only.
+    /// Creates the set of features that has one feature only.
     pub feature: VirtioFeatures,
-    /// Name of the feature in the standard.
+    /// Name of the feature bit in the standard.
     pub name: &'static str,
-    /// Section of VIRTIO 1.2 that defines the feature; of 1.3 if that is said.
+    /// Section of VIRTIO 1.2 that defines the feature; of 1.3 where stated.
     pub section: &'static str,
 }
 
@@ -35,87 +35,87 @@ macro_rules! features {
 }
 
 features! {
-    /// The device completes partial checksums of packets that the driver sends.
+    /// Feature: the device completes partial checksums of packets that the driver sends.
     CSUM = 0, "VIRTIO_NET_F_CSUM", "5.1.3";
-    /// The driver receives packets with a partial checksum.
+    /// Feature: the driver receives packets with a partial checksum.
     GUEST_CSUM = 1, "VIRTIO_NET_F_GUEST_CSUM", "5.1.3";
-    /// The driver changes its receive offloads by the control queue.
+    /// Feature: the driver changes its receive offloads by the control queue.
     CTRL_GUEST_OFFLOADS = 2, "VIRTIO_NET_F_CTRL_GUEST_OFFLOADS", "5.1.3";
-    /// The device reports a maximum MTU.
+    /// Feature: the device reports a maximum MTU.
     MTU = 3, "VIRTIO_NET_F_MTU", "5.1.3";
-    /// The device has a MAC address for the driver.
+    /// Feature: the device has a MAC address for the driver.
     MAC = 5, "VIRTIO_NET_F_MAC", "5.1.3";
-    /// The driver receives unsegmented TCP over IPv4.
+    /// Feature: the driver receives unsegmented TCP over IPv4.
     GUEST_TSO4 = 7, "VIRTIO_NET_F_GUEST_TSO4", "5.1.3";
-    /// The driver receives unsegmented TCP over IPv6.
+    /// Feature: the driver receives unsegmented TCP over IPv6.
     GUEST_TSO6 = 8, "VIRTIO_NET_F_GUEST_TSO6", "5.1.3";
-    /// The driver receives unsegmented TCP with congestion marks (ECN).
+    /// Feature: the driver receives unsegmented TCP with congestion marks (ECN).
     GUEST_ECN = 9, "VIRTIO_NET_F_GUEST_ECN", "5.1.3";
-    /// The driver receives unfragmented UDP.
+    /// Feature: the driver receives unfragmented UDP.
     GUEST_UFO = 10, "VIRTIO_NET_F_GUEST_UFO", "5.1.3";
-    /// The device segments TCP over IPv4.
+    /// Feature: the device segments TCP over IPv4.
     HOST_TSO4 = 11, "VIRTIO_NET_F_HOST_TSO4", "5.1.3";
-    /// The device segments TCP over IPv6.
+    /// Feature: the device segments TCP over IPv6.
     HOST_TSO6 = 12, "VIRTIO_NET_F_HOST_TSO6", "5.1.3";
-    /// The device segments TCP with congestion marks (ECN).
+    /// Feature: the device segments TCP with congestion marks (ECN).
     HOST_ECN = 13, "VIRTIO_NET_F_HOST_ECN", "5.1.3";
-    /// The device fragments UDP.
+    /// Feature: the device fragments UDP.
     HOST_UFO = 14, "VIRTIO_NET_F_HOST_UFO", "5.1.3";
-    /// The device spreads a received packet over several receive buffers.
+    /// Feature: the device spreads a received packet over several receive buffers.
     MRG_RXBUF = 15, "VIRTIO_NET_F_MRG_RXBUF", "5.1.3";
-    /// The configuration space has the link state.
+    /// Feature: the configuration space has the link state.
     STATUS = 16, "VIRTIO_NET_F_STATUS", "5.1.3";
-    /// The device has a control queue.
+    /// Feature: the device has a control queue.
     CTRL_VQ = 17, "VIRTIO_NET_F_CTRL_VQ", "5.1.3";
-    /// The control queue sets receive modes.
+    /// Feature: the control queue sets receive modes.
     CTRL_RX = 18, "VIRTIO_NET_F_CTRL_RX", "5.1.3";
-    /// The control queue sets VLAN filters.
+    /// Feature: the control queue sets VLAN filters.
     CTRL_VLAN = 19, "VIRTIO_NET_F_CTRL_VLAN", "5.1.3";
-    /// The driver announces its address when the device asks for it.
+    /// Feature: the driver announces its address when the device asks for it.
     GUEST_ANNOUNCE = 21, "VIRTIO_NET_F_GUEST_ANNOUNCE", "5.1.3";
-    /// The device has several queue pairs.
+    /// Feature: the device has several queue pairs.
     MQ = 22, "VIRTIO_NET_F_MQ", "5.1.3";
-    /// The control queue sets the MAC address.
+    /// Feature: the control queue sets the MAC address.
     CTRL_MAC_ADDR = 23, "VIRTIO_NET_F_CTRL_MAC_ADDR", "5.1.3";
-    /// A descriptor may refer to a table of descriptors.
+    /// Feature: a descriptor may refer to an indirect table of descriptors.
     INDIRECT_DESC = 28, "VIRTIO_F_INDIRECT_DESC", "6";
-    /// Each side says at which position of the ring it wants a notification.
+    /// Feature: driver and device each state the ring position at which they want a notification.
     EVENT_IDX = 29, "VIRTIO_F_EVENT_IDX", "6";
-    /// The device follows VIRTIO 1.0 or later: little endian, and a packet header of 12 bytes.
+    /// Feature: the device follows VIRTIO 1.0 or later: little endian, and a packet header of 12 bytes.
     VERSION_1 = 32, "VIRTIO_F_VERSION_1", "6";
-    /// Addresses of the device are translated by an IOMMU.
+    /// Feature: addresses of the device are translated by an IOMMU.
     ACCESS_PLATFORM = 33, "VIRTIO_F_ACCESS_PLATFORM", "6";
-    /// The rings are packed.
+    /// Feature: the rings are packed.
     RING_PACKED = 34, "VIRTIO_F_RING_PACKED", "6";
-    /// The device returns buffers in the order in which they were made available.
+    /// Feature: the device returns buffers in the order in which they were made available.
     IN_ORDER = 35, "VIRTIO_F_IN_ORDER", "6";
-    /// Memory is ordered as on the platform, for devices in hardware.
+    /// Feature: memory is ordered as on the platform, for devices in hardware.
     ORDER_PLATFORM = 36, "VIRTIO_F_ORDER_PLATFORM", "6";
-    /// A notification of the driver says how much is available.
+    /// Feature: a notification of the driver states the number of available descriptors.
     NOTIFICATION_DATA = 38, "VIRTIO_F_NOTIFICATION_DATA", "6";
-    /// The driver may reset a single queue.
+    /// Feature: the driver may reset a single queue.
     RING_RESET = 40, "VIRTIO_F_RING_RESET", "6";
-    /// The control queue sets the interrupt moderation of each queue.
+    /// Feature: the control queue sets the interrupt moderation of each queue.
     VQ_NOTF_COAL = 52, "VIRTIO_NET_F_VQ_NOTF_COAL", "5.1.3 of 1.3";
-    /// The control queue sets the interrupt moderation.
+    /// Feature: the control queue sets the interrupt moderation.
     NOTF_COAL = 53, "VIRTIO_NET_F_NOTF_COAL", "5.1.3";
-    /// The driver receives unsegmented UDP over IPv4.
+    /// Feature: the driver receives unsegmented UDP over IPv4.
     GUEST_USO4 = 54, "VIRTIO_NET_F_GUEST_USO4", "5.1.3";
-    /// The driver receives unsegmented UDP over IPv6.
+    /// Feature: the driver receives unsegmented UDP over IPv6.
     GUEST_USO6 = 55, "VIRTIO_NET_F_GUEST_USO6", "5.1.3";
-    /// The device segments UDP.
+    /// Feature: the device segments UDP.
     HOST_USO = 56, "VIRTIO_NET_F_HOST_USO", "5.1.3";
-    /// The packet header has a hash.
+    /// Feature: the packet header has a hash.
     HASH_REPORT = 57, "VIRTIO_NET_F_HASH_REPORT", "5.1.3";
-    /// The driver gives the exact length of a packet's headers.
+    /// Feature: the driver gives the exact length of a packet's headers.
     GUEST_HDRLEN = 59, "VIRTIO_NET_F_GUEST_HDRLEN", "5.1.3";
-    /// The control queue sets the spread of packets over receive queues.
+    /// Feature: the control queue sets the distribution of packets over receive queues.
     RSS = 60, "VIRTIO_NET_F_RSS", "5.1.3";
-    /// The device reports merged segments and acknowledgements.
+    /// Feature: the device reports merged segments and acknowledgements.
     RSC_EXT = 61, "VIRTIO_NET_F_RSC_EXT", "5.1.3";
-    /// The device stands by for another one with the same address.
+    /// Feature: the device stands by for another one with the same address.
     STANDBY = 62, "VIRTIO_NET_F_STANDBY", "5.1.3";
-    /// The configuration space has speed and duplex mode.
+    /// Feature: the configuration space has speed and duplex mode.
     SPEED_DUPLEX = 63, "VIRTIO_NET_F_SPEED_DUPLEX", "5.1.3";
 }
 
@@ -147,7 +147,7 @@ pub const REQUIREMENTS: &[(VirtioFeatures, VirtioFeatures)] = {
 };
 
 impl VirtioFeatures {
-    /// Set without features.
+    /// Set of features that is empty.
     pub const NONE: Self = Self(0);
 
     /// Returns the set with the features of a number that a front end or a driver sent.
@@ -156,13 +156,13 @@ impl VirtioFeatures {
         Self(bits)
     }
 
-    /// Returns the features as a number.
+    /// Returns the set of features as a number.
     #[must_use]
     pub const fn bits(self) -> u64 {
         self.0
     }
 
-    /// Returns the features of both sets.
+    /// Returns the union of two sets of features.
     #[must_use]
     pub const fn with(self, others: Self) -> Self {
         Self(self.0 | others.0)
@@ -186,7 +186,7 @@ impl VirtioFeatures {
         self.0 & others.0 != 0
     }
 
-    /// Returns true if the set has no feature.
+    /// Returns true if the set has no features.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
@@ -232,9 +232,9 @@ pub enum FeatureError {
     /// The driver acknowledged a feature without another one that it requires (section 5.1.3.1).
     #[error("{feature} requires {one_of}: acknowledge one of these too")]
     MissingRequirement {
-        /// Feature whose requirement is missing.
+        /// Feature that the driver acknowledged without what it requires.
         feature: VirtioFeatures,
-        /// Features of which one is required.
+        /// Features of which the driver must acknowledge one.
         one_of: VirtioFeatures,
     },
 }
@@ -273,7 +273,7 @@ mod tests {
     use std::string::ToString;
 
     #[test]
-    fn feature_bits_have_one_name_each_in_order() {
+    fn virtio_feature_names_are_unique_and_in_bit_order() {
         for pair in FEATURES.windows(2) {
             assert!(pair[0].feature.bits() < pair[1].feature.bits(), "{} stands too early", pair[1].name);
         }
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn each_feature_needs_one_of_its_requirements() {
+    fn feature_is_refused_without_one_of_its_requirements() {
         let all = F::from_bits(u64::MAX);
         for (feature, one_of) in REQUIREMENTS {
             let missing = FeatureError::MissingRequirement { feature: *feature, one_of: *one_of };

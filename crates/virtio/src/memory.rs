@@ -3,7 +3,7 @@
 use core::sync::atomic::{Ordering, fence};
 use pcie::{Bus, Function, HintedMemory, MemoryHint};
 
-/// Bytes of a descriptor, for which a bus has requests of its own.
+/// Bytes of a ring descriptor, for which a bus has requests of its own.
 const DESCRIPTOR: usize = 16;
 
 /// Error: the device may not access a range of the guest's memory.
@@ -21,13 +21,13 @@ pub struct MemoryFault {
 /// [`core::sync::atomic::fence`] where an acquire or a release is needed, and by [`RingMemory::fence`] where a read must
 /// not pass an earlier write.
 pub trait RingMemory {
-    /// Reads `into.len()` bytes at a guest address.
+    /// Reads `into.len()` bytes at an address of the guest.
     ///
     /// # Errors
     /// [`MemoryFault`] if the range is not accessible; `into` then holds unspecified bytes.
     fn read(&mut self, address: u64, into: &mut [u8]) -> Result<(), MemoryFault>;
 
-    /// Writes `from` at a guest address.
+    /// Writes the bytes `from` at an address of the guest.
     ///
     /// # Errors
     /// [`MemoryFault`] if the range is not writable; a part of it may have been written.
@@ -40,7 +40,7 @@ pub trait RingMemory {
     }
 }
 
-/// Reads a little-endian number of 16 bits.
+/// Reads a little-endian number of 16 bits from the guest's memory.
 #[inline]
 pub(crate) fn read_u16<M: RingMemory>(memory: &mut M, address: u64) -> Result<u16, MemoryFault> {
     let mut bytes = [0; 2];
@@ -63,11 +63,11 @@ pub(crate) fn release() {
 /// Memory of a ring behind a [`Bus`], for one of the device's functions.
 #[derive(Debug)]
 pub struct BusMemory<'a, B> {
-    /// Bus to the memory.
+    /// Bus to the memory that holds the ring.
     pub bus: &'a mut B,
     /// Function that owns the ring.
     pub function: Function,
-    /// Hint at the part of the memory that holds the ring.
+    /// Hint to the part of the memory that holds the ring.
     pub hint: &'a mut MemoryHint,
 }
 
@@ -95,16 +95,16 @@ mod tests {
     use super::{BusMemory, MemoryFault, RingMemory, read_u16};
     use pcie::{Bus, DmaFault, Function, Iova, MemoryHint};
 
-    struct SmallBus([u8; 64]);
+    struct SmallMemoryBus([u8; 64]);
 
-    impl SmallBus {
+    impl SmallMemoryBus {
         fn range(&mut self, function: Function, iova: Iova, length: usize) -> Result<&mut [u8], DmaFault> {
             let start = iova as usize;
             self.0.get_mut(start..start.saturating_add(length)).ok_or(DmaFault { function, iova })
         }
     }
 
-    impl Bus for SmallBus {
+    impl Bus for SmallMemoryBus {
         fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
             into.copy_from_slice(self.range(function, iova, into.len())?);
             Ok(())
@@ -119,8 +119,8 @@ mod tests {
     }
 
     #[test]
-    fn ring_behind_a_bus_is_read_and_written() {
-        let (mut bus, mut hint) = (SmallBus([0; 64]), MemoryHint::default());
+    fn ring_memory_is_read_and_written_over_the_bus() {
+        let (mut bus, mut hint) = (SmallMemoryBus([0; 64]), MemoryHint::default());
         let mut memory = BusMemory { bus: &mut bus, function: Function::Vf(0), hint: &mut hint };
         memory.write(2, &[0x34, 0x12]).unwrap();
         memory.write(16, &[7; 32]).unwrap();

@@ -1,9 +1,10 @@
-//! Decides whether returned entries pass the position at which the other side wants a notification.
+//! Decides whether the entries that a device returns pass the position at which the driver wants a notification.
 
-/// Entries that were returned since the device last decided about an interrupt.
+/// Number of entries that were returned since the device last decided about an interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UnsignalledEntries {
-    /// True until the first decision: what the driver was notified of before is unknown, so the first one is to notify.
+    /// True until the device's first decision: the driver's earlier notifications are unknown, so the first decision is
+    /// to notify.
     fresh: bool,
     count: u32,
 }
@@ -15,27 +16,27 @@ impl Default for UnsignalledEntries {
 }
 
 impl UnsignalledEntries {
-    /// Counts returned entries.
+    /// Counts entries that the device has returned.
     #[inline]
     pub(crate) fn add(&mut self, entries: u32) {
         self.count = self.count.saturating_add(entries);
     }
 
-    /// Returns true if there are any.
+    /// Returns true if entries were returned since the last decision.
     #[inline]
     pub(crate) fn any(&self) -> bool {
         self.count > 0
     }
 
-    /// Returns true if the entries pass `event`, and starts anew. `position` is the entry after the last one, and an event
-    /// recurs after `period` entries.
+    /// Returns true if the returned entries pass `event`, and restarts the count. `position` is the entry after the
+    /// last one, and an event recurs after `period` entries.
     #[inline]
     pub(crate) fn pass(&mut self, event: u16, position: u16, period: u32) -> bool {
         let Self { fresh, count } = core::mem::replace(self, Self { fresh: false, count: 0 });
         fresh || count >= period || passes(event, position, count as u16)
     }
 
-    /// Starts anew without a look at an event.
+    /// Restarts the count of returned entries without a decision.
     #[inline]
     pub(crate) fn forget(&mut self) {
         *self = Self { fresh: false, count: 0 };
@@ -53,7 +54,7 @@ mod tests {
     use super::{UnsignalledEntries, passes};
 
     #[test]
-    fn event_is_passed_by_the_entry_with_its_index() {
+    fn notification_is_due_when_its_event_index_is_passed() {
         for base in [0_u16, 100, u16::MAX - 2] {
             let at = |offset: u16| base.wrapping_add(offset);
             // Entries base, base + 1 and base + 2 were returned.
@@ -64,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn first_decision_and_a_whole_period_always_signal() {
+    fn first_decision_and_a_full_index_round_always_notify() {
         let mut entries = UnsignalledEntries::default();
         entries.add(1);
         assert!(entries.pass(500, 1, 1 << 16));

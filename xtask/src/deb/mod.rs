@@ -72,13 +72,17 @@ fn build(root: &Path, target: &Path, triple: Option<&str>) -> Result<PathBuf> {
 /// Returns cargo's target folder: the parent of the profile's folder in which this program lies.
 fn target_folder() -> Result<PathBuf> {
     let this = env::current_exe()?;
-    Ok(this.ancestors().nth(2).context("this program does not lie in a target folder")?.to_owned())
+    Ok(this
+        .ancestors()
+        .nth(2)
+        .context("cannot find cargo's target folder: this program does not lie in it")?
+        .to_owned())
 }
 
 fn version_of(root: &Path) -> Result<String> {
     let packages = metadata::members(&root.join("Cargo.toml"))?;
     let package = packages.into_iter().find(|package| package.name == "softiov");
-    Ok(package.context("the workspace has no softiov")?.version)
+    Ok(package.context("the workspace has no package softiov")?.version)
 }
 
 /// Runs a program to its end, and returns its standard output.

@@ -71,7 +71,7 @@ fn program(message: &str) -> Option<TestProgram> {
     })
 }
 
-/// Returns the names of a program's tests.
+/// Returns the names of the tests in a test program.
 fn list(program: &TestProgram) -> Result<Vec<String>> {
     let mut command = Command::new(&program.path);
     command.args(["--list", "--format", "terse"]).current_dir(&program.folder).stdin(Stdio::null());
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn property_tests_are_found_by_macro_and_runner() {
+    fn property_tests_are_found_by_their_macro_or_test_runner() {
         let source = "proptest! { #[test] fn a(x in 0..3) { f(); } #[test] fn b(y in g()) {} }\n\
             #[test] fn c() { let mut runner = TestRunner::new(); }\n#[test] fn d() { proptest(); }\n";
         assert_eq!(in_file(&RustSource::sample(source)), ["a", "b", "c"]);

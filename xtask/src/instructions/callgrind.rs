@@ -22,7 +22,7 @@ impl InstructionCounts {
         self.0.values().sum()
     }
 
-    /// Subtracts the instruction counts of `before`.
+    /// Subtracts the earlier instruction counts `before` from these.
     pub(super) fn since(mut self, before: &Self) -> Self {
         for (stop, count) in &mut self.0 {
             *count -= before.0.get(stop).unwrap_or(&0.0);

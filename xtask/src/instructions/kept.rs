@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::callgrind::InstructionCounts;
 use crate::metadata;
 
-/// Path of the kept counts, relative to the workspace.
+/// Path of the file with the kept instruction counts, relative to the workspace.
 const PATH: &str = "crates/nic/benches/instructions.json";
 const REMEDY: &str = "find the cause, or keep the new counts: cargo xtask instructions --keep";
 /// Tolerated change of a frame's instruction count, as a share, since another compiler generates other code.
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn costlier_part_is_reported_though_the_sum_is_unchanged() {
+    fn more_instructions_in_one_frame_path_part_are_reported() {
         let said = said(&[("queue", 280.0), ("switch", 120.0)]);
         assert_eq!(said[0], "a: 120 instructions in `switch` instead of the kept 100");
         assert!(said[1].starts_with("the counts were kept with rustc 1"), "{said:?}");

@@ -72,7 +72,7 @@ pub(crate) fn run(options: &InstructionsArgs) -> Result<ExitCode> {
     Ok(if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Returns the instructions per frame of each path in [`CASES`].
+/// Returns the instructions per frame of each counted path of a frame.
 pub(crate) fn count() -> Result<Vec<(String, InstructionCounts)>> {
     let programs = [("nic", build("nic")?), ("avf-nic", build("avf-nic")?), ("driver", build("driver")?)];
     let case = |&(package, case, frames): &(&str, &str, u64)| {

@@ -33,7 +33,7 @@ pub(crate) struct TestArgs {
     /// stages count as skipped.
     #[arg(long)]
     quick: bool,
-    /// Run these stages and no others.
+    /// Run these test stages and no others.
     #[arg(long, value_name = "STAGE", num_args = 1.., conflicts_with = "quick")]
     only: Vec<TestStage>,
 }

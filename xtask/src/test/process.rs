@@ -24,7 +24,7 @@ const LEFTOVERS: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputVisibility {
-    /// Prints every line of the program's output at once.
+    /// Prints each line of the program's output as soon as the program has written it.
     Live,
     /// Prints the whole output of the program, but only if the program fails.
     OnFailure,
@@ -79,10 +79,10 @@ pub(crate) fn run(command: &mut Command, show: OutputVisibility) -> Result<Progr
     run_while(command, show, HANGS)
 }
 
-/// Runs a program as [`run`] does, and kills it after `hangs` without output.
+/// Runs a program to its end and returns its output; kills it after `hangs` without output.
 fn run_while(command: &mut Command, show: OutputVisibility, hangs: Duration) -> Result<ProgramOutput> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
+    let mut child = command.spawn().with_context(|| format!("cannot run {command:?}"))?;
     let (sender, receiver) = mpsc::channel();
     read(child.stdout.take(), OutputStream::Stdout, sender.clone());
     read(child.stderr.take(), OutputStream::Stderr, sender);

@@ -82,7 +82,8 @@ pub(super) fn run() -> Result<TestTally> {
     })
 }
 
-/// Has rustup fetch the standard library of [`STATIC`], if the toolchain is rustup's and does not have it.
+/// Has rustup fetch the standard library of the static program's target, if the toolchain is rustup's and
+/// does not have it.
 fn add_target() {
     if in_path("rustup") {
         succeeds("rustup", &["target", "add", STATIC]);

@@ -122,7 +122,7 @@ impl TestStage {
         matches!(self, Self::Fmt | Self::Tidy | Self::Clippy | Self::Unit)
     }
 
-    /// Returns true if another stage of a whole run contains this one.
+    /// Returns true if another test stage of a whole run contains this one.
     pub(super) fn is_part_of_another(self) -> bool {
         self == Self::Unit
     }

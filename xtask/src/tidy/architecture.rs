@@ -5,7 +5,7 @@ use super::finding::TidyFinding;
 use super::source::TrackedFile;
 use crate::metadata::CargoPackage;
 
-/// Pages for readers of the code, which the check reads.
+/// Pages for readers of the code, whose names of files and crates are checked.
 const PAGES: [&str; 2] = ["ARCHITECTURE.md", "CONTRIBUTING.md"];
 
 pub(super) fn check(members: &[CargoPackage], tracked: &[TrackedFile]) -> Vec<TidyFinding> {
@@ -65,13 +65,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_quoted_names_of_rust_files_are_paths() {
+    fn only_rust_file_names_in_backquotes_must_exist() {
         let line = "`nic/src/card.rs` (`poll`), card.rs, `port/run.rs`, `Cargo.toml`";
         assert!(source_files(line).eq(["nic/src/card.rs", "port/run.rs"]));
     }
 
     #[test]
-    fn a_crate_is_shown_by_its_name_in_backquotes_or_its_folder() {
+    fn page_names_a_crate_in_backquotes_or_by_its_folder() {
         assert!(shows("the `host` crate", "host"));
         assert!(shows("  host/   system calls", "host"));
         assert!(shows("see crates/host/src", "host"));

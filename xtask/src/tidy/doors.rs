@@ -7,8 +7,8 @@ use super::pure::PURE;
 use super::source::TrackedFile;
 use crate::metadata::{CargoPackage, PREFIX};
 
-/// Names of the crates that others can depend on, and of the crates below them. Each comes after those that it needs, tests
-/// included, which is the order in which they can be published.
+/// Names of the crates that are published for others, and of the crates below them. Each comes after those that it
+/// needs, tests included, which is the order in which they can be published.
 pub(crate) const DOORS: [&str; 14] = [
     "units",
     "pcie",
@@ -25,9 +25,9 @@ pub(crate) const DOORS: [&str; 14] = [
     "avf-nic",
     "vfio-client",
 ];
-/// Crates that only the others need. They have no README.
+/// Published crates that exist only because other published crates need them. They have no README.
 const BELOW: [&str; 3] = ["units", "host", "policy"];
-/// Crates that use the standard library. All others are pure.
+/// Published crates that use the standard library. All other published crates are pure.
 const STD: [&str; 2] = ["host", "vfio-client"];
 
 /// Returns the package name of a crate, for cargo's `--package`.
@@ -54,7 +54,7 @@ pub(super) fn check(members: &[CargoPackage], tracked: &[TrackedFile]) -> Vec<Ti
     findings
 }
 
-/// Returns the faults of a crate's manifest.
+/// Returns the faults of a published crate's manifest.
 fn manifest(name: &str, package: &CargoPackage) -> Vec<String> {
     let fields = [
         (package.published, "`publish` is false"),
@@ -78,7 +78,7 @@ fn manifest(name: &str, package: &CargoPackage) -> Vec<String> {
     faults
 }
 
-/// Returns the faults of a crate's README and of the first line of its library.
+/// Returns the faults of a published crate's README and of the first line of its library.
 fn texts(name: &str, package: &CargoPackage, tracked: &[TrackedFile]) -> Vec<String> {
     if BELOW.contains(&name) {
         return Vec::new();
@@ -101,7 +101,7 @@ fn texts(name: &str, package: &CargoPackage, tracked: &[TrackedFile]) -> Vec<Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::Dependency;
+    use crate::metadata::CargoDependency;
 
     fn package() -> CargoPackage {
         CargoPackage {
@@ -115,12 +115,12 @@ mod tests {
         }
     }
 
-    fn depends(name: &str, versioned: bool, dev: bool) -> Dependency {
-        Dependency { name: package_name(name), versioned, dev, local: true }
+    fn depends(name: &str, versioned: bool, dev: bool) -> CargoDependency {
+        CargoDependency { name: package_name(name), versioned, dev, local: true }
     }
 
     #[test]
-    fn outsiders_crate_needs_a_complete_manifest() {
+    fn published_crate_needs_a_complete_manifest() {
         assert_eq!(manifest("plane", &package()), Vec::<String>::new());
         let bare = CargoPackage { name: package_name("plane"), ..CargoPackage::default() };
         assert_eq!(manifest("plane", &bare).len(), 4);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn outsiders_crate_depends_on_versions_published_before() {
+    fn published_crate_may_depend_only_on_crates_published_first() {
         for (wrong, fault) in [
             (depends("units", false, false), "the dependency `units` has no version beside its path"),
             (depends("nic", true, true), "the dependency `nic` cannot be published before this crate"),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn readme_states_the_rust_version_and_opens_the_library() {
+    fn published_crate_needs_a_readme_with_its_rust_version() {
         let file = |path: &str, text: &str| TrackedFile { path: path.into(), text: text.to_owned() };
         let readme = file("crates/plane/README.md", "Needs Rust 1.95.\n");
         let library = file("crates/plane/src/lib.rs", opening::README);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Breach of a tidy rule, with its file and line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TidyFinding {
-    /// Path of the file, relative to the workspace.
+    /// Path of the file that breaks the rule, relative to the workspace.
     pub(super) file: PathBuf,
     pub(super) line: usize,
     pub(super) rule: &'static str,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::finding::TidyFinding;
 use super::pure::PURE;
-use crate::metadata::{CargoPackage, Dependency};
+use crate::metadata::{CargoDependency, CargoPackage};
 
 /// Crates of the workspace, each with the crates that it may depend on.
 const ALLOWED: &[(&str, &[&str])] = &[
@@ -99,7 +99,8 @@ pub(super) fn check(
     members: &[CargoPackage],
     manifest_of: impl Fn(&CargoPackage) -> PathBuf,
 ) -> Vec<TidyFinding> {
-    let is_member = |dependency: &&Dependency| members.iter().any(|member| member.name == dependency.name);
+    let is_member =
+        |dependency: &&CargoDependency| members.iter().any(|member| member.name == dependency.name);
     let mut findings = Vec::new();
     for member in members {
         let mut found = |what: String, remedy| {
@@ -125,7 +126,7 @@ pub(super) fn check(
     findings
 }
 
-fn may(name: &str, allowed: &[&str], dependency: &Dependency) -> bool {
+fn may(name: &str, allowed: &[&str], dependency: &CargoDependency) -> bool {
     let wanted = dependency.crate_name();
     if dependency.dev {
         !(PURE.contains(&name) && ABOVE.contains(&wanted))
@@ -139,7 +140,7 @@ mod tests {
     use super::*;
 
     fn package(name: &str, dependencies: &[(&str, bool)]) -> CargoPackage {
-        let dependency = |&(name, dev): &(&str, bool)| Dependency {
+        let dependency = |&(name, dev): &(&str, bool)| CargoDependency {
             name: name.to_owned(),
             dev,
             local: true,

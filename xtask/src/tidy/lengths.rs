@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_in_macros_count_and_function_pointers_do_not() {
+    fn length_limit_covers_macros_but_not_function_pointers() {
         let in_macro = format!("proptest! {{\n{}}}\n", function_of("fn long(a in 0..9)", FUNCTION + 1));
         assert_eq!(functions(&RustSource::sample(&in_macro)).len(), 1);
         let other = format!(

@@ -37,7 +37,7 @@ fn module_folder(path: &Path, root: bool) -> PathBuf {
     if root || stem == "mod" { folder.to_owned() } else { folder.join(stem) }
 }
 
-/// Adds the paths of the files that the `mod` declarations among the tokens may name to `files`.
+/// Adds to `files` the paths of the Rust files that `mod` declarations among the tokens may name.
 fn declared(tokens: &[TokenTree], folder: &Path, declaring: &Path, files: &mut Vec<PathBuf>) {
     let mut path_attribute = None;
     for start in 0..tokens.len() {
@@ -65,7 +65,7 @@ fn module_name(tokens: &[TokenTree]) -> Option<String> {
     Some(name.to_string())
 }
 
-/// Returns the file that a `#[path]` relative to another file's folder names.
+/// Returns the Rust file that a `#[path]` attribute names, relative to the folder of another file.
 fn beside(file: &Path, path: &str) -> PathBuf {
     let mut found = file.parent().unwrap_or(Path::new("")).to_owned();
     for part in Path::new(path) {

@@ -13,7 +13,7 @@ use super::finding::TidyFinding;
 /// Text file of the checkout that git does not ignore.
 #[derive(Clone, Debug)]
 pub(crate) struct TrackedFile {
-    /// Path of the file, relative to the workspace.
+    /// Path of the tracked file, relative to the workspace.
     pub(crate) path: PathBuf,
     pub(crate) text: String,
 }

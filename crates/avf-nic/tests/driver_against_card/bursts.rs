@@ -24,7 +24,7 @@ const VFS: u8 = 3;
 const SLOTS: u32 = 40;
 const RING: u64 = 0x1000;
 const BUFFER: u64 = 0x1000;
-/// Addresses of transmit rings, receive rings, sent frames and receive buffers.
+/// Bus addresses in the test of transmit rings, receive rings, sent frames and receive buffers.
 const TX: u64 = 0x0;
 const RX: u64 = 0x8000;
 const SENT: u64 = 0x1_0000;
@@ -35,8 +35,8 @@ const NOWHERE: u64 = 0xffff_ffff_ffff_f000;
 /// Action of a guest, the PF, the uplink or time on a card without drivers.
 #[derive(Debug, Clone)]
 enum BurstAction {
-    /// VF, receive settings (descriptor form, bytes of a buffer, longest frame), keep check sequence: sets up the VF's
-    /// queues again.
+    /// Sets up a VF's queues again: the VF, its receive settings (descriptor form, bytes of a buffer, longest frame),
+    /// and whether frames keep their check sequence.
     SetUp(u8, [u8; 3], bool),
     /// Sends `count` frames of a kind to station `to` from a VF's queue.
     Send {
@@ -47,18 +47,18 @@ enum BurstAction {
         flags: u8,
         count: usize,
     },
-    /// VF, queue, bytes: sends a random transmit descriptor.
+    /// Sends a random transmit descriptor: the VF, the queue, and the descriptor's bytes.
     Raw(u8, u8, [u8; 16]),
-    /// VF, queue, number of buffers, true for one outside memory: posts receive buffers.
+    /// Posts receive buffers: the VF, the queue, the number of buffers, and true to place one outside memory.
     Post(u8, u8, u32, bool),
-    /// VF, queue, true for the receive ring, value: writes a ring's tail.
+    /// Writes a ring's tail: the VF, the queue, true for the receive ring, and the value.
     Tail(u8, u8, bool, u32),
-    /// VF, bits: sets the VF's tag handling, spoof check, promiscuous mode and hashes.
+    /// Sets a VF's tag handling, spoof check, promiscuous mode and hashes: the VF, and a bit for each.
     Police(u8, u16),
     Rate(u8, u32),
     Mirror(bool),
     Arrive(u8, u8),
-    /// Nanoseconds, frame budget: lets the time pass and polls the card.
+    /// Lets time pass and polls the card: the nanoseconds, and the frame budget.
     Poll(u64, usize),
 }
 
@@ -203,8 +203,8 @@ impl DriverlessFixture {
         self.world.card.write(vf, r::qtx_tail(queue), tx);
     }
 
-    /// Sends `count` copies of a frame, of which `flags` may change the last one: shorter, outside of memory, in two
-    /// buffers, to be segmented.
+    /// Sends `count` copies of a frame. `flags` may change the last copy: shorter, outside of memory, in two buffers,
+    /// to be segmented.
     fn send(&mut self, (vf, queue): (u8, u8), bytes: &[u8], flags: u8, count: usize) {
         let place = SENT + 0x2000 * u64::from(flags % 16);
         self.store(vf, place, bytes);
@@ -246,8 +246,7 @@ impl DriverlessFixture {
         self.ring(vf, queue);
     }
 
-    /// Sends a packet with the first descriptor `whole`, which the card cuts into segments, from buffers of up to
-    /// `piece` bytes.
+    /// Sends a packet with the first descriptor `whole`, which the card segments, from buffers of up to `piece` bytes.
     fn send_large(&mut self, (vf, queue): (u8, u8), whole: TxDataDescriptor, piece: u16) {
         let payload = u32::from(whole.length) - 54;
         self.put(vf, queue, &segments(payload, 600).emit());

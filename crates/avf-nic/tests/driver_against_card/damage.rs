@@ -2,7 +2,7 @@
 //! its bounds.
 
 use crate::poke::poke;
-use crate::set_aside::{DriverFixture, RunAction, VFS};
+use crate::set_aside::{DriverFixture, HandOverAction, VFS};
 use crate::world::CardFixture;
 use avf_nic::{Nic, NicState};
 use driver::avf::pf::{AvfPf, AvfPfState};
@@ -19,19 +19,19 @@ static BODIES: LazyLock<[Vec<u8>; 2]> = LazyLock::new(|| {
     let mut scene = DriverFixture::new();
     let slow = VfPolicy { max_tx_rate: 1, ..VfPolicy::default() };
     let under_way = [
-        RunAction::Policy(0, slow.into(), 4),
-        RunAction::Restart(0),
-        RunAction::Storm(3),
-        RunAction::SendLarge(0, 0, 5, 8_000),
-        RunAction::SendLarge(0, 1, 5, 8_000),
-        RunAction::Arrive(4, 1_000),
-        RunAction::Wait(10),
-        RunAction::Letter(1, 15, vec![2; 12]),
-        RunAction::Letter(2, 10, vec![3; 30]),
-        RunAction::Watch(0, 0),
-        RunAction::Wait(1_100_000),
-        RunAction::Watch(0, 1_000),
-        RunAction::Quarantine(1, true),
+        HandOverAction::Policy(0, slow.into(), 4),
+        HandOverAction::Restart(0),
+        HandOverAction::Storm(3),
+        HandOverAction::SendLarge(0, 0, 5, 8_000),
+        HandOverAction::SendLarge(0, 1, 5, 8_000),
+        HandOverAction::Arrive(4, 1_000),
+        HandOverAction::Wait(10),
+        HandOverAction::Letter(1, 15, vec![2; 12]),
+        HandOverAction::Letter(2, 10, vec![3; 30]),
+        HandOverAction::Watch(0, 0),
+        HandOverAction::Wait(1_100_000),
+        HandOverAction::Watch(0, 1_000),
+        HandOverAction::Quarantine(1, true),
     ];
     under_way.iter().for_each(|act| _ = scene.perform(act));
     scene.save()

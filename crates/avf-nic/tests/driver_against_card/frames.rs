@@ -78,7 +78,7 @@ fn transmit_queue_stops_after_64_frames_below_17_bytes() {
 }
 
 /// Tests a tail that Linux writes after a reset, as soon as it has vectors, while it still waits for the PF to set up
-/// its queues. Until that packet is reported as sent, its stack holds back all others of the queue.
+/// its queues. Until the packet at that tail is reported as sent, Linux holds back all others of the queue.
 #[test]
 fn tail_written_after_a_vf_reset_applies_at_queue_setup() {
     let mut world = CardFixture::new(1);

@@ -1,5 +1,5 @@
-//! Tests a saved card of an earlier version that has fewer VFs and gets more. Its VFs notice nothing, and the new VFs
-//! are as after power-on.
+//! Tests that a card restored from an earlier version's state, which has fewer VFs, can get more. Its VFs notice
+//! nothing, and the new VFs are as after power-on.
 
 use crate::world::{CardFixture, mac};
 use avf_nic::Nic;

@@ -18,7 +18,7 @@ const INTERRUPTS: MailInterruptLimits = MailInterruptLimits { mail_us: 0, interr
 /// Number of descriptors in the send mailbox ring that the tests set up.
 const SLOTS: usize = 1_000;
 
-/// Has the PF quarantine VF 0.
+/// Makes the PF quarantine VF 0.
 fn quarantine(world: &mut CardFixture) {
     world.with_pf(|pf, side| pf.quarantine(side, 0, QuarantineCause::Administrator));
 }

@@ -11,28 +11,28 @@ use policy::PortVlan;
 
 /// Number of bytes in the longest frame of the card, check sequence excluded.
 const LONGEST: usize = 9_724;
-/// Tested lengths of frames in bytes, relative to a limit.
+/// Differences of the tested frame lengths from a length limit, in bytes.
 const AROUND: [isize; 5] = [-4, -1, 0, 1, 4];
 
 /// Sources of a frame's VLAN tags: the frame's bytes, its transmit descriptor, the VF's port VLAN.
 #[derive(Debug, Clone, Copy, Default)]
-struct TagOrigins {
+struct VlanTagOrigins {
     bytes: bool,
     descriptor: bool,
     port: bool,
 }
 
-const TAGS: [TagOrigins; 7] = [
-    TagOrigins { bytes: false, descriptor: false, port: false },
-    TagOrigins { bytes: true, descriptor: false, port: false },
-    TagOrigins { bytes: false, descriptor: true, port: false },
-    TagOrigins { bytes: false, descriptor: false, port: true },
-    TagOrigins { bytes: true, descriptor: true, port: false },
-    TagOrigins { bytes: true, descriptor: false, port: true },
-    TagOrigins { bytes: false, descriptor: true, port: true },
+const TAGS: [VlanTagOrigins; 7] = [
+    VlanTagOrigins { bytes: false, descriptor: false, port: false },
+    VlanTagOrigins { bytes: true, descriptor: false, port: false },
+    VlanTagOrigins { bytes: false, descriptor: true, port: false },
+    VlanTagOrigins { bytes: false, descriptor: false, port: true },
+    VlanTagOrigins { bytes: true, descriptor: true, port: false },
+    VlanTagOrigins { bytes: true, descriptor: false, port: true },
+    VlanTagOrigins { bytes: false, descriptor: true, port: true },
 ];
 
-impl TagOrigins {
+impl VlanTagOrigins {
     /// Returns the number of bytes of VLAN tags that the card adds to the driver's frame.
     fn bytes(self) -> usize {
         match self {
@@ -160,7 +160,7 @@ fn vlan_tags_count_in_the_longest_frame_from_the_wire() {
     }
 }
 
-/// Tests that a queue's length limit counts the VF's own tag, stripped or not, and leaves out the port VLAN's, which
+/// Tests that a queue's length limit counts the VF's own tag, stripped or not, and excludes the port VLAN's tag, which
 /// the driver never sees.
 #[test]
 fn queue_length_limit_includes_the_vfs_own_vlan_tag() {

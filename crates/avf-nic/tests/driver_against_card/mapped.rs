@@ -35,14 +35,14 @@ fn two() -> (CardFixture, AvfDriver, AvfDriver) {
 }
 
 impl CardFixture {
-    /// Has the card adopt the VFs' mapped pages with their published values, as a successor does.
+    /// Makes the card adopt the VFs' mapped pages with their published values, as a successor does.
     fn adopt_pages(&mut self) {
         for (vf, mapped) in &mut self.mapped {
             mapped.doorbells = Doorbells::adopt(&self.card, *vf);
         }
     }
 
-    /// Has the card adopt the VFs' mapped pages and publish its own values, as a new card does.
+    /// Makes the card adopt the VFs' mapped pages and publish its own values, as a new card does.
     fn renew_pages(&mut self) {
         for (vf, mapped) in &mut self.mapped {
             mapped.doorbells = Doorbells::renew(&self.card, *vf, &mapped.pages);
@@ -121,7 +121,7 @@ fn frames_and_interrupts_pass_with_mapped_doorbells() {
 }
 
 #[test]
-fn each_mapped_store_to_dyn_ctl_enables_its_vector_again() {
+fn each_mapped_store_to_vector_control_enables_the_vector() {
     let (mut world, _, mut b) = two();
     for _ in 0..3 {
         world.vf(0).write(r::dyn_ctl(1), ON);
@@ -270,9 +270,10 @@ fn mapped_stores_are_read_by_a_successor_not_by_a_new_card() {
 
 /// Action of a hostile guest on its pages, or of the port.
 #[derive(Debug, Clone)]
-enum PageAction {
+enum MappedPageAction {
     Store(usize, u32),
-    /// Register and the new value of its low half: a store of which only that half is visible yet.
+    /// Stores only the low half of a new register value, as when the card reads in the middle of a guest's store: the
+    /// register and the half.
     Torn(usize, u16),
     Access,
     ReadDoorbells,
@@ -280,32 +281,32 @@ enum PageAction {
     Round,
 }
 
-fn act() -> impl Strategy<Value = PageAction> {
+fn act() -> impl Strategy<Value = MappedPageAction> {
     let value = prop_oneof![any::<u32>(), 0u32..80, any::<u32>().prop_map(|bits| bits | ON)];
     prop_oneof![
-        8 => (0..COUNT, value).prop_map(|(place, value)| PageAction::Store(place, value)),
-        4 => (0..COUNT, any::<u16>()).prop_map(|(place, half)| PageAction::Torn(place, half)),
-        1 => Just(PageAction::Access),
-        1 => Just(PageAction::ReadDoorbells),
-        1 => Just(PageAction::Publish),
-        2 => Just(PageAction::Round),
+        8 => (0..COUNT, value).prop_map(|(place, value)| MappedPageAction::Store(place, value)),
+        4 => (0..COUNT, any::<u16>()).prop_map(|(place, half)| MappedPageAction::Torn(place, half)),
+        1 => Just(MappedPageAction::Access),
+        1 => Just(MappedPageAction::ReadDoorbells),
+        1 => Just(MappedPageAction::Publish),
+        2 => Just(MappedPageAction::Round),
     ]
 }
 
 /// Asserts that the pages show the registers' values after any stores, and that the other VF still works.
-fn assert_others_unharmed(acts: &[PageAction]) {
+fn assert_others_unharmed(acts: &[MappedPageAction]) {
     let (mut world, _, mut b) = two();
     for act in acts {
         match *act {
-            PageAction::Store(place, value) => world.vf(0).write(REGISTERS[place], value),
-            PageAction::Torn(place, half) => {
+            MappedPageAction::Store(place, value) => world.vf(0).write(REGISTERS[place], value),
+            MappedPageAction::Torn(place, half) => {
                 let before = world.vf(0).read(REGISTERS[place]);
                 world.vf(0).write(REGISTERS[place], before & 0xffff_0000 | u32::from(half));
             }
-            PageAction::Access => drop(world.vf(0).read(r::VFGEN_RSTAT)),
-            PageAction::ReadDoorbells => drop(world.read_doorbells()),
-            PageAction::Publish => world.publish_registers(),
-            PageAction::Round => world.round(),
+            MappedPageAction::Access => drop(world.vf(0).read(r::VFGEN_RSTAT)),
+            MappedPageAction::ReadDoorbells => drop(world.read_doorbells()),
+            MappedPageAction::Publish => world.publish_registers(),
+            MappedPageAction::Round => world.round(),
         }
     }
     world.round();
@@ -328,7 +329,7 @@ fn assert_others_unharmed(acts: &[PageAction]) {
 
 #[test]
 fn register_access_clears_reserved_bits_of_mapped_stores() {
-    assert_others_unharmed(&[PageAction::Store(48, 0x41df_5bdd), PageAction::Access]);
+    assert_others_unharmed(&[MappedPageAction::Store(48, 0x41df_5bdd), MappedPageAction::Access]);
 }
 
 proptest! {

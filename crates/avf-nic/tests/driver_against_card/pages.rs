@@ -1,5 +1,5 @@
-//! Mapped doorbells of a VF. As a live port does, the test reads the guest's stores before it handles an access by
-//! message, and publishes the registers afterwards.
+//! Mapped doorbell pages of a VF in the tests. As a live port does, the test reads the guest's stores before it handles
+//! an access by message, and publishes the registers afterwards.
 
 use super::world::CardFixture;
 use avf::ids::{BAR0_SIZE, MAPPED};
@@ -61,7 +61,7 @@ impl CardFixture {
         self.mapped.get(&vf).filter(|_| is_mapped(offset)).map(|mapped| &mapped.pages)
     }
 
-    /// Has the card read the doorbells of all VFs that map them. Returns `true` if a guest had stored anything.
+    /// Makes the card read the doorbells of all VFs that map them. Returns `true` if a guest had stored anything.
     pub(crate) fn read_doorbells(&mut self) -> bool {
         let mut any = false;
         for MappedPages { pages, doorbells } in self.mapped.values_mut() {
@@ -73,7 +73,7 @@ impl CardFixture {
         any
     }
 
-    /// Has the card publish its registers in the mapped pages of all VFs.
+    /// Makes the card publish its registers in the mapped pages of all VFs.
     pub(crate) fn publish_registers(&mut self) {
         for MappedPages { pages, doorbells } in self.mapped.values_mut() {
             self.card.publish_registers(doorbells, pages);

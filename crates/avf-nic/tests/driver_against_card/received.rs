@@ -41,8 +41,8 @@ fn wishes(form: RxDescriptorFormat) -> AvfDriverConfig {
     AvfDriverConfig { capabilities: capabilities.and(flex), form, ..AvfDriverConfig::default() }
 }
 
-/// Creates a card with a plane and starts its VFs 0 and 1 with `pairs` queue pairs. VF 1's driver is configured by
-/// `wishes`.
+/// Creates a card with a plane and starts its VFs 0 and 1 with `pairs` queue pairs. VF 1's driver requests the
+/// configuration `wishes`.
 fn two(wishes: AvfDriverConfig, pairs: u16) -> (CardFixture, AvfDriver, AvfDriver) {
     let mut world = CardFixture::new(2).across_a_plane();
     for n in 0..2 {

@@ -37,16 +37,18 @@ const LIMITS: Conduct = [OffenceThresholds { warn: 10, throttle: 500, quarantine
 
 /// Action of a guest, the PF or the port.
 #[derive(Debug, Clone)]
-pub(crate) enum RunAction {
-    /// VF, queue, destination, length: a VF sends a frame. The destination is a VF, 4 for a broadcast, or an address beyond the
-    /// uplink.
+pub(crate) enum HandOverAction {
+    /// Sends a frame: the VF, its queue, the destination (a VF, 4 for a broadcast, or an address beyond the uplink),
+    /// and the length.
     Send(u8, u8, u8, usize),
-    /// VF, queue, destination, length: a VF sends a TCP packet that the card cuts into segments of 400 bytes.
+    /// Sends a TCP packet that the card cuts into segments of 400 bytes: the VF, its queue, the destination and the
+    /// length.
     SendLarge(u8, u8, u8, usize),
     Receive(u8),
-    /// VF, request, argument: the driver sends a request and waits for the answer.
+    /// Makes a VF's driver send a request and wait for the answer: the VF, the request, and its argument.
     Ask(u8, u8, u16),
-    /// VF, virtchnl opcode, body: a guest sends a message. The card takes it, and the PF driver does not serve it yet.
+    /// Sends a message of a guest that the card takes and the PF driver does not serve yet: the VF, the virtchnl
+    /// opcode, and the body.
     Letter(u8, u32, Vec<u8>),
     /// The driver of a VF requests a reset by message, and does not wait for its end.
     Reset(u8),
@@ -57,7 +59,7 @@ pub(crate) enum RunAction {
     Read(u8, u32),
     BusMaster(u8, bool),
     Policy(u8, Box<VfPolicy>, u16),
-    /// VF and number of offences of every kind that the host reports to the PF driver's monitor of the VF.
+    /// Reports offences of every kind to the PF driver's monitor of a VF: the VF, and the number of each.
     Watch(u8, u64),
     Quarantine(u8, bool),
     ResetAll,
@@ -65,7 +67,7 @@ pub(crate) enum RunAction {
     Storm(u32),
     Arrive(u8, usize),
     Poll,
-    /// Lets this many microseconds pass.
+    /// Lets time pass, by this number of microseconds.
     Wait(u64),
 }
 
@@ -101,29 +103,29 @@ fn value() -> impl Strategy<Value = u32> {
     prop_oneof![4 => 0..64_u32, 2 => (0..64_u32).prop_map(|word| word << 3 | 1), 1 => any::<u32>()]
 }
 
-fn act() -> impl Strategy<Value = RunAction> {
+fn act() -> impl Strategy<Value = HandOverAction> {
     let body = prop::collection::vec(any::<u8>(), 0..40);
     prop_oneof![
-        8 => (vf(), 0..4_u8, 0..6_u8, 60..1_400_usize).prop_map(|(vf, q, to, n)| RunAction::Send(vf, q, to, n)),
-        5 => (vf(), 0..4_u8, 0..6_u8, 900..9_000_usize).prop_map(|(vf, q, to, n)| RunAction::SendLarge(vf, q, to, n)),
-        5 => vf().prop_map(RunAction::Receive),
-        6 => (vf(), 0..9_u8, any::<u16>()).prop_map(|(vf, what, argument)| RunAction::Ask(vf, what, argument)),
-        2 => (vf(), 0..60_u32, body).prop_map(|(vf, number, body)| RunAction::Letter(vf, number, body)),
-        1 => vf().prop_map(RunAction::Reset),
-        1 => vf().prop_map(RunAction::FunctionLevelReset),
-        2 => vf().prop_map(RunAction::Restart),
-        4 => (vf(), register(), value()).prop_map(|(vf, at, value)| RunAction::Write(vf, at, value)),
-        2 => (vf(), register()).prop_map(|(vf, at)| RunAction::Read(vf, at)),
-        1 => (vf(), any::<bool>()).prop_map(|(vf, on)| RunAction::BusMaster(vf, on)),
-        3 => (vf(), policy()).prop_map(|(vf, (policy, pairs))| RunAction::Policy(vf, policy.into(), pairs)),
-        2 => (vf(), 0..3_000_u64).prop_map(|(vf, events)| RunAction::Watch(vf, events)),
-        1 => (vf(), any::<bool>()).prop_map(|(vf, on)| RunAction::Quarantine(vf, on)),
-        1 => Just(RunAction::ResetAll),
-        1 => prop_oneof![Just(None), Just(Some(10_000))].prop_map(RunAction::Link),
-        1 => (0..30_u32).prop_map(RunAction::Storm),
-        5 => (0..6_u8, 60..1_400_usize).prop_map(|(to, length)| RunAction::Arrive(to, length)),
-        3 => Just(RunAction::Poll),
-        4 => prop_oneof![3 => 0..3_000_u64, 1 => Just(1_100_000)].prop_map(RunAction::Wait),
+        8 => (vf(), 0..4_u8, 0..6_u8, 60..1_400_usize).prop_map(|(vf, q, to, n)| HandOverAction::Send(vf, q, to, n)),
+        5 => (vf(), 0..4_u8, 0..6_u8, 900..9_000_usize).prop_map(|(vf, q, to, n)| HandOverAction::SendLarge(vf, q, to, n)),
+        5 => vf().prop_map(HandOverAction::Receive),
+        6 => (vf(), 0..9_u8, any::<u16>()).prop_map(|(vf, what, argument)| HandOverAction::Ask(vf, what, argument)),
+        2 => (vf(), 0..60_u32, body).prop_map(|(vf, number, body)| HandOverAction::Letter(vf, number, body)),
+        1 => vf().prop_map(HandOverAction::Reset),
+        1 => vf().prop_map(HandOverAction::FunctionLevelReset),
+        2 => vf().prop_map(HandOverAction::Restart),
+        4 => (vf(), register(), value()).prop_map(|(vf, at, value)| HandOverAction::Write(vf, at, value)),
+        2 => (vf(), register()).prop_map(|(vf, at)| HandOverAction::Read(vf, at)),
+        1 => (vf(), any::<bool>()).prop_map(|(vf, on)| HandOverAction::BusMaster(vf, on)),
+        3 => (vf(), policy()).prop_map(|(vf, (policy, pairs))| HandOverAction::Policy(vf, policy.into(), pairs)),
+        2 => (vf(), 0..3_000_u64).prop_map(|(vf, events)| HandOverAction::Watch(vf, events)),
+        1 => (vf(), any::<bool>()).prop_map(|(vf, on)| HandOverAction::Quarantine(vf, on)),
+        1 => Just(HandOverAction::ResetAll),
+        1 => prop_oneof![Just(None), Just(Some(10_000))].prop_map(HandOverAction::Link),
+        1 => (0..30_u32).prop_map(HandOverAction::Storm),
+        5 => (0..6_u8, 60..1_400_usize).prop_map(|(to, length)| HandOverAction::Arrive(to, length)),
+        3 => Just(HandOverAction::Poll),
+        4 => prop_oneof![3 => 0..3_000_u64, 1 => Just(1_100_000)].prop_map(HandOverAction::Wait),
     ]
 }
 
@@ -190,53 +192,53 @@ impl DriverFixture {
     }
 
     /// Performs an action. Returns its result as text.
-    pub(crate) fn perform(&mut self, act: &RunAction) -> String {
+    pub(crate) fn perform(&mut self, act: &HandOverAction) -> String {
         let Self { world, vfs } = self;
         match *act {
-            RunAction::Send(vf, queue, to, length) => {
+            HandOverAction::Send(vf, queue, to, length) => {
                 let sent = vfs[usize::from(vf)].transmit(&mut world.vf(vf), queue, &frame(to, vf, length));
                 return format!("{sent}");
             }
-            RunAction::SendLarge(vf, queue, to, length) => {
+            HandOverAction::SendLarge(vf, queue, to, length) => {
                 let mut packet = crate::built::tcp4(&vec![5; length]);
                 packet[..6].copy_from_slice(&address(to).0);
                 packet[6..12].copy_from_slice(&mac(vf).0);
                 let driver = &mut vfs[usize::from(vf)];
                 return format!("{}", driver.transmit_with(&mut world.vf(vf), queue, &packet, &cut(400)));
             }
-            RunAction::Receive(vf) => return self.receive(vf),
-            RunAction::Ask(vf, what, argument) => return self.ask(vf, what, argument),
-            RunAction::Letter(vf, number, ref body) => write_letter(world, vf, number, body),
-            RunAction::Reset(vf) => vfs[usize::from(vf)].reset(&mut world.vf(vf)),
-            RunAction::FunctionLevelReset(vf) => world.access(|card| card.function_level_reset(vf)),
-            RunAction::Restart(vf) => {
+            HandOverAction::Receive(vf) => return self.receive(vf),
+            HandOverAction::Ask(vf, what, argument) => return self.ask(vf, what, argument),
+            HandOverAction::Letter(vf, number, ref body) => write_letter(world, vf, number, body),
+            HandOverAction::Reset(vf) => vfs[usize::from(vf)].reset(&mut world.vf(vf)),
+            HandOverAction::FunctionLevelReset(vf) => world.access(|card| card.function_level_reset(vf)),
+            HandOverAction::Restart(vf) => {
                 return format!("{:?}", vfs[usize::from(vf)].restart(&mut world.vf(vf)));
             }
-            RunAction::Write(vf, at, value) => world.vf(vf).write(at, value),
-            RunAction::Read(vf, at) => return format!("{:#x}", world.vf(vf).read(at)),
-            RunAction::BusMaster(vf, on) => world.card.set_bus_master(vf, on),
-            RunAction::Policy(vf, ref policy, pairs) => {
+            HandOverAction::Write(vf, at, value) => world.vf(vf).write(at, value),
+            HandOverAction::Read(vf, at) => return format!("{:#x}", world.vf(vf).read(at)),
+            HandOverAction::BusMaster(vf, on) => world.card.set_bus_master(vf, on),
+            HandOverAction::Policy(vf, ref policy, pairs) => {
                 let policy = VfPolicy { mac: Some(mac(vf)), ..**policy };
                 let set = |pf: &mut AvfPf, side: &mut TestFunction<'_>| {
                     (pf.set_pairs(side, vf, pairs, 16), pf.set_policy(side, vf, policy))
                 };
                 return format!("{:?}", world.with_pf(set));
             }
-            RunAction::Watch(vf, events) => {
+            HandOverAction::Watch(vf, events) => {
                 let watch =
                     |pf: &mut AvfPf, side: &mut TestFunction<'_>| pf.watch(side, vf, [events; 6], &LIMITS);
                 return format!("{:?}", world.with_pf(watch));
             }
-            RunAction::Quarantine(vf, true) => {
+            HandOverAction::Quarantine(vf, true) => {
                 world.with_pf(|pf, side| pf.quarantine(side, vf, QuarantineCause::Administrator));
             }
-            RunAction::Quarantine(vf, false) => world.with_pf(|pf, side| pf.release(side, vf)),
-            RunAction::ResetAll => world.with_pf(|pf, side| pf.reset_all(side)),
-            RunAction::Link(speed) => world.with_pf(|pf, side| pf.set_link(side, speed)),
-            RunAction::Storm(threshold) => world.control_storms(threshold),
-            RunAction::Arrive(to, length) => world.cable.1.push_back(frame(to, 9, length)),
-            RunAction::Poll => _ = world.card.poll(world.now, &mut world.memories),
-            RunAction::Wait(us) => {
+            HandOverAction::Quarantine(vf, false) => world.with_pf(|pf, side| pf.release(side, vf)),
+            HandOverAction::ResetAll => world.with_pf(|pf, side| pf.reset_all(side)),
+            HandOverAction::Link(speed) => world.with_pf(|pf, side| pf.set_link(side, speed)),
+            HandOverAction::Storm(threshold) => world.control_storms(threshold),
+            HandOverAction::Arrive(to, length) => world.cable.1.push_back(frame(to, 9, length)),
+            HandOverAction::Poll => _ = world.card.poll(world.now, &mut world.memories),
+            HandOverAction::Wait(us) => {
                 world.now = world.now + Duration::from_micros(us);
                 world.round();
             }
@@ -339,7 +341,7 @@ impl CardFixture {
 
 /// Performs the actions, with a hand-over before those that `when` selects. Returns their results and the final state
 /// of the world.
-fn trace(acts: &[RunAction], when: impl Fn(usize) -> bool) -> Vec<String> {
+fn trace(acts: &[HandOverAction], when: impl Fn(usize) -> bool) -> Vec<String> {
     let mut scene = DriverFixture::new();
     let mut seen = Vec::new();
     for (i, act) in acts.iter().enumerate() {
@@ -350,13 +352,13 @@ fn trace(acts: &[RunAction], when: impl Fn(usize) -> bool) -> Vec<String> {
         // A port at rest has published its registers.
         scene.world.publish_registers();
     }
-    scene.perform(&RunAction::Wait(1_500_000));
+    scene.perform(&HandOverAction::Wait(1_500_000));
     seen.extend(scene.observe());
     seen
 }
 
 /// Asserts that hand-overs before the actions that `when` selects change neither a result nor the final state.
-fn assert_same_future(acts: &[RunAction], when: impl Fn(usize) -> bool) {
+fn assert_same_future(acts: &[HandOverAction], when: impl Fn(usize) -> bool) {
     let (kept, continued) = (trace(acts, |_| false), trace(acts, when));
     let differs = kept.iter().zip(&continued).position(|(kept, continued)| kept != continued);
     assert_eq!(differs, None, "of {} actions and {} observations", acts.len(), kept.len() - acts.len());
@@ -367,11 +369,11 @@ fn hand_over_before_a_new_rate_applies_loses_no_frame() {
     for [before, after] in [[10, 0], [0, 10], [10, 20]] {
         let limited = |max_tx_rate| {
             let policy = VfPolicy { spoofchk: false, max_tx_rate, ..VfPolicy::default() };
-            RunAction::Policy(1, policy.into(), 4)
+            HandOverAction::Policy(1, policy.into(), 4)
         };
-        let sends = [RunAction::SendLarge(1, 0, 0, 900), RunAction::Wait(0)];
+        let sends = [HandOverAction::SendLarge(1, 0, 0, 900), HandOverAction::Wait(0)];
         let acts =
-            [&[limited(before), RunAction::Restart(1)], &sends[..], &[limited(after)], &sends].concat();
+            [&[limited(before), HandOverAction::Restart(1)], &sends[..], &[limited(after)], &sends].concat();
         for at in 0..acts.len() {
             assert_same_future(&acts, |i| i == at);
         }

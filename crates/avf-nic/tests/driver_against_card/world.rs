@@ -25,7 +25,7 @@ pub(crate) const MEMORY: usize = 5 << 20;
 pub(crate) struct TestBus {
     memory: BTreeMap<Function, Vec<u8>>,
     used: BTreeMap<Function, usize>,
-    /// Interrupts sent, by function and vector.
+    /// Interrupts that the card has sent, by function and vector.
     pub(crate) interrupts: Vec<(Function, u16)>,
 }
 
@@ -71,11 +71,11 @@ pub(crate) struct CardFixture {
     pub(crate) packets: Vec<(u8, DescriptorOffloads, Vec<u8>)>,
     /// Forwarding plane. Without one each packet of VF n goes to VF n ^ 1.
     pub(crate) plane: Option<Box<Plane<64>>>,
-    /// The mirror rules of the port.
+    /// Mirror rules of the port, which the plane carries out.
     pub(crate) mirrors: PortMirrorRules,
-    /// Uplink of the plane.
-    pub(crate) cable: ListWire,
-    /// Number of visits of the PF driver.
+    /// Uplink of the forwarding plane.
+    pub(crate) cable: FrameListWire,
+    /// Number of visits of the PF driver so far.
     pub(crate) visits: u64,
     /// Mapped pages of the VFs that map their doorbells.
     pub(crate) mapped: BTreeMap<u8, MappedPages>,
@@ -83,9 +83,9 @@ pub(crate) struct CardFixture {
 
 /// Uplink that keeps the sent frames, and receives the frames that a test queues.
 #[derive(Default)]
-pub(crate) struct ListWire(pub(crate) Vec<Vec<u8>>, pub(crate) VecDeque<Vec<u8>>);
+pub(crate) struct FrameListWire(pub(crate) Vec<Vec<u8>>, pub(crate) VecDeque<Vec<u8>>);
 
-impl UplinkWire for ListWire {
+impl UplinkWire for FrameListWire {
     fn transmit(&mut self, frame: &[u8]) -> bool {
         self.0.push(frame.to_vec());
         true
@@ -111,7 +111,7 @@ impl CardFixture {
             packets: Vec::new(),
             plane: None,
             mirrors: PortMirrorRules::NONE,
-            cable: ListWire::default(),
+            cable: FrameListWire::default(),
             visits: 0,
             mapped: BTreeMap::new(),
         };

@@ -32,13 +32,13 @@ const fn field(word: u64, shift: u32, bits: u32) -> u64 {
     word >> shift & ((1 << bits) - 1)
 }
 
-/// Returns a field of at most 16 bits.
+/// Returns a field of at most 16 bits from a descriptor word.
 #[inline]
 const fn field16(word: u64, shift: u32, bits: u32) -> u16 {
     low_word(field32(word, shift, bits))
 }
 
-/// Returns a field of at most 32 bits.
+/// Returns a field of at most 32 bits from a descriptor word.
 #[inline]
 const fn field32(word: u64, shift: u32, bits: u32) -> u32 {
     low_dword(field(word, shift, bits))

@@ -17,14 +17,14 @@ pub const SHORT: usize = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "Form")]
 pub enum RxDescriptorFormat {
-    /// Receive descriptors of 16 bytes.
+    /// Short format: receive descriptors of 16 bytes.
     Short,
-    /// Receive descriptors of 32 bytes, in the format that needs no capability.
+    /// Legacy format: receive descriptors of 32 bytes, which need no capability.
     #[default]
     Legacy,
-    /// Flexible receive descriptors of 32 bytes, with the hash in the second word.
+    /// Flexible format: receive descriptors of 32 bytes, with the hash in the second word.
     Flex(u8),
-    /// Flexible receive descriptors of 32 bytes, with the hash in the fourth word (number 22).
+    /// Flexible format number 22: receive descriptors of 32 bytes, with the hash in the fourth word.
     FlexLate,
 }
 
@@ -34,12 +34,12 @@ const RXDID_FLEX: u8 = 2;
 const RXDID_COMMS: core::ops::RangeInclusive<u8> = 16..=21;
 const RXDID_LATE: u8 = 22;
 
-/// Answer to GET_SUPPORTED_RXDIDS: the set of supported receive descriptor formats, a bit each.
+/// Reply to GET_SUPPORTED_RXDIDS: the set of supported receive descriptor formats, a bit each.
 pub const SUPPORTED: u64 = 1 << RXDID_LEGACY | 1 << RXDID_FLEX | 1 << RXDID_LATE;
 
 impl RxDescriptorFormat {
-    /// Returns the receive descriptor format of a number. Without flexible descriptors negotiated every number means
-    /// legacy; with them 0 is short.
+    /// Returns the receive descriptor format that a number (RXDID) stands for. Without flexible descriptors negotiated
+    /// every number means legacy; with them 0 is short.
     #[must_use]
     pub fn of(rxdid: u8, flexible: bool) -> Option<Self> {
         match rxdid {
@@ -74,7 +74,7 @@ impl RxDescriptorFormat {
     }
 }
 
-/// Returns the buffer address of a posted descriptor. The header's address is ignored.
+/// Returns the buffer address of a posted receive descriptor. The header buffer's address is ignored.
 #[must_use]
 #[inline]
 pub fn buffer(raw: &[u8]) -> u64 {
@@ -91,12 +91,12 @@ pub fn posted(buffer: u64) -> [u8; SIZE] {
 /// Kind of a frame's destination address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DestinationAddressKind {
-    /// The frame goes to an individual address.
+    /// Destination of one station: the frame goes to an individual address.
     #[default]
     Unicast,
-    /// The frame goes to a group address.
+    /// Destination of a group: the frame goes to a group address.
     Multicast,
-    /// The frame goes to the broadcast address.
+    /// Destination of all stations: the frame goes to the broadcast address.
     Broadcast,
 }
 
@@ -115,7 +115,7 @@ pub struct RxChecksumResult {
 pub struct RxWriteBack {
     /// Bytes of the frame in this buffer (14 bits).
     pub length: u16,
-    /// True in the last buffer of the frame.
+    /// True if the buffer is the last of the frame.
     pub end_of_packet: bool,
     /// Packet type of the frame, see [`crate::packet_type`] (8 bits).
     pub packet_type: u8,
@@ -169,8 +169,8 @@ mod flex {
     pub(super) const LENGTH: u32 = 32;
 }
 
-/// Returns the packet type and checksum bits of a descriptor's first two words. [`RxWriteBackTemplate`] adds the common
-/// bits and the length.
+/// Returns the packet type and checksum bits of a receive descriptor's first two words. [`RxWriteBackTemplate`] adds
+/// the common bits and the length.
 #[must_use]
 pub const fn contents(
     form: RxDescriptorFormat,
@@ -268,7 +268,7 @@ impl RxWriteBack {
         }
     }
 
-    /// Reads a receive descriptor; `None` while the card has not returned it.
+    /// Parses a receive descriptor, or returns `None` while the card has not written it back.
     #[must_use]
     #[inline]
     pub fn parse(raw: &[u8], form: RxDescriptorFormat) -> Option<Self> {

@@ -1,6 +1,6 @@
-//! Transmit descriptors, 16 bytes: data descriptors, which name a buffer, and context descriptors, which precede
-//! the data of a packet to be segmented. The card returns a descriptor by writing its type as done, and only where
-//! RS is set.
+//! Transmit descriptors, 16 bytes: data descriptors, which name a buffer, and context descriptors, which precede the
+//! data of a packet to be segmented. The card returns a descriptor to the driver by writing its type as done, and only
+//! where RS is set.
 //!
 //! Flow director programming, IPsec and the other offloads of tunnels are not supported.
 
@@ -21,7 +21,7 @@ const COMMAND_SHIFT: u32 = 4;
 pub mod command {
     /// Command bit EOP: the descriptor has the packet's last buffer.
     pub const EOP: u64 = 1 << 0;
-    /// Command bit RS: asks for a report when the packet is done.
+    /// Command bit RS: requests a report when the packet is done.
     pub const RS: u64 = 1 << 1;
     /// Command bit ICRC: the card appends the frame check sequence.
     pub const ICRC: u64 = 1 << 2;
@@ -31,21 +31,21 @@ pub mod command {
     pub const DUMMY: u64 = 1 << 4;
 }
 
-/// Report request, in the second word of a data descriptor.
+/// Bit in the second word of a data descriptor that requests a report.
 pub const REPORT: u64 = command::RS << COMMAND_SHIFT;
 
 /// Kind of a packet's IP header, as the driver states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "Ip")]
 pub enum TxIpHeader {
-    /// The driver states no IP header.
+    /// IP header kind: the driver states no IP header.
     #[default]
     None,
-    /// The packet has an IPv6 header.
+    /// IP header kind: IPv6.
     V6,
-    /// The packet has an IPv4 header, whose checksum the card keeps.
+    /// IP header kind: IPv4, whose checksum the card keeps.
     V4,
-    /// The packet has an IPv4 header, whose checksum the card computes.
+    /// IP header kind: IPv4, whose checksum the card computes.
     V4Checksum,
 }
 
@@ -53,14 +53,14 @@ pub enum TxIpHeader {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "L4")]
 pub enum TxL4Checksum {
-    /// The card computes no transport checksum.
+    /// Transport checksum: none to compute.
     #[default]
     None,
-    /// The card computes the TCP checksum.
+    /// Transport checksum to compute: TCP's.
     Tcp,
-    /// The card computes the SCTP checksum.
+    /// Transport checksum to compute: SCTP's.
     Sctp,
-    /// The card computes the UDP checksum.
+    /// Transport checksum to compute: UDP's.
     Udp,
 }
 
@@ -72,11 +72,11 @@ pub struct TxDataDescriptor {
     pub address: u64,
     /// Bytes of the packet in the buffer (14 bits).
     pub length: u16,
-    /// True in the last buffer of the packet.
+    /// True if the buffer is the last of the packet.
     pub end_of_packet: bool,
-    /// True if the driver asks for a report when the packet is done.
+    /// True if the driver requests a report when the packet is done.
     pub report_status: bool,
-    /// VLAN tag that the card inserts into the frame. Counts in the packet's first descriptor.
+    /// VLAN tag that the card inserts into the frame. Valid only in the packet's first descriptor.
     pub tag: Option<u16>,
     /// True if the descriptor carries no packet.
     pub dummy: bool,
@@ -96,11 +96,11 @@ pub struct TxDataDescriptor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "Context")]
 pub struct TxContextDescriptor {
-    /// True if the card must segment the packet.
+    /// True if the card must segment the packet that follows.
     pub segment: bool,
-    /// True if the card must time-stamp the packet.
+    /// True if the card must time-stamp the packet that follows.
     pub time_stamp: bool,
-    /// Second VLAN tag to insert into the packet.
+    /// Second VLAN tag to insert into the packet that follows.
     pub tag2: Option<u16>,
     /// Payload bytes of the packet before segmentation (18 bits).
     pub payload: u32,
@@ -110,18 +110,18 @@ pub struct TxContextDescriptor {
     pub tunnel: u32,
 }
 
-/// Parsed transmit descriptor.
+/// Parsed transmit descriptor of any type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParsedTxDescriptor {
-    /// The descriptor names a buffer of a packet.
+    /// The transmit descriptor names a buffer of a packet.
     Data(TxDataDescriptor),
-    /// The descriptor has instructions for the packet that follows.
+    /// The transmit descriptor has instructions for the packet that follows.
     Context(TxContextDescriptor),
-    /// The descriptor is of a type that this card does not support.
+    /// The transmit descriptor is of a type that this card does not support.
     Other(u8),
 }
 
-/// Reads a transmit descriptor from its bytes.
+/// Parses a transmit descriptor from its bytes.
 #[must_use]
 #[inline]
 pub fn parse(raw: &[u8; SIZE]) -> ParsedTxDescriptor {
@@ -139,8 +139,8 @@ const ALONE: u64 = DATA | command::EOP << COMMAND_SHIFT;
 /// Mask of the IP header's kind and of the transport protocol in a data descriptor's second word.
 const HEADERS: u64 = (3 << 5 | 3 << 8) << COMMAND_SHIFT;
 
-/// Returns the length in bytes of a packet that is one descriptor without offloads, from the descriptor's second
-/// word; `None` for every other.
+/// Returns the length in bytes of a packet that is one descriptor without offloads, from the descriptor's second word,
+/// or `None` for every other packet.
 #[must_use]
 #[inline(always)]
 pub fn plain_length(second: u64) -> Option<u32> {
@@ -155,7 +155,7 @@ pub fn summed_length(second: u64) -> Option<u32> {
     plain_length(second & !HEADERS)
 }
 
-/// Returns true if a data descriptor asks for a report.
+/// Returns true if a data descriptor requests a report.
 #[must_use]
 #[inline]
 pub fn reports(raw: &[u8; SIZE]) -> bool {
@@ -179,7 +179,7 @@ const TSYN: u64 = 1 << 1;
 const IL2TAG2: u64 = 1 << 2;
 
 impl TxDataDescriptor {
-    /// Reads a data descriptor from its bytes.
+    /// Parses a data descriptor from its bytes.
     #[must_use]
     pub fn parse(raw: &[u8; SIZE]) -> Self {
         let (address, info) = (word(raw, 0), word(raw, 1));

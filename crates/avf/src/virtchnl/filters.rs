@@ -15,13 +15,13 @@ pub mod promiscuity {
 /// Purpose for which a VF uses an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EtherAddressType {
-    /// The purpose is not given: the driver is older than the field.
+    /// The VF does not state the purpose of the address: its driver is older than the field.
     Legacy,
-    /// The address is the VF's own.
+    /// The address is the VF's own (primary).
     Primary,
-    /// The VF receives by this address in addition.
+    /// The VF receives by this address in addition to its own.
     Extra,
-    /// The purpose is an undefined number.
+    /// The purpose of the address is an undefined number.
     Other(u8),
 }
 
@@ -75,11 +75,11 @@ impl ListElement for u16 {
 /// VLAN tag that a filter matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VlanFilterTag {
-    /// VLAN tag to match: priority, DEI, id.
+    /// VLAN tag that the filter matches: priority, DEI, id.
     pub tci: u16,
     /// Mask of the tag bits that count; 0 stands for the id.
     pub mask: u16,
-    /// Ether type of the tag; 0 is no tag.
+    /// Ether type of the VLAN tag; 0 matches no tag.
     pub tpid: u16,
 }
 
@@ -98,9 +98,9 @@ impl VlanFilterTag {
 /// VLAN filter in the messages ADD_VLAN_V2 and DEL_VLAN_V2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VlanFilter {
-    /// The frame's inner tag that the filter matches.
+    /// Inner VLAN tag of frames that the filter matches.
     pub inner: VlanFilterTag,
-    /// The frame's outer tag that the filter matches.
+    /// Outer VLAN tag of frames that the filter matches.
     pub outer: VlanFilterTag,
 }
 

@@ -6,13 +6,13 @@ use core::marker::PhantomData;
 
 /// Element of a list in a message.
 pub trait ListElement: Copy {
-    /// Number of bytes of an element.
+    /// Number of bytes of a list's element in a message.
     const SIZE: usize;
 
     /// Reads an element from a message; the caller ensures `SIZE` bytes.
     fn read(from: &mut MessageReader<'_>) -> Self;
 
-    /// Writes an element to a message.
+    /// Writes an element of a list to a message.
     fn write(&self, to: &mut Vec<u8>);
 }
 
@@ -24,7 +24,7 @@ pub struct MessageList<'a, T> {
 }
 
 impl<'a, T: ListElement> MessageList<'a, T> {
-    /// Creates a list of the first `count` elements in `bytes`; fewer if `bytes` ends before.
+    /// Creates a list of the first `count` elements in `bytes`, or fewer if `bytes` ends before.
     pub(crate) fn new(bytes: &'a [u8], count: usize) -> Self {
         let length = count.saturating_mul(T::SIZE);
         Self { bytes: bytes.get(..length).unwrap_or(bytes), item: PhantomData }
@@ -36,7 +36,7 @@ impl<'a, T: ListElement> MessageList<'a, T> {
         self.bytes.len() / T::SIZE
     }
 
-    /// Returns true if the list has no element.
+    /// Returns true if the list has no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()

@@ -12,7 +12,7 @@ macro_rules! ops {
             /// Every operation, in the order of [`VirtchnlOpcode::index`].
             pub const ALL: &[VirtchnlOpcode] = &[$(VirtchnlOpcode::$name,)*];
 
-            /// Returns the operation of a number; `None` if it is unknown.
+            /// Returns the operation that a number stands for, or `None` if the number is unknown.
             #[must_use]
             pub const fn of(number: u32) -> Option<Self> {
                 match number { $($number => Some(Self::$name),)* _ => None }
@@ -28,69 +28,69 @@ macro_rules! ops {
 }
 
 ops! {
-    /// Asks for the version of the messages.
+    /// Operation: asks for the version of the virtchnl messages.
     Version = 1, "version";
-    /// Resets the VF. The PF sends no reply.
+    /// Operation: resets the VF. The PF sends no reply.
     ResetVf = 2, "reset";
-    /// Asks for the VF's resources.
+    /// Operation: asks for the VF's resources.
     GetVfResources = 3, "resources";
-    /// Sets up the rings of queues.
+    /// Operation: sets up the rings of a VF's queues.
     ConfigVsiQueues = 6, "queues";
-    /// Maps queues to vectors.
+    /// Operation: maps a VF's queues to interrupt vectors.
     ConfigIrqMap = 7, "irq-map";
-    /// Enables queues of the VF.
+    /// Operation: enables queues of the VF.
     EnableQueues = 8, "enable";
-    /// Disables queues of the VF.
+    /// Operation: disables queues of the VF.
     DisableQueues = 9, "disable";
-    /// Adds MAC addresses that the VF receives.
+    /// Operation: adds MAC addresses that the VF receives by.
     AddEthAddr = 10, "add-address";
-    /// Removes MAC addresses that the VF receives.
+    /// Operation: removes MAC addresses that the VF receives by.
     DelEthAddr = 11, "delete-address";
-    /// Adds the VF to VLANs.
+    /// Operation: adds the VF to VLANs.
     AddVlan = 12, "add-vlan";
-    /// Removes the VF from VLANs.
+    /// Operation: removes the VF from VLANs.
     DelVlan = 13, "delete-vlan";
-    /// Sets promiscuous reception.
+    /// Operation: sets the VF's promiscuous reception.
     ConfigPromiscuousMode = 14, "promiscuity";
-    /// Asks for the counters of the VF.
+    /// Operation: asks for the counters of the VF.
     GetStats = 15, "statistics";
-    /// Reports an event from the PF to the VF, such as a change of the link.
+    /// Operation: reports an event from the PF to the VF, such as a change of the link.
     Event = 17, "event";
-    /// Selects the RSS hash function.
+    /// Operation: selects the RSS hash function.
     ConfigRssHfunc = 18, "hash-function";
-    /// Sets the RSS key.
+    /// Operation: sets the RSS key.
     ConfigRssKey = 23, "hash-key";
-    /// Sets the RSS lookup table.
+    /// Operation: sets the RSS lookup table.
     ConfigRssLut = 24, "hash-table";
-    /// Asks for the packet types that can be hashed.
+    /// Operation: asks for the packet types that can be hashed.
     GetRssHenaCaps = 25, "hash-types";
-    /// Selects the packet types that are hashed.
+    /// Operation: selects the packet types that are hashed.
     SetRssHena = 26, "set-hash-types";
-    /// Enables stripping of tags from received frames.
+    /// Operation: enables stripping of VLAN tags from received frames.
     EnableVlanStripping = 27, "strip";
-    /// Disables stripping of VLAN tags from received frames.
+    /// Operation: disables stripping of VLAN tags from received frames.
     DisableVlanStripping = 28, "no-strip";
-    /// Requests another number of queue pairs.
+    /// Operation: requests another number of queue pairs.
     RequestQueues = 29, "request-queues";
-    /// Asks for the supported formats of receive descriptors.
+    /// Operation: asks for the supported formats of receive descriptors.
     GetSupportedRxdids = 44, "descriptors";
-    /// Asks for the VLAN capabilities.
+    /// Operation: asks for the VLAN capabilities.
     GetOffloadVlanV2Caps = 51, "vlan-v2";
-    /// Joins VLANs, with the ether types of tags.
+    /// Operation: adds the VF to VLANs, given with the ether types of tags.
     AddVlanV2 = 52, "add-vlan-v2";
-    /// Leaves VLANs, with the ether types of tags.
+    /// Operation: removes the VF from VLANs, given with the ether types of tags.
     DelVlanV2 = 53, "delete-vlan-v2";
-    /// Enables stripping of tags, with their ether types.
+    /// Operation: enables stripping of VLAN tags, given their ether types.
     EnableVlanStrippingV2 = 54, "strip-v2";
-    /// Disables stripping of tags, with their ether types.
+    /// Operation: disables stripping of VLAN tags, given their ether types.
     DisableVlanStrippingV2 = 55, "no-strip-v2";
-    /// Enables insertion of tags, with their ether types.
+    /// Operation: enables insertion of VLAN tags, given their ether types.
     EnableVlanInsertionV2 = 56, "insert-v2";
-    /// Disables insertion of tags, with their ether types.
+    /// Operation: disables insertion of VLAN tags, given their ether types.
     DisableVlanInsertionV2 = 57, "no-insert-v2";
-    /// Enables ranges of the VF's queues.
+    /// Operation: enables ranges of the VF's queues.
     EnableQueuesV2 = 107, "enable-v2";
-    /// Disables ranges of the VF's queues.
+    /// Operation: disables ranges of the VF's queues.
     DisableQueuesV2 = 108, "disable-v2";
 }
 

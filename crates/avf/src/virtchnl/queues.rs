@@ -8,13 +8,13 @@ use alloc::vec::Vec;
 /// Description of a transmit queue in CONFIG_VSI_QUEUES.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TxQueueInfo {
-    /// Number of the queue's VSI.
+    /// Number of the VSI that the transmit queue belongs to.
     pub vsi: u16,
     /// Number of the transmit queue.
     pub queue: u16,
     /// Number of the queue's descriptors; 0 keeps the queue unchanged (DPDK).
     pub length: u16,
-    /// True if the card writes the queue's head to memory.
+    /// True if the card writes the transmit queue's head to memory.
     pub head_write_back: bool,
     /// DMA address of the transmit queue's ring.
     pub base: u64,
@@ -25,7 +25,7 @@ pub struct TxQueueInfo {
 /// Description of a receive queue in CONFIG_VSI_QUEUES.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RxQueueInfo {
-    /// Number of the queue's VSI.
+    /// Number of the VSI that the receive queue belongs to.
     pub vsi: u16,
     /// Number of the receive queue.
     pub queue: u16,
@@ -33,7 +33,7 @@ pub struct RxQueueInfo {
     pub length: u32,
     /// Size of a header buffer in bytes.
     pub header_bytes: u16,
-    /// True if frames' headers have buffers of their own: deprecated.
+    /// True if headers of received frames have buffers of their own: deprecated.
     pub split: bool,
     /// Size of a receive buffer in bytes.
     pub buffer_bytes: u32,
@@ -43,7 +43,7 @@ pub struct RxQueueInfo {
     pub keep_fcs: bool,
     /// Number of the receive descriptors' format (RXDID).
     pub rxdid: u8,
-    /// Flags of the receive queue: time stamps and others.
+    /// Flags of the receive queue in CONFIG_VSI_QUEUES: time stamps and others.
     pub flags: u8,
     /// DMA address of the receive queue's ring.
     pub base: u64,
@@ -54,9 +54,9 @@ pub struct RxQueueInfo {
 /// Description of a queue pair in CONFIG_VSI_QUEUES.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueuePairInfo {
-    /// Transmit queue of the pair.
+    /// Transmit queue of the queue pair.
     pub tx: TxQueueInfo,
-    /// Receive queue of the pair.
+    /// Receive queue of the queue pair.
     pub rx: RxQueueInfo,
 }
 
@@ -106,11 +106,11 @@ impl ListElement for QueuePairInfo {
 pub struct VectorMap {
     /// Number of the queues' VSI.
     pub vsi: u16,
-    /// Number of the interrupt vector.
+    /// Number of the interrupt vector that the queues raise.
     pub vector: u16,
-    /// Receive queues that raise the vector, a bit each.
+    /// Receive queues that raise the interrupt vector, a bit each.
     pub rx: u16,
-    /// Transmit queues that raise the vector, a bit each.
+    /// Transmit queues that raise the interrupt vector, a bit each.
     pub tx: u16,
     /// Index of the interrupt interval of the receive queues.
     pub rx_itr: u16,
@@ -165,18 +165,18 @@ impl ListElement for QueueSet {
 /// Direction of the frames in a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueType {
-    /// The queue has frames from the VF.
+    /// Direction from the VF: a transmit queue.
     Transmit,
-    /// The queue has frames to the VF.
+    /// Direction to the VF: a receive queue.
     Receive,
-    /// The direction is an undefined number.
+    /// The queue's direction is an undefined number.
     Other(u32),
 }
 
 /// Range of queues of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueChunk {
-    /// Direction of the queues: transmit or receive.
+    /// Direction of the queues in the range: transmit or receive.
     pub direction: QueueType,
     /// Number of the first queue in the range.
     pub start: u16,

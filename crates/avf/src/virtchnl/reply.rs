@@ -18,7 +18,7 @@ pub struct VfTrafficStatistics {
     pub rx_multicast: u64,
     /// Number of broadcast frames that the VF received.
     pub rx_broadcast: u64,
-    /// Number of frames for the VF that found no buffer.
+    /// Number of frames for the VF that found no receive buffer.
     pub rx_discards: u64,
     /// Number of frames of an unknown protocol that the VF received.
     pub rx_unknown: u64,
@@ -117,22 +117,22 @@ impl LinkSpeed {
 /// Event that a PF sends to a VF without a request: 16 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VirtchnlEvent {
-    /// The VF's link has changed.
+    /// Event: the VF's link has changed.
     Link {
         /// Link speed as it is in the message; the negotiated capability defines its unit.
         speed: u32,
-        /// True if the VF's link is up.
+        /// True if the VF's link is up in the event.
         up: bool,
     },
-    /// The VF is about to be reset.
+    /// Event: the VF is about to be reset.
     ResetImpending,
-    /// The event has an undefined number.
+    /// Event: its number is undefined.
     Other(u32),
 }
 
 const LINK_CHANGE: u32 = 1;
 const RESET_IMPENDING: u32 = 2;
-/// Severity that announces a certain disturbance of the VF.
+/// Severity of an event that certainly disturbs the VF.
 const CERTAIN_DOOM: u32 = 255;
 
 impl ListElement for VirtchnlEvent {
@@ -163,8 +163,8 @@ pub fn encode<T: ListElement>(body: &T) -> Vec<u8> {
     bytes
 }
 
-/// Reads a message body of fixed size; `None` if it is too short. Excess bytes are ignored since PFs add to bodies:
-/// i40e sends a spare VSI with [`super::VfResources`].
+/// Parses a message body of fixed size, or returns `None` if the body is too short. Excess bytes are ignored since PFs
+/// add to bodies: i40e sends a spare VSI with [`super::VfResources`].
 #[must_use]
 pub fn decode<T: ListElement>(body: &[u8]) -> Option<T> {
     (body.len() >= T::SIZE).then(|| T::read(&mut MessageReader::new(body)))

@@ -94,13 +94,13 @@ impl MalformedRequest {
 /// Rule for the bytes behind the last element of a request's list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ListEnding {
-    /// The list ends with its last element.
+    /// A request's list ends with its last element.
     Exact,
-    /// The list may be followed by excess bytes.
+    /// Excess bytes may follow a request's list.
     Anything,
 }
 
-/// Reads a request's list behind a header: `count` elements from byte `header` on.
+/// Parses a request's list behind a header: `count` elements from byte `header` on.
 fn list<T: ListElement>(
     op: VirtchnlOpcode,
     body: &[u8],
@@ -118,7 +118,7 @@ fn list<T: ListElement>(
     if fits { Ok(MessageList::new(elements, count.into())) } else { Err(wrong) }
 }
 
-/// Reads a request's body of one exact size.
+/// Parses a request's body of one exact size.
 fn fixed<T: ListElement>(op: VirtchnlOpcode, body: &[u8]) -> Result<T, MalformedRequest> {
     exactly(op, body, T::SIZE).map(|mut fields| T::read(&mut fields))
 }
@@ -131,7 +131,7 @@ fn exactly(op: VirtchnlOpcode, body: &[u8], length: usize) -> Result<MessageRead
     }
 }
 
-/// Reads the two numbers before a list: the VSI and the count. A message without them is too short.
+/// Parses the two numbers before a request's list: the VSI and the count. A message without them is too short.
 fn pair(op: VirtchnlOpcode, body: &[u8]) -> Result<(u16, u16), MalformedRequest> {
     if body.len() < 4 {
         return Err(MalformedRequest::Length(op, body.len()));
@@ -140,7 +140,7 @@ fn pair(op: VirtchnlOpcode, body: &[u8]) -> Result<(u16, u16), MalformedRequest>
     Ok((fields.u16(), fields.u16()))
 }
 
-/// Reads the VSI of a request, and the bytes that follow their count in it.
+/// Parses the VSI of a request, and the bytes whose count the request gives.
 fn counted_bytes(op: VirtchnlOpcode, body: &[u8]) -> Result<(u16, &[u8]), MalformedRequest> {
     let (vsi, count) = pair(op, body)?;
     match (count, body.get(4..4 + usize::from(count))) {
@@ -151,7 +151,7 @@ fn counted_bytes(op: VirtchnlOpcode, body: &[u8]) -> Result<(u16, &[u8]), Malfor
 }
 
 impl<'a> VirtchnlRequest<'a> {
-    /// Reads a request from its operation and body.
+    /// Parses a request of a VF from its operation and body.
     ///
     /// # Errors
     /// [`MalformedRequest`].
@@ -207,7 +207,7 @@ impl<'a> VirtchnlRequest<'a> {
         })
     }
 
-    /// Reads a request that carries a list.
+    /// Parses a request that carries a list.
     fn decode_list(op: VirtchnlOpcode, body: &'a [u8]) -> Result<Self, MalformedRequest> {
         let (first, second) = pair(op, body)?;
         Ok(match op {

@@ -1,4 +1,5 @@
-//! Messages that open the channel: version, capabilities, and the resources of a VF. The PF decides what it offers.
+//! Messages by which a VF's driver begins: version, capabilities, and the resources of a VF. The PF decides what it
+//! offers.
 
 use super::list::ListElement;
 use crate::bytes::{MessageReader, MessageWriter};
@@ -20,7 +21,7 @@ pub struct VirtchnlVersion {
 impl VirtchnlVersion {
     /// Virtchnl 1.0, in which GET_VF_RESOURCES carries no capabilities.
     pub const V1_0: Self = Self { major: 1, minor: 0 };
-    /// Virtchnl 1.1, which this crate implements.
+    /// Virtchnl version 1.1, which this crate implements.
     pub const V1_1: Self = Self { major: 1, minor: 1 };
 }
 
@@ -36,7 +37,7 @@ impl ListElement for VirtchnlVersion {
     }
 }
 
-/// Set of capabilities: requested by a VF, offered by a PF, or agreed by both.
+/// Set of virtchnl capabilities: requested by a VF, offered by a PF, or agreed by both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "Capabilities")]
 pub struct VfCapabilities(pub u32);
@@ -98,7 +99,7 @@ impl VfCapabilities {
         Self(self.0 & others.0)
     }
 
-    /// Returns true if the set contains all of `others`.
+    /// Returns true if the set contains all capabilities of `others`.
     #[must_use]
     pub const fn has(self, others: Self) -> bool {
         self.0 & others.0 == others.0
@@ -122,7 +123,7 @@ pub struct VfResources {
     pub mac: [u8; 6],
 }
 
-/// Type of a VF's VSI.
+/// Type of a VF's virtual station interface (VSI).
 const VSI_SRIOV: u32 = 6;
 
 impl ListElement for VfResources {

@@ -3,21 +3,21 @@
 /// Status of a request, carried in the reply's cookie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VirtchnlStatus {
-    /// The request succeeded.
+    /// Request status: the request succeeded.
     Success,
-    /// The request has an invalid parameter, or is not granted.
+    /// Request status: a parameter is invalid, or the request is not granted.
     Param,
-    /// The PF has no memory or table entry for the request.
+    /// Request status: the PF has no memory or table entry for the request.
     NoMemory,
-    /// The reply belongs to another request.
+    /// Request status: the reply belongs to another request.
     OpcodeMismatch,
-    /// The VF does not exist.
+    /// Request status: the VF does not exist.
     InvalidVf,
-    /// The mailbox failed.
+    /// Request status: the mailbox failed.
     AdminQueue,
-    /// The PF does not support the requested operation.
+    /// Request status: the PF does not support the requested operation.
     NotSupported,
-    /// The status has any other number.
+    /// Request status of any other number.
     Other(i32),
 }
 
@@ -37,7 +37,7 @@ impl VirtchnlStatus {
         }
     }
 
-    /// Returns the status of a number.
+    /// Returns the request status that a number stands for.
     #[must_use]
     pub const fn of(number: i32) -> Self {
         match number {

@@ -93,13 +93,13 @@ impl ListElement for VlanCapabilities {
 /// VLAN offload that a capability or request names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VlanOffloadKind {
-    /// Stripping VLAN tags from received frames.
+    /// VLAN offload: strips tags from received frames.
     Strip,
-    /// Inserting VLAN tags into sent frames.
+    /// VLAN offload: inserts tags into sent frames.
     Insert,
 }
 
-/// Ether types of tags to strip or insert.
+/// Ether types of the VLAN tags to strip or insert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VlanSetting {
     /// Ether types of outer VLAN tags.

@@ -14,7 +14,7 @@ use policy::{
     ConductLimits, InterruptBounds, Offence, OffenceAction, OffenceThresholds, PortPolicy, VfPolicy,
 };
 
-/// Changes the policy of a VF by the function `change`.
+/// Changes the policy of a VF by a function.
 fn allow(bench: &mut DrivenCardFixture, vf: u8, change: impl FnOnce(&mut VfPolicy)) {
     let mut policy = *bench.card.pf_driver().unwrap().policy(index(vf));
     change(&mut policy);
@@ -39,7 +39,8 @@ fn watch(bench: &mut DrivenCardFixture, totals: OffenceCounts) -> Option<Conduct
     bench.card.with_pf_driver(|pf, hal| pf.watch(hal, index(0), totals)).unwrap()
 }
 
-/// Reports `events` of one offence of VF 0 within a second to the PF driver. Returns the driver's verdict.
+/// Reports `events` offences of one kind by VF 0 within a second to the PF driver. Returns the driver's
+/// verdict.
 fn report_events(bench: &mut DrivenCardFixture, offence: Offence, events: u64) -> Option<ConductVerdict> {
     watch(bench, [0; 6]);
     bench.advance_us(1_000_000);
@@ -63,7 +64,8 @@ fn link(bench: &mut DrivenCardFixture) -> LinkCheck {
     })
 }
 
-/// Sends a frame from VF 0 to VF 1, and one back. Returns the number of frames that each of the two received.
+/// Sends a frame from VF 0 to VF 1, and another back. Returns the number of frames that each of the two
+/// received.
 fn exchange(bench: &mut DrivenCardFixture) -> [usize; 2] {
     bench.send(0, &between(0, 1, 60, 1));
     bench.send(1, &between(1, 0, 60, 2));
@@ -151,7 +153,8 @@ fn throttled_vf_sends_at_ten_megabits_per_second() {
     assert!((9_000_000..10_500_000).contains(&bits), "{bits} bits in a second");
 }
 
-/// Checks a limit that exists because a VF in quarantine for its interrupts could otherwise continue them.
+/// Checks the interrupt limit of a quarantined VF, which could otherwise continue the interrupts that it was
+/// quarantined for.
 #[test]
 fn quarantine_limits_a_vf_to_a_thousand_interrupts_a_second() {
     let mut bench = DrivenCardFixture::with_config(

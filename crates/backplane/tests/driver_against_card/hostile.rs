@@ -41,8 +41,8 @@ fn offset() -> impl Strategy<Value = u32> {
     prop_oneof![4 => known, 1 => (0u32..0x4000).prop_map(|o| o & !3)]
 }
 
-/// Address of the hostile VF's transmit ring, its first allocation. The address of its buffers, the next allocation,
-/// follows.
+/// Address of the hostile VF's transmit ring, its first allocation. The address of its frame buffers, the next
+/// allocation, follows.
 const RING: u64 = 0x10_0000;
 const SLOTS: u32 = 256;
 const BUFFERS: u64 = RING + SLOTS as u64 * 16;

@@ -9,7 +9,7 @@ use policy::{PortVlan, VfLinkPolicy, VfPolicy};
 
 const GROUP: MacAddress = MacAddress([0x01, 0, 0x5e, 0, 0, 0xfb]);
 
-/// Changes the policy of VF 0 by the function `change`.
+/// Changes the policy of VF 0 by a function.
 fn allow(bench: &mut DrivenCardFixture, change: impl FnOnce(&mut VfPolicy)) {
     let mut policy = *bench.card.pf_driver().unwrap().policy(index(0));
     change(&mut policy);
@@ -50,7 +50,7 @@ fn a_vf_leaves_a_vlan_that_is_removed_from_its_list() {
     assert_eq!(vlans(&bench), [0, 10, 11], "the guest has it again");
 }
 
-/// Covers Linux igbvf, which ignores the refusal and does not repeat the request.
+/// Covers Linux igbvf, which ignores the refusal of a VLAN and does not request the VLAN again.
 #[test]
 fn refused_vlan_is_joined_after_the_policy_allows_it() {
     let mut bench = DrivenCardFixture::new(1);

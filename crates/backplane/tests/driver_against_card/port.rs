@@ -30,8 +30,8 @@ fn watched(rule: usize, mirror: VfMirrorRule) -> DrivenCardFixture {
     bench
 }
 
-/// Sends four frames: from VF 0 to VF 1, from VF 1 to VF 0, from outside to VF 0, and from VF 0 to outside. Returns the
-/// number of mirrored copies of each that the watching VF receives.
+/// Sends a frame in each direction between VFs 0 and 1, and between VF 0 and outside. Returns the number of mirrored
+/// copies of each that the watching VF receives.
 fn copies(bench: &mut DrivenCardFixture) -> [usize; 4] {
     let seen = |bench: &mut DrivenCardFixture, sends: &mut dyn FnMut(&mut DrivenCardFixture)| {
         sends(bench);

@@ -61,7 +61,7 @@ fn vf_request_for_an_invalid_or_foreign_mac_is_refused() {
     assert_eq!(bench.vfs[0].mac(), vf_mac(0));
 }
 
-/// Covers the master and the backup of a virtual router (keepalived with use_vmac), and a client.
+/// Covers two VFs with a virtual router's address, as master and backup (keepalived with use_vmac), and a client.
 #[test]
 fn backup_of_a_virtual_router_receives_after_fail_over() {
     let (mut bench, router) = (DrivenCardFixture::new(3), MacAddress([0, 0, 0x5e, 0, 1, 51]));

@@ -92,7 +92,8 @@ fn rss_uses_both_queues_and_keeps_each_flow_in_one() {
     assert_eq!(dropped(&mut bench), 0);
 }
 
-/// Shows that the card does not choose another queue if the selected one is disabled: its frames are lost.
+/// Tests a disabled queue that the hash selects: the card does not choose another queue, and the queue's frames are
+/// lost.
 #[test]
 fn flows_to_a_disabled_second_queue_are_lost_and_counted() {
     let mut bench = DrivenCardFixture::new(2);

@@ -29,7 +29,7 @@ impl DrivenCardFixture {
         bench
     }
 
-    /// Creates a card with `count` VFs, whose drivers have probed the VFs and not started them.
+    /// Creates a card with `count` VFs, whose drivers have probed the VFs and not started them yet.
     pub(crate) fn unstarted(count: u8, config: &VfDriverConfig) -> Self {
         let mut card = Backplane::with_pf(count).unwrap();
         let probe =

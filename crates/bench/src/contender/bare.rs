@@ -20,14 +20,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Name of this contender in reports.
+/// Name of the bare path in reports.
 pub(super) const NAME: &str = "bare path";
 
-/// Frames taken from a ring at once.
+/// Number of frames that a guest or the forwarder takes from a ring at once.
 const BURST: usize = 32;
 /// Distance in frames at which a buffer is prefetched, the same as in the card.
 const AHEAD: usize = 4;
-/// Unit of a buffer's size, bytes.
+/// Unit of the size of a buffer of the bare path, bytes.
 const ROOM: usize = 2048;
 /// Number of ports in the forwarder's table of addresses; two are used.
 const PORTS: usize = 8;
@@ -39,12 +39,12 @@ struct BareDescriptor {
     length: usize,
 }
 
-/// Rings of a port, as the guest or the forwarder holds them.
+/// Rings of a port of the bare path, as the guest or the forwarder holds them.
 #[derive(Debug)]
 struct PortRings {
-    /// Rings of frames: the one that this side fills, and the one that it empties.
+    /// Two rings of frames: one that this side fills, and one that it empties.
     frames: (Producer<BareDescriptor>, Consumer<BareDescriptor>),
-    /// Rings of empty buffers: the one that this side fills, and the one that it empties.
+    /// Two rings of empty buffers: one that this side fills, and one that it empties.
     empty: (Producer<BareDescriptor>, Consumer<BareDescriptor>),
 }
 
@@ -52,12 +52,12 @@ struct PortRings {
 #[derive(Debug)]
 struct BareGuest {
     end: PortRings,
-    /// Frame that the guest sends repeatedly.
+    /// Frame that the guest of the bare path sends repeatedly.
     frame: Vec<u8>,
-    /// Buffers that the guest sends frames from, in turn: a ring uses its buffers in turn too. The buffer that came back
-    /// last would still be in the cache.
+    /// Buffers that the guest sends frames from, in turn, as a ring does. The buffer that came back last would still be
+    /// in the cache.
     spare: VecDeque<BareDescriptor>,
-    /// Memory for a received frame.
+    /// Memory for a frame that the guest has received.
     place: Box<[u8]>,
 }
 
@@ -96,7 +96,7 @@ fn port(descriptors: usize, size: usize) -> (PortRings, PortRings, VecDeque<Bare
     (guest, card, (0..descriptors).map(|_| buffer()).collect())
 }
 
-/// Takes up to `most` descriptors out of a ring.
+/// Takes up to `most` descriptors out of a ring of the bare path.
 fn take(ring: &mut Consumer<BareDescriptor>, most: usize, into: &mut impl Extend<BareDescriptor>) {
     let count = ring.slots().min(most);
     into.extend(ring.read_chunk(count).into_iter().flatten());
@@ -110,7 +110,7 @@ fn put(ring: &mut Producer<BareDescriptor>, descriptors: impl ExactSizeIterator<
 }
 
 impl BareGuest {
-    /// Sends a burst and takes arrived frames. Returns the number of arrived frames.
+    /// Sends a burst of frames and takes arrived frames out of the ring. Returns the number of arrived frames.
     fn exchange(&mut self) -> u64 {
         let Self { end, frame, spare, place } = self;
         take(&mut end.empty.1, BURST, spare);
@@ -160,7 +160,7 @@ impl BareForwarder {
 }
 
 impl BareContender {
-    /// Creates guests and forwarder for the frame size and ring size of a workload.
+    /// Creates guests and forwarder of the bare path for the frame size and ring size of a workload.
     pub(super) fn new(processors: ProcessorAssignment, work: Workload) -> Self {
         let address = |port: usize| MacAddress([2, 0, 0, 0, 0x30, port as u8]);
         let sides = [0, 1].map(|own| {
@@ -176,8 +176,8 @@ impl BareContender {
         Self { guests: [one, other], forwarder, processors }
     }
 
-    /// Runs the guests' and the forwarder's thread for this time. Returns the number of arrived frames, and the exact
-    /// time.
+    /// Runs the guests' and the forwarder's thread of the bare path for this time. Returns the number of arrived
+    /// frames, and the exact time.
     fn exchange(&mut self, length: Duration) -> Result<(u64, Duration)> {
         let Self { guests, forwarder, processors } = self;
         let over = AtomicBool::new(false);

@@ -19,14 +19,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Name of this contender in reports.
+/// Name of the Linux bridge in reports.
 pub(super) const NAME: &str = "Linux bridge + tap";
 
 /// Maximum number of pending frames in one direction, fewer than a tap's queue holds (1,000).
 const WINDOW: u64 = 192;
-/// Frames that one end writes before it reads the frames of the other end.
+/// Number of frames that one end of the bridge writes before it reads the frames of the other end.
 const BURST: u64 = 32;
-/// Time after which pending frames count as lost.
+/// Time after which pending frames on the bridge count as lost.
 const LOST: Duration = Duration::from_millis(20);
 /// Longest wait until the bridge passes the first frame.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -38,7 +38,7 @@ const LONGEST: usize = 1514;
 pub(super) struct LinuxBridge {
     ends: [BridgeTap; 2],
     processors: ProcessorAssignment,
-    /// Open file of the namespace, which keeps the interfaces alive.
+    /// Open file of the network namespace, which keeps the bridge and its taps alive.
     _namespace: File,
 }
 
@@ -46,14 +46,14 @@ pub(super) struct LinuxBridge {
 #[derive(Debug)]
 struct BridgeTap {
     tap: Tap,
-    /// Frame that is written repeatedly.
+    /// Frame that the tap's end writes repeatedly.
     frame: Vec<u8>,
     written: AtomicU64,
     read: AtomicU64,
 }
 
 impl LinuxBridge {
-    /// Creates the bridge, and waits until frames pass.
+    /// Creates the bridge, and waits until frames pass over it.
     pub(super) fn start(processors: ProcessorAssignment, size: usize) -> Result<Self> {
         ensure!(size <= LONGEST, "frame size {size} is too large for a tap (at most {LONGEST} bytes)");
         // A separate thread enters the namespace, so that the calling one stays outside.
@@ -68,8 +68,8 @@ impl LinuxBridge {
         Ok(bridge)
     }
 
-    /// Makes both ends exchange frames as fast as they arrive. Returns the number of arrived frames, and the measured
-    /// time.
+    /// Makes both ends of the bridge exchange frames as fast as they arrive. Returns the number of arrived frames, and
+    /// the measured time.
     fn exchange(&self, length: Duration) -> Result<(u64, Duration)> {
         let begun = Instant::now();
         let ProcessorAssignment { generator, forwarder } = self.processors;
@@ -94,7 +94,7 @@ impl BridgeTap {
         Ok(Self { tap, frame, written: AtomicU64::new(0), read: AtomicU64::new(0) })
     }
 
-    /// Writes frames for the far end, and reads its frames. Returns the number of read frames.
+    /// Writes frames for the far end of the bridge, and reads the far end's frames. Returns the number of read frames.
     fn exchange(&self, far: &Self, begun: Instant, length: Duration) -> io::Result<u64> {
         let (mut arrived, mut last) = (0, begun);
         while begun.elapsed() < length {

@@ -7,17 +7,17 @@ use driver::vf::VfDriverConfig;
 /// Device family of SoftIOV's card, with the format of its guests' receive descriptors if the family has several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum CardVariant {
-    /// Intel 82576.
+    /// Card of the Intel 82576.
     #[value(name = "82576")]
     I82576,
-    /// Adaptive Virtual Functions with legacy descriptors.
+    /// Card of Adaptive Virtual Functions with legacy descriptors.
     Avf,
-    /// Adaptive Virtual Functions with flexible descriptors.
+    /// Card of Adaptive Virtual Functions with flexible descriptors.
     AvfFlex,
 }
 
 impl CardVariant {
-    /// Returns the name of the card in rows.
+    /// Returns the name of the card in rows of the report.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -39,14 +39,14 @@ use work::Workload;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum ContenderKind {
-    /// Card of `softiov serve` whose guests ring doorbells by stores into memory that they share with it.
+    /// Contender: card of `softiov serve` whose guests ring doorbells by stores into memory that they share with it.
     Mapped,
-    /// Card of `softiov serve` whose guests ring doorbells by messages over the socket.
+    /// Contender: card of `softiov serve` whose guests ring doorbells by messages over the socket.
     Posted,
-    /// Forwarder that users would choose instead of `softiov serve`.
+    /// Contender: forwarder that users would choose instead of `softiov serve`.
     #[value(skip)]
     Peer,
-    /// Limit of the machine, measured without a card.
+    /// Contender: limit of the machine, measured without a card.
     #[value(skip)]
     Raw,
 }
@@ -65,7 +65,7 @@ impl fmt::Display for ContenderKind {
 /// Measurement of one contender in a time slice.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SliceMeasurement {
-    /// Frames delivered in the slice, in both directions.
+    /// Number of frames delivered in the slice, in both directions.
     pub frames: u64,
     /// Duration of the measured time slice.
     pub took: Duration,
@@ -79,13 +79,13 @@ pub struct SliceMeasurement {
 }
 
 impl SliceMeasurement {
-    /// Returns the rate, millions of frames a second.
+    /// Returns the forwarding rate in millions of frames a second.
     #[must_use]
     pub fn mpps(&self) -> f64 {
         self.frames as f64 / self.took.as_secs_f64() / 1e6
     }
 
-    /// Returns the forwarder's cycles for a frame.
+    /// Returns the forwarder's processor cycles for a frame.
     #[must_use]
     pub fn cycles_per_frame(&self) -> Option<f64> {
         (self.frames > 0).then_some(self.cycles? as f64 / self.frames as f64)
@@ -94,7 +94,7 @@ impl SliceMeasurement {
 
 /// Forwarder that is ready to run and takes part in the benchmark. It uses no processor time between its slices.
 pub trait Contender {
-    /// Returns the name of the contender.
+    /// Returns the name of the contender in reports.
     fn name(&self) -> &str;
 
     /// Returns the kind of the contender.

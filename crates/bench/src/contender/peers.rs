@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Timeout of the first frame through a peer.
+/// Timeout for the first frame through a peer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Recipe of a peer (testpmd or Open vSwitch). In its devices, `{n}` is the port, `{dir}` the folder of sockets,
@@ -52,9 +52,9 @@ impl PeerConfig {
 /// Program that forwards the frames of a peer.
 #[derive(Debug)]
 enum PeerProgram {
-    /// Forwarding by testpmd between two devices of this kind.
+    /// Peer's forwarding by testpmd between two devices of this kind.
     Testpmd(&'static str),
-    /// Forwarding by Open vSwitch.
+    /// Peer's forwarding by Open vSwitch.
     Switch,
 }
 
@@ -112,7 +112,7 @@ pub(super) const RECIPES: [PeerConfig; 6] = [
     },
 ];
 
-/// Names of the peers.
+/// Names of the peers (testpmd and Open vSwitch) in reports.
 pub(super) const NAMES: [&str; RECIPES.len()] = {
     let mut names = [""; RECIPES.len()];
     let mut at = 0;
@@ -246,7 +246,7 @@ impl Contender for PeerContender {
     }
 }
 
-/// Fills in the placeholders in the description of a device.
+/// Fills in the placeholders in the description of a peer's device.
 fn device(pattern: &str, port: u8, folder: &Path, work: Workload) -> String {
     let ring = work.peer_descriptors();
     [

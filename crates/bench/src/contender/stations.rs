@@ -1,6 +1,6 @@
-//! Guests on one thread: our VF driver on some VFs, polled. It never acknowledges an interrupt, so that there is none
-//! after the first. Each guest sends frames to the next. Every byte of a frame is copied in by one guest and out by
-//! another.
+//! Guests on one thread: our VF driver on some VFs, polled. The driver never acknowledges an interrupt, so that there
+//! is none after the first. Each guest sends frames to the next. Every byte of a frame is copied in by one guest and
+//! out by another.
 //!
 //! There is no TCP/IP stack.
 
@@ -21,9 +21,9 @@ const SLOT: u64 = 2048 + 32;
 /// Buffers of a receiver beyond the maximum number of pending frames. A receiver has twice this margin if it posts
 /// buffers by messages, which stay in the socket for a while.
 const MARGIN: u16 = 64;
-/// Frames sent, and buffers returned, per doorbell.
+/// Number of frames sent, and of buffers returned, per doorbell of a guest.
 const BURST: u16 = 32;
-/// Time after which pending frames count as lost.
+/// Time after which pending frames between guests count as lost.
 const LOST: Duration = Duration::from_millis(20);
 /// Maximum time until a VF's driver has started and its link is up.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -37,7 +37,7 @@ const HEADER: usize = 14;
 pub(crate) struct PolledVf {
     pub(crate) hal: VfioUserHal,
     pub(crate) vf: AnyVf,
-    /// Frame that the guest sends repeatedly.
+    /// Frame that the guest of the card sends repeatedly.
     frame: Vec<u8>,
     /// Pending frames that the guest has sent, as counted at the receiver.
     under_way: u64,
@@ -51,7 +51,7 @@ pub struct VfCircle {
     /// Maximum number of pending frames to one receiver, fewer than it has buffers, so that no frame is dropped.
     window: u64,
     buffer: Vec<u8>,
-    /// Number of frames that did not arrive.
+    /// Number of frames that did not arrive at their receivers.
     lost: u64,
 }
 
@@ -152,7 +152,7 @@ impl VfCircle {
         self.give_up();
     }
 
-    /// Makes all VFs send as fast as frames arrive, for this time.
+    /// Makes all VFs send for this time, as fast as frames arrive.
     pub fn exchange(&mut self, length: Duration) -> ExchangeResult {
         self.settle();
         let begun = Instant::now();
@@ -285,8 +285,8 @@ impl PolledVf {
         }
     }
 
-    /// Copies a burst of frames to `buffer`, one over the other. Returns the number of frames, and the number of frames
-    /// with this size and sender.
+    /// Copies a burst of received frames to `buffer`, one over the other. Returns the number of frames, and the number
+    /// of those with this size and sender.
     fn receive(&mut self, most: usize, buffer: &mut [u8], sender: MacAddress, size: usize) -> (usize, u64) {
         let mut ours = 0;
         let found = self.vf.receive_burst(&mut self.hal, most, |mut frame| {

@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub enum SwitchPort {
     /// vhost-user port. The switch is the client of the socket `NAME.sock` in its folder, as soon as it exists.
     VhostUser(&'static str),
-    /// Interface of that name, created by the switch: a tap, which it reads and writes with system calls.
+    /// Interface of that name, created by the switch: a tap, which the switch reads and writes with system calls.
     Interface(&'static str),
 }
 
@@ -41,11 +41,11 @@ pub struct SwitchConfig<'a> {
     pub dpdk: &'a HostDpdk,
     /// Huge pages for the switch's memory; without any, the switch uses ordinary pages.
     pub huge: &'a HugePages,
-    /// Processors of the switch: it forwards on the forwarder's, and does everything else on the generator's.
+    /// Processors of the switch: it forwards on the forwarder's processor, and does everything else on the generator's.
     pub processors: ProcessorAssignment,
-    /// Folder for the switch's sockets and logs.
+    /// Folder for the sockets and logs of Open vSwitch.
     pub folder: &'a Path,
-    /// Ports between which the switch forwards.
+    /// Ports between which Open vSwitch forwards.
     pub ports: [SwitchPort; 2],
     /// True to offer checksum offload and TSO to the guests.
     pub offloads: bool,
@@ -82,7 +82,7 @@ impl SwitchProcess {
         Ok(Self { process, _database: database, prefix })
     }
 
-    /// Returns the switch's process.
+    /// Returns the process of Open vSwitch.
     #[must_use]
     pub fn process(&self) -> &LoggedProcess {
         &self.process

@@ -10,10 +10,10 @@ const HEADERS: usize = 14 + 20 + 20;
 const MSS: u16 = 1460;
 /// Segments of one TCP send: the largest number of whole segments in 64 KB.
 const SEGMENTS: usize = 44;
-/// Bytes of the Ethernet, IPv4 and UDP headers.
+/// Number of bytes of the Ethernet, IPv4 and UDP headers together.
 const UDP_HEADERS: usize = 14 + 20 + 8;
 
-/// Frames that the contenders exchange in a slice.
+/// Frames that the contenders exchange in a slice of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Workload {
     /// Frames of this number of bytes, without frame check sequence.

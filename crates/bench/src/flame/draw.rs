@@ -48,7 +48,7 @@ fn depth(node: &CallTreeNode, width: f64) -> usize {
 struct FlameGraphPosition {
     x: f64,
     y: f64,
-    /// Width of one sample in the flame graph, pixels.
+    /// Width of one sample in the flame graph, in pixels.
     scale: f64,
     /// Number of samples of the whole call tree.
     total: u64,

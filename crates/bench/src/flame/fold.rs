@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub(super) struct CallTreeNode {
     /// Number of samples in the function and in the functions that it called.
     pub(super) samples: u64,
-    /// Functions that the function calls, by name.
+    /// Functions that the function on the stack calls, by name.
     pub(super) calls: BTreeMap<String, CallTreeNode>,
 }
 

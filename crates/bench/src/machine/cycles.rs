@@ -71,7 +71,7 @@ fn counter(thread: i32) -> Option<Counter> {
     Some(counter)
 }
 
-/// Returns the processor time of a process's threads; zero if the kernel does not report it.
+/// Returns the processor time of a process's threads, or zero if the kernel does not report it.
 #[must_use]
 pub fn time(process: u32) -> Duration {
     let of = |thread: i32| -> Option<u64> {

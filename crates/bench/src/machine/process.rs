@@ -19,7 +19,7 @@ pub struct LoggedProcess {
 }
 
 impl LoggedProcess {
-    /// Takes over a child that writes to `log`.
+    /// Takes over a child process that writes to `log`.
     #[must_use]
     pub fn new(child: Child, log: PathBuf) -> Self {
         Self { child, log }

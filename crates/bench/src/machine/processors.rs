@@ -10,7 +10,7 @@ use std::process::{Child, Command};
 pub struct ProcessorAssignment {
     /// Processor that generates and receives the frames.
     pub generator: usize,
-    /// Processor whose thread forwards the frames.
+    /// Processor whose thread forwards the frames of the contender.
     pub forwarder: usize,
 }
 

@@ -65,9 +65,9 @@ pub struct BenchmarkRow {
 /// Ratio of a contender's rate to that of another contender: the median over comparable slices.
 #[derive(Debug, Clone, Serialize)]
 pub struct RateRatio {
-    /// Name of the other contender.
+    /// Name of the contender that the rate is compared with.
     pub to: String,
-    /// Kind of the other contender.
+    /// Kind of the contender that the rate is compared with.
     pub mode: ContenderKind,
     /// Median of the ratios; `None` without a comparable pair of slices.
     pub median: Option<f64>,

@@ -2,13 +2,13 @@
 
 use super::{
     ComparisonRelation, CompiledPart, ComputedNumber, DirectionQualifier, FieldSize, FilterError, FilterNode,
-    FilterToken, MaskedIpv4Address, Parser, PortComparison, PortTransport, ProtocolQualifier, Qualifiers,
-    ReservedWord, SymbolToken, TypeQualifier, port, protocol, refuse, token,
+    FilterParser, FilterToken, MaskedIpv4Address, PortComparison, PortTransport, PrimitiveQualifiers,
+    ProtocolQualifier, ReservedWord, SymbolToken, TypeQualifier, port, protocol, refuse, token,
 };
 use crate::layers::ethernet;
 use core::net::Ipv6Addr;
 
-impl Parser<'_> {
+impl FilterParser<'_> {
     /// Parses a primitive that begins with a word.
     pub(super) fn term(&mut self) -> Result<CompiledPart, FilterError> {
         let proto = match self.peek() {
@@ -130,7 +130,7 @@ impl Parser<'_> {
         }
     }
 
-    fn qualifiers(&mut self, proto: ProtocolQualifier) -> Result<Qualifiers, FilterError> {
+    fn qualifiers(&mut self, proto: ProtocolQualifier) -> Result<PrimitiveQualifiers, FilterError> {
         let direction = if self.takes_word(ReservedWord::Src) {
             self.second_direction(ReservedWord::Dst, DirectionQualifier::Source)?
         } else if self.takes_word(ReservedWord::Dst) {
@@ -150,7 +150,7 @@ impl Parser<'_> {
             _ => TypeQualifier::Any,
         };
         self.at += usize::from(kind != TypeQualifier::Any);
-        Ok(Qualifiers { proto, direction, kind })
+        Ok(PrimitiveQualifiers { proto, direction, kind })
     }
 
     /// Parses the rest of `src or dst` or `src and dst`.
@@ -170,7 +170,7 @@ impl Parser<'_> {
     }
 
     /// Parses an operand with its qualifiers: an address, a name, a number, or several in brackets.
-    pub(super) fn operand(&mut self, q: Option<Qualifiers>) -> Result<FilterNode, FilterError> {
+    pub(super) fn operand(&mut self, q: Option<PrimitiveQualifiers>) -> Result<FilterNode, FilterError> {
         let Some(token) = self.next() else { return self.unexpected() };
         let Some(q) = q else {
             self.at -= 1;
@@ -208,7 +208,11 @@ impl Parser<'_> {
     }
 
     /// Compiles a number as an operand with the qualifiers `q`.
-    pub(super) fn number(&self, number: u32, q: Option<Qualifiers>) -> Result<FilterNode, FilterError> {
+    pub(super) fn number(
+        &self,
+        number: u32,
+        q: Option<PrimitiveQualifiers>,
+    ) -> Result<FilterNode, FilterError> {
         let Some(q) = q else { refuse!("{number} needs a word before it, such as host, net or port") };
         match q.kind {
             TypeQualifier::Any | TypeQualifier::Host | TypeQualifier::Net
@@ -235,7 +239,7 @@ impl Parser<'_> {
 
     /// Compiles an IPv4 address as an operand, with its mask if one follows, or a DECnet address of the same
     /// form.
-    fn ipv4(&mut self, text: &str, q: Qualifiers) -> Result<FilterNode, FilterError> {
+    fn ipv4(&mut self, text: &str, q: PrimitiveQualifiers) -> Result<FilterNode, FilterError> {
         let mask = if self.takes_sign(SymbolToken::Divide) {
             match self.plain_number()? {
                 length @ 0..=32 => Some(u32::MAX.checked_shl(32 - length).unwrap_or(0)),
@@ -267,7 +271,7 @@ impl Parser<'_> {
         }
     }
 
-    fn ipv6(&mut self, address: Ipv6Addr, q: Qualifiers) -> Result<FilterNode, FilterError> {
+    fn ipv6(&mut self, address: Ipv6Addr, q: PrimitiveQualifiers) -> Result<FilterNode, FilterError> {
         let prefix = if self.takes_sign(SymbolToken::Divide) { Some(self.plain_number()?) } else { None };
         match q.kind {
             TypeQualifier::Net => {}
@@ -280,7 +284,7 @@ impl Parser<'_> {
         self.layers.has_ipv6(address, prefix.unwrap_or(128), q)
     }
 
-    fn name(&self, name: &str, q: Qualifiers) -> Result<FilterNode, FilterError> {
+    fn name(&self, name: &str, q: PrimitiveQualifiers) -> Result<FilterNode, FilterError> {
         match q.kind {
             TypeQualifier::Port => {
                 let (port, transport) = port::named(name, PortTransport::of(q.proto)?, self.names)?;

@@ -4,12 +4,12 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Captured frame of `length` bytes, of which the capture has `data`.
+/// Captured frame whose length was `length` bytes, of which the capture has `data`.
 #[derive(Debug, Clone)]
 pub(crate) struct CapturedFrame {
     pub(crate) data: Vec<u8>,
     pub(crate) length: usize,
-    /// True if neither the frame nor the capture ends early.
+    /// True if neither the frame nor its capture ends early.
     pub(crate) is_whole: bool,
 }
 

@@ -20,7 +20,7 @@ struct LibpcapComparison {
     frames: Vec<CapturedFrame>,
     file: Vec<u8>,
     names: NameDatabases,
-    /// Third number of libpcap's version, 1.10.N.
+    /// Third number of libpcap's version: N in 1.10.N.
     patch: u32,
 }
 
@@ -90,7 +90,7 @@ fn filters_select_the_frames_that_libpcap_selects() {
 }
 
 #[test]
-fn filters_misoptimized_by_libpcap_match_without_optimizer() {
+fn filters_that_libpcaps_optimizer_breaks_match_unoptimized() {
     let Some(comparison) = LibpcapComparison::new("filters beside libpcap without its optimizer") else {
         return;
     };

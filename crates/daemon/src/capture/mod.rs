@@ -76,7 +76,7 @@ impl PortCaptures {
         self.0.is_empty()
     }
 
-    /// Adds a capture to the port. Returns false if the port has [`MOST`] captures already.
+    /// Adds a capture to the port. Returns false if the port has the maximum number of captures already.
     pub(crate) fn add(&mut self, capture: CaptureWriter) -> bool {
         self.forget_ended();
         let has_room = self.0.len() < MOST;
@@ -123,7 +123,7 @@ pub(crate) struct CaptureReader {
     missing: Arc<AtomicU64>,
     /// Number of missing frames that blocks of the pcapng file have stated so far; the next block states the rest.
     told: u64,
-    /// pcapng interface index of each interface number in the ring.
+    /// pcapng interface index of each interface number in the capture's ring.
     interfaces: Vec<(u8, u32)>,
     /// Maximum bytes of each frame in the capture file.
     snaplen: usize,
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn drop_capture_omits_other_ports_and_delivered_frames() {
+    fn capture_of_drops_omits_other_ports_and_delivered_frames() {
         let wanted = CaptureSelection { ports: PortSet::new(1 << 2), uplink: false, drops: true, ..ALL };
         let (capture, mut frames) = begin(wanted);
         let mut captures = PortCaptures(vec![capture]);

@@ -250,7 +250,8 @@ mod tests {
     use crate::control::uplink::UplinkDrops;
     use serde_json::json;
 
-    /// The port's PF is driven by a guest; three frames wait in its receive buffer, and the recording lacks seven.
+    /// Formats the metrics of a port whose PF a guest drives: three frames wait in its receive buffer, and seven are
+    /// missing in the uplink's recording.
     #[test]
     fn counts_of_waiting_and_unrecorded_frames_are_port_metrics() {
         let drops = UplinkDrops { unrecorded: 7, ..UplinkDrops::default() };

@@ -139,7 +139,7 @@ fn capture() -> Vec<Value> {
     ]
 }
 
-/// Describes the query parameter `after`.
+/// Describes the query parameter `after`: the number of the event after which a list of events begins.
 fn after() -> Value {
     json!({"name": "after", "in": "query", "schema": {"type": "integer", "minimum": 0, "default": 0}})
 }

@@ -32,7 +32,7 @@ pub(crate) struct ControlRoute {
     pub(crate) answer: SchemaFunction,
     /// True if only the control socket allows this request, and TCP does not: it changes more than a setting.
     pub(crate) local_only: bool,
-    pub(crate) request: fn(&RouteInput) -> Result<ControlRequest, RequestFailure>,
+    pub(crate) request: fn(&ControlRouteInput) -> Result<ControlRequest, RequestFailure>,
 }
 
 /// Function that returns the JSON schema of a type.
@@ -40,7 +40,7 @@ pub(crate) type SchemaFunction = fn(&mut SchemaGenerator) -> Schema;
 
 /// Name, query and body of a received control request.
 #[derive(Debug, Default)]
-pub(crate) struct RouteInput {
+pub(crate) struct ControlRouteInput {
     /// Value of `{port}` or `{vf}` in the path.
     pub(crate) name: String,
     /// Query parameter `after`: number of the event after which a list of events begins.
@@ -187,7 +187,7 @@ fn form<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
     schemas.subschema_for::<T>()
 }
 
-impl RouteInput {
+impl ControlRouteInput {
     fn json<T: for<'a> Deserialize<'a>>(&self) -> Result<T, RequestFailure> {
         serde_json::from_slice(&self.body).map_err(|error| {
             RequestFailure::new(
@@ -281,7 +281,7 @@ pub(crate) fn capture_path(query: &CaptureQuery) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{ControlRequest, ROUTES, RouteInput};
+    use super::{ControlRequest, ControlRouteInput, ROUTES};
     use crate::control::protocol::{ApplyRequest, SettingsCommand};
     use crate::settings::{PortSettings, VfSettings};
 
@@ -313,7 +313,8 @@ mod tests {
             assert_eq!(sent.method, route.method);
             assert_eq!(sent.body.is_some(), route.body.is_some(), "{}", route.id);
             let name = if route.path.contains("{port}") { "pf0" } else { "pf0vf1" };
-            let input = RouteInput { name: name.into(), after: 7, body: sent.body.unwrap_or_default() };
+            let input =
+                ControlRouteInput { name: name.into(), after: 7, body: sent.body.unwrap_or_default() };
             assert_eq!((route.request)(&input).unwrap(), request);
         }
     }

@@ -143,7 +143,7 @@ pub struct VfStatus {
 /// Filters of a VF: multicast hashes of an 82576 VF, addresses of every kind of an AVF VF.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VfFilterStatus {
-    /// Number of filters in use.
+    /// Number of receive filters that the VF uses.
     pub used: u16,
     /// Maximum number of filters that the VF may have.
     pub most: u16,
@@ -226,7 +226,7 @@ pub struct ConnectedVmm {
 #[serde(rename = "Traffic")]
 #[schemars(rename = "TrafficCounts")]
 pub struct TrafficCounts {
-    /// Number of frames in this direction.
+    /// Number of frames that the function received (in `rx`) or sent (in `tx`).
     pub packets: u64,
     /// Bytes of these frames, frame check sequence excluded.
     pub bytes: u64,
@@ -241,9 +241,9 @@ pub struct TrafficCounts {
 /// Frames that wait in the card for receive descriptors of a function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PacketBufferStatus {
-    /// Number of frames that wait.
+    /// Number of frames that wait in the card for receive descriptors.
     pub frames: u64,
-    /// Bytes of the frames that wait.
+    /// Bytes of the frames that wait in the card for receive descriptors.
     pub bytes: u64,
 }
 

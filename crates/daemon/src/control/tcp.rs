@@ -48,7 +48,7 @@ const LONGEST: u64 = 4096;
 #[derive(Clone)]
 pub(crate) struct BearerToken(String);
 
-/// Hides the token, so that no log shows it.
+/// Writes a text in place of the token, so that no log shows the token.
 impl fmt::Debug for BearerToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token")

@@ -65,7 +65,7 @@ impl fmt::Display for InterfaceMode {
 /// passes before segmentation counts as the frames that it makes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UplinkTraffic {
-    /// Number of frames in this direction.
+    /// Number of frames from the uplink (in `rx`) or to the uplink (in `tx`).
     pub packets: u64,
     /// Bytes of these frames, frame check sequence excluded.
     pub bytes: u64,

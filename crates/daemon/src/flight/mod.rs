@@ -148,7 +148,7 @@ impl<const N: usize> FlightRing<N> {
         Self { notes: VecDeque::with_capacity(N), lost: 0 }
     }
 
-    /// Adds an entry to the ring, or counts it with an equal one among the last `near` entries.
+    /// Adds a register access or event to the ring, or counts it with an equal one among the last `near` entries.
     fn note(&mut self, note: FlightRecord, near: usize) {
         let same = self.notes.iter().rev().take(near).position(|last| last.what == note.what);
         if let Some(last) = same.and_then(|back| self.notes.len().checked_sub(back + 1))
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn alternating_doorbells_are_counted_in_two_flight_entries() {
+    fn flight_recorder_counts_alternating_doorbells_in_two_entries() {
         let mut flight = FlightRecorder::default();
         flight.access(at(1), write(0x800), &[6, 0, 0, 0]);
         for n in 0..10_000_u32 {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn register_accesses_do_not_overwrite_flight_events() {
+    fn register_accesses_do_not_overwrite_recorded_vf_events() {
         let mut flight = FlightRecorder::default();
         flight.event(at(1), FlightRecordKind::Said("the function was reset"), 0);
         for n in 0..1_000 {

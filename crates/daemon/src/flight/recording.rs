@@ -13,7 +13,7 @@ use vfio_user::wire::pci_region;
 /// Flight recording of a VF: the last register accesses and events of the VF and its client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FlightRecording {
-    /// Name of the VF.
+    /// Name of the recorded VF.
     pub vf: String,
     /// Time at which the recording was made, nanoseconds since 1970.
     pub time_ns: u64,

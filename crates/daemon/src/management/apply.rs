@@ -2,7 +2,7 @@
 //! changes.
 
 use super::difference::difference;
-use super::{HostManager, RequestResult, refused};
+use super::{ControlRequestResult, HostManager, refused};
 use crate::config::HostConfig;
 use crate::control::protocol::{ApplyRequest, ConfigDifference};
 use crate::settings::SettingLayers;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 impl HostManager {
     /// Applies a configuration file to the running host, or with `dry_run` only returns the difference.
-    pub(super) fn apply(&mut self, file: &ApplyRequest) -> RequestResult<ConfigDifference> {
+    pub(super) fn apply(&mut self, file: &ApplyRequest) -> ControlRequestResult<ConfigDifference> {
         if file.reload && file.text == self.config.text {
             let file_name = file.name.display();
             tracing::info!(file = %file_name, "the configuration file has not changed; nothing to apply");
@@ -27,7 +27,7 @@ impl HostManager {
     }
 
     /// Returns the configuration of a file, with those changes by command that the file does not override.
-    fn planned(&self, file: &ApplyRequest) -> RequestResult<HostConfig> {
+    fn planned(&self, file: &ApplyRequest) -> ControlRequestResult<HostConfig> {
         let mut parsed = HostConfig::read(Some(&file.name), &file.text).map_err(refused)?;
         parsed.runtime_dir = file.runtime_dir.clone().or(parsed.runtime_dir);
         parsed.state_dir =

@@ -20,7 +20,7 @@ use crate::events;
 use crate::port::PortThreadCommand;
 use crate::settings::{PortSettings, SettingLayers, SettingsGroup, VfSettings};
 use host::poll::ThreadWaker;
-use outcome::{RequestResult, unavailable};
+use outcome::{ControlRequestResult, unavailable};
 use policy::PortPolicy;
 use std::fmt::Display;
 use std::sync::mpsc;
@@ -56,7 +56,7 @@ impl HostManager {
     }
 
     /// Has the main thread hand over the host to a new process, and waits for the outcome.
-    fn upgrade(&self) -> RequestResult<UpgradeResult> {
+    fn upgrade(&self) -> ControlRequestResult<UpgradeResult> {
         let (answer, receiver) = mpsc::channel();
         let (orders, waker) = &self.orders;
         if orders.send(MainThreadOrder::Upgrade(answer)).is_err() {
@@ -68,7 +68,7 @@ impl HostManager {
     }
 
     /// Carries out a control request, and returns the answer.
-    pub(crate) fn handle(&mut self, request: ControlRequest) -> RequestResult<ControlAnswer> {
+    pub(crate) fn handle(&mut self, request: ControlRequest) -> ControlRequestResult<ControlAnswer> {
         match request {
             ControlRequest::PortList => {
                 let names = self.config.ports.iter().map(|port| port.name.as_str());
@@ -121,7 +121,7 @@ impl HostManager {
     }
 
     /// Returns a port's status with the origins of its settings, which the port itself does not know.
-    fn status(&self, name: &str) -> RequestResult<PortStatus> {
+    fn status(&self, name: &str) -> ControlRequestResult<PortStatus> {
         let mut status = self.ports.ask(name, PortThreadCommand::Status)?;
         if let Some(port) = self.config.ports.iter().find(|port| port.name == name) {
             status.origins = port.layers.origins();
@@ -132,18 +132,18 @@ impl HostManager {
         Ok(status)
     }
 
-    fn show_port(&self, name: &str) -> RequestResult<ControlAnswer> {
+    fn show_port(&self, name: &str) -> ControlRequestResult<ControlAnswer> {
         self.find_port(name)?;
         Ok(ControlAnswer::Port(Box::new(self.status(name)?)))
     }
 
-    fn show_vf(&self, name: &str) -> RequestResult<ControlAnswer> {
+    fn show_vf(&self, name: &str) -> ControlRequestResult<ControlAnswer> {
         let (port, _) = self.find_vf(name)?;
         let vf = self.status(&port)?.vfs.into_iter().find(|vf| vf.name == name);
         Ok(ControlAnswer::Vf(Box::new(vf.ok_or_else(unavailable)?)))
     }
 
-    fn find_port(&self, name: &str) -> RequestResult<()> {
+    fn find_port(&self, name: &str) -> ControlRequestResult<()> {
         let mut names = self.config.ports.iter().map(|port| port.name.as_str());
         if names.clone().any(|known| known == name) {
             return Ok(());
@@ -153,7 +153,7 @@ impl HostManager {
     }
 
     /// Returns the configuration of a VF, and the name of its port.
-    fn find_vf(&self, name: &str) -> RequestResult<(String, &VfConfig)> {
+    fn find_vf(&self, name: &str) -> ControlRequestResult<(String, &VfConfig)> {
         let vfs = self.config.ports.iter().flat_map(|port| port.vfs.iter().map(move |vf| (port, vf)));
         if let Some((port, vf)) = vfs.clone().find(|(_, vf)| vf.name == name) {
             return Ok((port.name.clone(), vf));
@@ -162,7 +162,7 @@ impl HostManager {
         Err(no_such_name("VF", name, &known))
     }
 
-    fn set_vf(&mut self, name: &str, change: &SettingsCommand<VfSettings>) -> RequestResult<()> {
+    fn set_vf(&mut self, name: &str, change: &SettingsCommand<VfSettings>) -> ControlRequestResult<()> {
         self.find_vf(name)?;
         let every = VfSettings::of(&policy::VfPolicy::default(), false).leaves();
         known_settings(
@@ -180,7 +180,7 @@ impl HostManager {
         self.transition_to(next, lets_out.then_some(name))
     }
 
-    fn set_port(&mut self, name: &str, change: &SettingsCommand<PortSettings>) -> RequestResult<()> {
+    fn set_port(&mut self, name: &str, change: &SettingsCommand<PortSettings>) -> ControlRequestResult<()> {
         self.find_port(name)?;
         let every = PortSettings::of(&PortPolicy::default(), 1).leaves();
         let mirror = |key: &str| key.strip_prefix("mirror.").is_some_and(|rule| rule.parse::<u8>().is_ok());
@@ -207,7 +207,11 @@ fn change_layers<S: SettingsGroup>(layers: &mut SettingLayers, set: &S, change: 
 }
 
 /// Checks that a command names only known settings.
-fn known_settings(named: &[String], is_known: impl Fn(&str) -> bool, all: &[String]) -> RequestResult<()> {
+fn known_settings(
+    named: &[String],
+    is_known: impl Fn(&str) -> bool,
+    all: &[String],
+) -> ControlRequestResult<()> {
     match named.iter().find(|key| !is_known(key)) {
         Some(key) => Err(refused(format!("{key:?} is not a setting; valid settings are {}", all.join(", ")))),
         None => Ok(()),

@@ -4,7 +4,7 @@ use crate::control::problem::ProblemKind;
 use crate::control::protocol::RequestFailure;
 
 /// Answer to a control request, or the failure that the client receives instead.
-pub(super) type RequestResult<T> = Result<T, RequestFailure>;
+pub(super) type ControlRequestResult<T> = Result<T, RequestFailure>;
 
 /// Returns the failure of a control request whose port does not answer.
 pub(super) fn unavailable() -> RequestFailure {

@@ -1,7 +1,7 @@
 //! Running ports with their threads, and the commands to them. A port whose thread panics, or fails otherwise, is
 //! opened again with its clients, as after a crash of that port alone.
 
-use super::outcome::{RequestResult, unavailable};
+use super::outcome::{ControlRequestResult, unavailable};
 use crate::config::PortConfig;
 use crate::confine::ThreadSandboxes;
 use crate::control::problem::ProblemKind;
@@ -140,7 +140,10 @@ impl RunningPorts {
     }
 
     /// Opens an uplink for a running port.
-    pub(crate) fn open_uplink(&self, config: &PortConfig) -> RequestResult<Result<PortUplink, UplinkError>> {
+    pub(crate) fn open_uplink(
+        &self,
+        config: &PortConfig,
+    ) -> ControlRequestResult<Result<PortUplink, UplinkError>> {
         self.making(config, |with| PortUplink::open(config, with))
     }
 
@@ -148,7 +151,7 @@ impl RunningPorts {
     pub(crate) fn open_stages(
         &self,
         config: &PortConfig,
-    ) -> RequestResult<Result<UplinkStages, UplinkError>> {
+    ) -> ControlRequestResult<Result<UplinkStages, UplinkError>> {
         self.making(config, |with| UplinkStages::open(config, with))
     }
 
@@ -156,7 +159,7 @@ impl RunningPorts {
         &self,
         config: &PortConfig,
         make: impl FnOnce(&UplinkResources<'_>) -> T,
-    ) -> RequestResult<T> {
+    ) -> ControlRequestResult<T> {
         let ports = self.lock();
         let port = ports.iter().find(|port| port.name == config.name && !port.ends);
         let waker = port.map(|port| port.handle.waker().clone()).ok_or_else(unavailable)?;
@@ -268,14 +271,14 @@ impl RunningPorts {
         &self,
         name: &str,
         command: impl FnOnce(mpsc::Sender<T>) -> PortThreadCommand,
-    ) -> RequestResult<T> {
+    ) -> ControlRequestResult<T> {
         let (sender, receiver) = mpsc::channel();
         self.tell(name, command(sender))?;
         receiver.recv_timeout(PATIENCE).map_err(|_| unavailable())
     }
 
     /// Sends a port a command, without waiting for an answer.
-    pub(crate) fn tell(&self, name: &str, command: PortThreadCommand) -> RequestResult<()> {
+    pub(crate) fn tell(&self, name: &str, command: PortThreadCommand) -> ControlRequestResult<()> {
         let sent = {
             let ports = self.lock();
             let port = ports.iter().find(|port| port.name == name && !port.ends);

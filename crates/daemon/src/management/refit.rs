@@ -1,16 +1,16 @@
 //! Replacement of uplinks, links and processors of running ports (`transition` decides when).
 
-use super::{HostManager, RequestResult, refused};
+use super::{ControlRequestResult, HostManager, refused};
 use crate::config::PortConfig;
 use crate::port::{PortError, PortReconfiguration, PortThreadCommand, PortUplink};
 use host::cpus::CpuList;
 use std::collections::BTreeMap;
 
 /// Changes of the uplinks, links and processors of running ports, or their former values, by port name.
-pub(super) type RefitsByPort = BTreeMap<String, Box<PortReconfiguration>>;
+pub(super) type ReconfigurationsByPort = BTreeMap<String, Box<PortReconfiguration>>;
 
 /// Closes the uplinks in prepared changes, which no port uses.
-pub(super) fn retire(refits: RefitsByPort) {
+pub(super) fn retire(refits: ReconfigurationsByPort) {
     refits.into_values().filter_map(|refit| refit.uplink).for_each(PortUplink::retire);
 }
 
@@ -21,7 +21,7 @@ impl HostManager {
         &self,
         old: &PortConfig,
         new: &PortConfig,
-    ) -> RequestResult<Option<Box<PortReconfiguration>>> {
+    ) -> ControlRequestResult<Option<Box<PortReconfiguration>>> {
         let (same_uplink, same_stages) =
             (old.uplink == new.uplink, (&old.impair, &old.record) == (&new.impair, &new.record));
         let same_rest = (old.link, old.link_local, &old.cpus) == (new.link, new.link_local, &new.cpus);
@@ -41,8 +41,8 @@ impl HostManager {
 
     /// Makes the prepared changes of uplinks, links and processors. Afterwards `refits` holds the ports' former parts;
     /// or, if a port refuses, the new parts that are not in use.
-    pub(super) fn put_refits_to_work(&self, refits: &mut RefitsByPort) -> RequestResult<()> {
-        let mut back = RefitsByPort::new();
+    pub(super) fn put_refits_to_work(&self, refits: &mut ReconfigurationsByPort) -> ControlRequestResult<()> {
+        let mut back = ReconfigurationsByPort::new();
         while let Some((name, refit)) = refits.pop_first() {
             let asked = self.ports.ask(&name, |answer| PortThreadCommand::Refit(refit, answer));
             match asked {
@@ -63,7 +63,7 @@ impl HostManager {
     }
 
     /// Undoes the changes of ports' uplinks, links and processors, after a port has refused its change.
-    pub(super) fn take_refits_back(&self, refits: &mut RefitsByPort, back: RefitsByPort) {
+    pub(super) fn take_refits_back(&self, refits: &mut ReconfigurationsByPort, back: ReconfigurationsByPort) {
         for (name, before) in back {
             match self.ports.ask(&name, |answer| PortThreadCommand::Refit(before, answer)) {
                 Ok(Ok(given)) => drop(refits.insert(name, given)),

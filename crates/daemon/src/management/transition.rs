@@ -1,8 +1,8 @@
 //! Transition of the running host to a changed configuration, whole or not at all: every port checks its part first,
 //! then the change is saved on disk, and only then it takes effect.
 
-use super::refit::{RefitsByPort, retire};
-use super::{HostManager, RequestResult, refused};
+use super::refit::{ReconfigurationsByPort, retire};
+use super::{ControlRequestResult, HostManager, refused};
 use crate::config::{HostConfig, PortConfig};
 use crate::port::{
     CommandInbox, PortHandle, PortPolicyUpdate, PortThreadCommand, PreparedPort, PreparedVf, VfPolicyUpdate,
@@ -13,19 +13,23 @@ use std::collections::BTreeMap;
 
 /// Opened ports, VFs and uplinks of a changed configuration that are not in use yet.
 #[derive(Debug, Default)]
-struct PreparedChange {
+struct PreparedConfigChange {
     /// Opened ports that the new configuration adds.
     ports: Vec<(PortConfig, (PreparedPort, CommandInbox, PortHandle))>,
     /// New VFs of running ports, by port name.
     vfs: BTreeMap<String, Vec<PreparedVf>>,
     /// Prepared changes of running ports' uplinks, links and processors, by port name.
-    refits: RefitsByPort,
+    refits: ReconfigurationsByPort,
 }
 
 impl HostManager {
     /// Applies the configuration `next` to the running host, or changes nothing. `let_out` names a VF to release from
     /// quarantine, whether the administrator or the host has quarantined it.
-    pub(super) fn transition_to(&mut self, next: HostConfig, let_out: Option<&str>) -> RequestResult<()> {
+    pub(super) fn transition_to(
+        &mut self,
+        next: HostConfig,
+        let_out: Option<&str>,
+    ) -> ControlRequestResult<()> {
         self.refuse_what_cannot_change(&next)?;
         self.refuse_addresses_in_use(&next)?;
         let changed = self.changed(&next, let_out);
@@ -62,7 +66,7 @@ impl HostManager {
 
     /// Refuses a configuration with changes for which a running port would have to disconnect the guests of all its
     /// VFs.
-    fn refuse_what_cannot_change(&self, next: &HostConfig) -> RequestResult<()> {
+    fn refuse_what_cannot_change(&self, next: &HostConfig) -> ControlRequestResult<()> {
         for (old, new) in self.config.common_ports(next) {
             let sockets = old.vfs.iter().chain(&old.withheld).map(|vf| &vf.socket);
             let same_sockets = sockets.eq(new.vfs.iter().chain(&new.withheld).map(|vf| &vf.socket));
@@ -86,7 +90,7 @@ impl HostManager {
 
     /// Refuses a configuration with a new MAC address that a guest of another port has chosen, so that no
     /// configuration has it. A port checks its own guests.
-    fn refuse_addresses_in_use(&self, next: &HostConfig) -> RequestResult<()> {
+    fn refuse_addresses_in_use(&self, next: &HostConfig) -> ControlRequestResult<()> {
         for port in &next.ports {
             let old = self.config.ports.iter().find(|old| old.name == port.name);
             let had = |mac| old.is_some_and(|old| old.mac == mac || old.vfs.iter().any(|vf| vf.mac == mac));
@@ -132,8 +136,8 @@ impl HostManager {
 
     /// Opens the new ports, VFs and uplinks of a changed configuration. Dropping them closes them, except uplinks,
     /// which have to be retired.
-    fn prepare(&self, next: &HostConfig) -> RequestResult<PreparedChange> {
-        let mut prepared = PreparedChange::default();
+    fn prepare(&self, next: &HostConfig) -> ControlRequestResult<PreparedConfigChange> {
+        let mut prepared = PreparedConfigChange::default();
         for port in &next.ports {
             let Some(old) = self.config.ports.iter().find(|old| old.name == port.name) else {
                 let (inbox, handle) = CommandInbox::new().map_err(refused)?;
@@ -167,8 +171,8 @@ impl HostManager {
         &self,
         next: &HostConfig,
         changed: &[(String, PortPolicyUpdate)],
-        prepared: &mut PreparedChange,
-    ) -> RequestResult<()> {
+        prepared: &mut PreparedConfigChange,
+    ) -> ControlRequestResult<()> {
         for (done, (name, order)) in changed.iter().enumerate() {
             let (order, new) = (order.clone(), prepared.vfs.remove(name).unwrap_or_default());
             let carried = self.ports.ask(name, |answer| PortThreadCommand::ApplyPolicies(order, new, answer));

@@ -107,9 +107,9 @@ impl OpenPort {
         let mut ended = false;
         if answer.send(noted).is_ok() && noted {
             match wait_for_successor(inbox, time, clock) {
-                PauseOutcome::Taken => return self.phase = PortPhase::Left,
-                PauseOutcome::Ended => ended = true,
-                PauseOutcome::Refused => {}
+                PortPauseOutcome::Taken => return self.phase = PortPhase::Left,
+                PortPauseOutcome::Ended => ended = true,
+                PortPauseOutcome::Refused => {}
             }
         }
         let now = clock.now();
@@ -290,7 +290,7 @@ fn refused_policy(port: &str, (vf, error): RefusedPolicy) -> RefusedChange {
 }
 
 /// Outcome of a port's pause for the next process.
-enum PauseOutcome {
+enum PortPauseOutcome {
     Taken,
     Refused,
     /// The host ended during the port's pause.
@@ -299,14 +299,18 @@ enum PauseOutcome {
 
 /// Waits until a successor takes the paused port or refuses it, for `time` at most. Other commands get no answer
 /// meanwhile.
-fn wait_for_successor(inbox: &CommandInbox, time: Duration, clock: &dyn TimeSource) -> PauseOutcome {
+fn wait_for_successor(inbox: &CommandInbox, time: Duration, clock: &dyn TimeSource) -> PortPauseOutcome {
     let deadline = clock.now() + time;
     loop {
         let left = deadline.since(clock.now());
         match inbox.commands.recv_timeout(left) {
-            Ok(PortThreadCommand::Leave) => return PauseOutcome::Taken,
-            Ok(PortThreadCommand::Resume) | Err(RecvTimeoutError::Timeout) => return PauseOutcome::Refused,
-            Ok(PortThreadCommand::Stop) | Err(RecvTimeoutError::Disconnected) => return PauseOutcome::Ended,
+            Ok(PortThreadCommand::Leave) => return PortPauseOutcome::Taken,
+            Ok(PortThreadCommand::Resume) | Err(RecvTimeoutError::Timeout) => {
+                return PortPauseOutcome::Refused;
+            }
+            Ok(PortThreadCommand::Stop) | Err(RecvTimeoutError::Disconnected) => {
+                return PortPauseOutcome::Ended;
+            }
             Ok(other) => drop(other),
         }
     }

@@ -12,7 +12,7 @@ use super::engine::uplink::{PortUplink, UplinkResources, WireRegistry, XdpProgra
 use super::error::PortError;
 use super::run::{OpenPort, PortPhase};
 use super::succession::PortSuccession;
-use super::waiting::NapBackoff;
+use super::waiting::PollingNapBackoff;
 use crate::clock::{HostClock, TimeSource};
 use crate::config::PortConfig;
 use crate::confine::ThreadSandboxes;
@@ -91,7 +91,7 @@ impl PreparedPort {
             cpus: CpuList::default(),
             anywhere,
             phase: PortPhase::Serving,
-            naps: NapBackoff::default(),
+            naps: PollingNapBackoff::default(),
         };
         Ok(Self { port, saved: card.functions })
     }

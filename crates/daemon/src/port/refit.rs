@@ -13,7 +13,7 @@ pub struct PortReconfiguration {
     pub(crate) uplink: Option<PortUplink>,
     /// New impairment and recording of the present uplink, or `None` to keep the present ones.
     pub(crate) stages: Option<UplinkStages>,
-    /// Rule for the port's link.
+    /// Rule by which the port has a link: that of its uplink, or always.
     pub(crate) link: PortLinkRule,
     /// Policy for link-local frames of guests.
     pub(crate) link_local: LinkLocalPolicy,

@@ -12,7 +12,7 @@ use super::engine::family::PfDriverRun;
 use super::status::PortStatusSource;
 use super::succession::PortSuccession;
 use super::tokens::WakeSource;
-use super::waiting::{NapBackoff, WaitEnvironment};
+use super::waiting::{PollingNapBackoff, WaitEnvironment};
 use crate::clock::{HostClock, TimeSource};
 use crate::config::file::DoorbellMode;
 use host::cpus::CpuList;
@@ -38,7 +38,7 @@ pub struct OpenPort {
     /// Processors that the host may run on, for a thread that is not pinned.
     pub(super) anywhere: CpuList,
     pub(super) phase: PortPhase,
-    pub(super) naps: NapBackoff,
+    pub(super) naps: PollingNapBackoff,
 }
 
 /// Phase of a port: serving clients, ending, or left to a successor.

@@ -63,7 +63,8 @@ pub trait SettingsGroup: Serialize + DeserializeOwned + Default {
     }
 }
 
-/// Adds a field's value to `leaves`, or for an object, down to `depth` levels, the values of its fields.
+/// Adds the value of a setting to `leaves`, or for a JSON object, down to `depth` levels, the values of its
+/// fields.
 fn collect(leaves: &mut SettingValues, name: String, value: Value, depth: usize) {
     match value {
         Value::Object(fields) if depth > 0 => {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// PF. Times are those of CLOCK_MONOTONIC, which is the same for every process until the machine reboots.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CardState {
-    /// State of the card without its software.
+    /// State of the 82576 card itself, without PF driver and SR-IOV manager.
     pub nic: nic::NicState,
     /// State of the PF driver; `None` if a guest has the PF.
     pub pf: Option<PfState>,
@@ -36,7 +36,7 @@ pub enum CardStateError {
 /// Card, PF driver and SR-IOV manager that continue from a saved state.
 #[derive(Debug)]
 pub struct RestoredCard {
-    /// Restored card.
+    /// Card that was restored from the saved state.
     pub nic: Nic,
     /// Restored PF driver, if the host has the PF.
     pub pf: Option<Pf>,

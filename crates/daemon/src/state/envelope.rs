@@ -38,7 +38,7 @@ pub enum SavedStateError {
     /// The saved state is of another kind.
     #[error("wrong kind of saved state: found {}, expected {}", letters(.found), letters(.expected))]
     Kind {
-        /// Kind of state that the envelope names.
+        /// Kind of state that the saved state's envelope names.
         found: [u8; 4],
         /// Kind of state that the reader expected.
         expected: [u8; 4],
@@ -49,7 +49,7 @@ pub enum SavedStateError {
          program that wrote the state, or a newer one"
     )]
     Version {
-        /// Version that the envelope names.
+        /// Version that the saved state's envelope names.
         found: u32,
         /// Newest version of the state that this program supports.
         newest: u32,
@@ -159,7 +159,7 @@ mod tests {
     use super::{HEADER, SavedState, SavedStateError, decode, read, write};
     use serde::{Deserialize, Serialize};
 
-    /// State of the test whose version 1 had no name.
+    /// Saved state for tests of the envelope. Its version 1 had no name.
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct NamedState {
         count: u32,
@@ -178,7 +178,7 @@ mod tests {
         }
     }
 
-    /// State of the test, of any kind and version, with a number as its body.
+    /// Saved state for tests of the envelope, of any kind and version, with a number as its body.
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct NumberState<const KIND: u8, const VERSION: u32>(u32);
 
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn saved_states_of_earlier_versions_are_read_later_refused() {
+    fn saved_state_is_read_from_an_old_but_not_a_newer_version() {
         let earlier = write(&NumberState::<b't', 1>(5)).unwrap();
         assert_eq!(read(&earlier), Ok(NamedState { count: 5, name: "default".into() }));
         for (bytes, found) in [(write(&NumberState::<b't', 3>(5)), 3), (write(&NumberState::<b't', 0>(5)), 0)]

@@ -18,7 +18,7 @@ pub struct I82576PortState {
     pub card: CardState,
     /// MSI-X table of the PF, if a guest drives it.
     pub table: Option<MsiXTableState>,
-    /// Policies in the configuration, if the host runs the PF driver.
+    /// Policies of the port and its VFs in the configuration, if the host runs the PF driver.
     pub configured: Option<ConfiguredPolicies>,
     /// Time when the VFs were last checked for offences.
     pub watched: Time,

@@ -27,7 +27,7 @@ fn guests_under_qemu_and_cloud_hypervisor_exchange_frames() {
 }
 
 #[test]
-fn access_outside_all_regions_gets_a_complete_reply() {
+fn vfio_user_access_outside_all_regions_gets_a_full_reply() {
     // An error reply has no data, and the client would wait for the data forever.
     let live = LiveHost::start();
     let mut machine = cloud_hypervisor::boot(&live.socket(0));

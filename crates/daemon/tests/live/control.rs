@@ -38,7 +38,7 @@ fn problem(reply: &HttpReply) -> (u16, String, String) {
     (reply.status, text("type").replace("urn:softiov:problem:", ""), text("detail"))
 }
 
-/// Checks that the host answers a further control client within [`PATIENCE`] while slow clients are connected.
+/// Checks that the host answers a further control client in time while slow clients are connected.
 fn others_are_served(live: &LiveHost) {
     let asked = Instant::now();
     assert_eq!(live.port().vfs.len(), 7);

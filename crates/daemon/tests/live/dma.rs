@@ -60,7 +60,8 @@ fn hint_about_unshared_guest_memory_ends_once_memory_is_shared() {
     assert_eq!(live.show(0).hint, None);
 }
 
-/// With `share=off` QEMU sends a file, but the guest writes to private copies of its pages.
+/// Tests a guest of QEMU with `share=off`: QEMU sends a memory file, but the guest writes to private copies
+/// of its pages.
 #[test]
 fn guest_memory_that_stays_blank_is_reported_as_private() {
     let live = LiveHost::start();
@@ -82,7 +83,8 @@ fn guest_memory_that_stays_blank_is_reported_as_private() {
 /// more than that.
 const LARGE: u64 = 64 << 20;
 
-/// Connects a QEMU to VF 0, maps [`LARGE`] bytes of `memory` for its guest, and makes the VF a bus master.
+/// Connects a QEMU to VF 0, maps memory of an operating system's size for its guest, and makes the VF a bus
+/// master.
 fn boot_large(live: &LiveHost, memory: &OwnedFd) -> QemuClient {
     let mut qemu = QemuClient::greet(&live.socket(0));
     let window = ClientDmaWindow { iova: 0, size: LARGE, offset: 0, writable: true };

@@ -16,13 +16,13 @@ use vfio_user::wire::Command;
 
 /// Result of a client's last read: the end of the stream, or a reset of the connection.
 #[derive(Debug, PartialEq, Eq)]
-enum ConnectionEnd {
+enum LastReadResult {
     Stream,
     Reset,
 }
 
 /// Starts a client that rings a doorbell repeatedly, like a guest under traffic, until it reads the end of the stream.
-fn busy_client(socket: &Path) -> JoinHandle<ConnectionEnd> {
+fn busy_client(socket: &Path) -> JoinHandle<LastReadResult> {
     let mut raw = RawConnection::greet(socket);
     raw.send(&load(1, 0, 8, 4));
     raw.reply().expect("the host answers a register read");
@@ -37,7 +37,7 @@ fn busy_client(socket: &Path) -> JoinHandle<ConnectionEnd> {
 
 /// Sends register writes without replies in short intervals until the reader has ended, so that some are unread when
 /// the host closes the connection.
-fn ring(mut writer: UnixStream, end: &JoinHandle<ConnectionEnd>) {
+fn ring(mut writer: UnixStream, end: &JoinHandle<LastReadResult>) {
     let mut body = crate::support::raw::access(0, vf::VTEIMS.into(), 4);
     body.extend([0; 4]);
     let write = message(9, Command::RegionWrite, 0x10, &body);
@@ -49,13 +49,13 @@ fn ring(mut writer: UnixStream, end: &JoinHandle<ConnectionEnd>) {
     }
 }
 
-fn read_end(mut reader: UnixStream) -> ConnectionEnd {
+fn read_end(mut reader: UnixStream) -> LastReadResult {
     let mut buffer = [0; 256];
     loop {
         match reader.read(&mut buffer) {
-            Ok(0) => return ConnectionEnd::Stream,
+            Ok(0) => return LastReadResult::Stream,
             Ok(_) => {}
-            Err(error) if error.kind() == ErrorKind::ConnectionReset => return ConnectionEnd::Reset,
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return LastReadResult::Reset,
             Err(error) => panic!("{error}"),
         }
     }
@@ -68,7 +68,7 @@ fn ending_host_closes_connections_without_a_reset() {
         let clients: Vec<_> = (0..4).map(|vf| busy_client(&live.socket(vf))).collect();
         assert_eq!(live.stop(), Vec::<std::path::PathBuf>::new(), "a socket is left behind");
         for client in clients {
-            assert_eq!(client.join().unwrap(), ConnectionEnd::Stream);
+            assert_eq!(client.join().unwrap(), LastReadResult::Stream);
         }
     }
 }
@@ -94,7 +94,7 @@ fn host_ends_in_bounded_time_while_clients_stay() {
     let began = Instant::now();
     live.stop();
     assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
-    assert_eq!(client.join().unwrap(), ConnectionEnd::Stream);
+    assert_eq!(client.join().unwrap(), LastReadResult::Stream);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn client_with_a_protocol_error_reads_end_of_stream() {
                 break;
             }
         }
-        assert_eq!(read_end(raw.stream().try_clone().unwrap()), ConnectionEnd::Stream);
+        assert_eq!(read_end(raw.stream().try_clone().unwrap()), LastReadResult::Stream);
         drop(raw);
         eventually("the host has disconnected the client", || live.show(0).peer.is_none());
     }

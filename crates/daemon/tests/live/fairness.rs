@@ -46,7 +46,7 @@ fn doorbells_at_full_speed_do_not_stop_other_guests() {
 }
 
 #[test]
-fn register_loads_at_full_speed_do_not_stop_other_guests() {
+fn register_reads_at_full_speed_do_not_stop_other_guests() {
     exchange_beside_floods(3, |machine| {
         machine.vmm.load(BAR0, 0, &mut [0; 4096]);
     });
@@ -66,8 +66,8 @@ const MANY: u64 = 60_000;
 /// Number of map messages that the client with many DMA windows sends at a time.
 const BATCH: usize = 300;
 
-/// Runs a client with [`MANY`] DMA windows that maps and unmaps another window again and again, in batches,
-/// and counts the replies.
+/// Runs a client with thousands of DMA windows that maps and unmaps another window again and again, in
+/// batches, and counts the replies.
 fn juggle_windows(socket: &Path, stop: &AtomicBool, handled: &AtomicU64) {
     let mut raw = RawConnection::greet(socket);
     for first in (1..MANY).step_by(BATCH) {

@@ -141,7 +141,7 @@ fn adaptive_interrupt_rate_is_lowest_for_a_quiet_guest() {
     corrected(&mut a, 50, 50);
 }
 
-/// A slow host makes fewer interrupts, never more, so the bound is an upper one.
+/// Tests an upper bound of the interrupt rate only: a slow host makes fewer interrupts, never more.
 #[test]
 fn adaptive_interrupt_rate_never_exceeds_its_formula() {
     const FRAMES: u64 = 3_000;

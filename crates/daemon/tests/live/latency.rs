@@ -49,10 +49,10 @@ fn map(qemu: &mut QemuClient, fd: OwnedFd) {
     qemu.done(|client, out| client.dma_map(out, window, Some(fd))).unwrap();
 }
 
-/// Function that acts as the third guest, on the guest's connection and its memory file.
+/// Action of the third guest during a latency measurement, on the guest's connection and its memory file.
 type GuestMemoryAction = fn(QemuClient, OwnedFd);
 
-/// Actions of the third guest by name. The first, a second of idleness, is the reference.
+/// Actions of the third guest during a latency measurement, by name. The first, a second of idleness, is the reference.
 const DEEDS: [(&str, GuestMemoryAction); 4] = [
     ("quiet", |qemu, fd| {
         thread::sleep(Duration::from_secs(1));
@@ -78,7 +78,7 @@ const DEEDS: [(&str, GuestMemoryAction); 4] = [
     }),
 ];
 
-/// Returns the longest time of a round trip between two guests while a third performs `deed`.
+/// Returns the longest time of a round trip between two guests while a third guest performs the action `deed`.
 fn worst_round_trip(deed: GuestMemoryAction) -> Duration {
     let live = LiveHost::start();
     let (mut b, mut c) = (VfGuest::under_qemu(&live, 1), VfGuest::under_qemu(&live, 2));

@@ -47,7 +47,7 @@ fn region_reply_has_mappable_pages_and_their_descriptor() {
 }
 
 #[test]
-fn mappable_avf_pages_alias_the_registers() {
+fn mappable_avf_pages_share_the_registers_of_the_vf() {
     let live = LiveHost::with(MAPPED_AVF);
     let mut qemu = QemuClient::greet(&live.socket(0));
     let (layout, fds) = bar0(&mut qemu, 128);

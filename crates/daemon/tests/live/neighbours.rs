@@ -23,11 +23,13 @@ fn rounds() -> Option<usize> {
     std::env::var("SOFTIOV_NEIGHBOUR_ROUNDS").ok()?.parse().ok()
 }
 
-/// Function that gives the port work once as the third guest; the test repeats the call without a pause.
-type FloodAction = fn(&mut VfGuest<QemuClient>);
+/// Function that gives the port work once, as the third guest that disturbs the two measured ones; the test repeats the
+/// call without a pause.
+type GuestFloodAction = fn(&mut VfGuest<QemuClient>);
 
-/// Floods of the third guest by name. The first one uses a processor but not the port.
-const FLOODS: [(&str, FloodAction); 6] = [
+/// Floods by which the third guest disturbs the two measured ones, by name. The first one uses a processor but not the
+/// port.
+const FLOODS: [(&str, GuestFloodAction); 6] = [
     ("nothing, busily", |_| (0..1000).for_each(|_| std::hint::spin_loop())),
     ("frames of 64 B", |guest| send(guest, &frame(46), &TxOffload::default())),
     ("64 KB cut into segments of 48 B", |guest| {
@@ -57,7 +59,7 @@ fn frame(payload: usize) -> Vec<u8> {
     [&UNKNOWN[..], &[0; 6], &[0x88, 0xb5], &vec![1; payload]].concat()
 }
 
-/// Returns a TCP packet to [`UNKNOWN`], with headers that the card can copy to segments.
+/// Returns a TCP packet to an Ethernet address that no function has, with headers that the card can copy to segments.
 fn tcp(payload: usize) -> Vec<u8> {
     let mut ip = [0; 20];
     (ip[0], ip[8], ip[9]) = (0x45, 64, 6);
@@ -77,7 +79,7 @@ fn send(guest: &mut VfGuest<QemuClient>, frame: &[u8], offload: &TxOffload) {
 }
 
 /// Measures `count` round trips between two guests while a third repeats `flood`. Returns the times, shortest first.
-fn round_trips(flood: FloodAction, count: usize) -> Vec<Duration> {
+fn round_trips(flood: GuestFloodAction, count: usize) -> Vec<Duration> {
     let live = LiveHost::start();
     let (mut b, mut c) = (VfGuest::under_qemu(&live, 1), VfGuest::under_qemu(&live, 2));
     let mut a = VfGuest::under_qemu(&live, 0);

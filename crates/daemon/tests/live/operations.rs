@@ -20,7 +20,7 @@ const COMMAND: u64 = 4;
 /// Number of register writes of one time slice, 64 in each `REGION_WRITE_MULTI`.
 const SLICE: usize = 2048;
 
-/// Returns the time that [`SLICE`] equal writes take, up to the reply to a read after them.
+/// Returns the time that one slice of equal writes takes, up to the reply to a read after them.
 fn slice(guest: &mut VfGuest<QemuClient>, region: u32, offset: u64, data: &[u8]) -> Duration {
     let begun = Instant::now();
     for _ in 0..SLICE / 64 {
@@ -31,7 +31,7 @@ fn slice(guest: &mut VfGuest<QemuClient>, region: u32, offset: u64, data: &[u8])
 }
 
 #[test]
-fn slow_configuration_operations_run_in_alternating_slices() {
+fn cost_of_configuration_writes_and_vf_resets_is_measured() {
     let rounds =
         std::env::var("SOFTIOV_OPERATION_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     let live = LiveHost::start();

@@ -66,7 +66,8 @@ fn port_is_added_and_removed_beside_a_running_port() {
     assert!(live.is_whole(), "the host counts the removed port as failed");
 }
 
-/// A port checks the addresses of its own guests; the management checks those of other ports' guests.
+/// Tests the check of MAC addresses across ports: a port checks its own guests' addresses, and the management
+/// those of other ports' guests.
 #[test]
 fn mac_address_of_a_guest_on_another_port_is_refused() {
     let live = LiveHost::with("[[port]]\nvfs = 1\n[[port]]\nvfs = 1\n");

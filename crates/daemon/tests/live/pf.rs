@@ -28,8 +28,8 @@ fn boot(live: &LiveHost) -> MachineWithFunction<QemuClient> {
     qemu::boot_as(&live.pf_socket(), qemu::PF, qemu::share)
 }
 
-/// Sends a frame as the PF's driver, on queue 0 with a new ring. Waits for the interrupt [`VECTOR`], and
-/// returns true if the card has marked the descriptor as done.
+/// Sends a frame as the PF's driver, on queue 0 with a new ring. Waits for the PF's last interrupt vector,
+/// and returns true if the card has marked the descriptor as done.
 fn sends(machine: &mut MachineWithFunction<QemuClient>) -> bool {
     let ring = machine.dma_alloc(8 * SIZE, 128).unwrap().iova;
     let buffer = machine.dma_alloc(64, 64).unwrap().iova;

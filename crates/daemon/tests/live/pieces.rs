@@ -18,12 +18,12 @@ const NO_REPLY: u32 = 1 << 4;
 struct DescriptorMessage {
     name: &'static str,
     bytes: Vec<u8>,
-    with: AttachedDescriptor,
+    with: SentDescriptorKind,
 }
 
 /// Kind of file descriptor that is sent with a vfio-user message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum AttachedDescriptor {
+enum SentDescriptorKind {
     Nothing,
     Memory,
     EventFd,
@@ -51,28 +51,28 @@ fn conversation() -> Vec<DescriptorMessage> {
     let plain = |name, command, flags, body: &[u8]| DescriptorMessage {
         name,
         bytes: message(7, command, flags, body),
-        with: AttachedDescriptor::Nothing,
+        with: SentDescriptorKind::Nothing,
     };
     vec![
         plain("version", Command::Version, 0, version),
         plain("device info", Command::DeviceGetInfo, 0, &fixed(16, 0, 16)),
         plain("region info", Command::DeviceGetRegionInfo, 0, &fixed(32, 0, 32)),
         plain("irq info", Command::DeviceGetIrqInfo, 0, &fixed(16, MSIX, 16)),
-        DescriptorMessage { name: "map", bytes: dma_map(0, SIZE), with: AttachedDescriptor::Memory },
+        DescriptorMessage { name: "map", bytes: dma_map(0, SIZE), with: SentDescriptorKind::Memory },
         DescriptorMessage {
             name: "map without memory",
             bytes: dma_map(SIZE, 0x1000),
-            with: AttachedDescriptor::Nothing,
+            with: SentDescriptorKind::Nothing,
         },
         DescriptorMessage {
             name: "unmap",
             bytes: dma_unmap(SIZE, 0x1000),
-            with: AttachedDescriptor::Nothing,
+            with: SentDescriptorKind::Nothing,
         },
         DescriptorMessage {
             name: "assign",
             bytes: message(7, Command::DeviceSetIrqs, 0, &irqs(0x24, 1, 1)),
-            with: AttachedDescriptor::EventFd,
+            with: SentDescriptorKind::EventFd,
         },
         plain("trigger", Command::DeviceSetIrqs, 0, &irqs(0x21, 1, 1)),
         plain("store", Command::RegionWrite, 0, &store(BAR3, 0x10, &[0xab; 4])),
@@ -109,8 +109,8 @@ impl PiecewiseClient {
         for (part, at) in message.bytes[from..to].chunks(piece).zip((from..).step_by(piece)) {
             let memory = self.ram.fd();
             let fd = match message.with {
-                AttachedDescriptor::Memory if at == 0 => memory.as_fd(),
-                AttachedDescriptor::EventFd if at == 0 => self.eventfd.as_fd(),
+                SentDescriptorKind::Memory if at == 0 => memory.as_fd(),
+                SentDescriptorKind::EventFd if at == 0 => self.eventfd.as_fd(),
                 _ => {
                     self.raw.send(part);
                     continue;
@@ -180,7 +180,7 @@ fn message_longer_than_the_socket_buffer_is_received_whole() {
             client.has_its_descriptor(&live, 0, message);
         }
         let store = message(7, Command::RegionWrite, 0, &store(BAR0, 0, &[0xff; 100_000]));
-        let long = DescriptorMessage { name: "longest", bytes: store, with: AttachedDescriptor::Nothing };
+        let long = DescriptorMessage { name: "longest", bytes: store, with: SentDescriptorKind::Nothing };
         client.send(&long, 0, long.bytes.len(), 1400);
         assert_eq!(client.reply(&long).map(|(error, _)| error), Some(0));
     }

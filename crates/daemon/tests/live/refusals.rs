@@ -91,7 +91,8 @@ fn mac_address_in_use_by_another_vf_is_refused() {
         .expect("two VFs with share_mac may have the same address");
 }
 
-/// A VF's own address stays reserved while its guest uses another one, because the VF has it again after a reset.
+/// Tests that a VF's own address stays reserved while its guest uses another one, because the VF has it again after a
+/// reset.
 #[test]
 fn mac_assigned_to_another_vf_is_refused_even_if_unused() {
     let mut world = guest(VfSettings::default());
@@ -101,7 +102,7 @@ fn mac_assigned_to_another_vf_is_refused_even_if_unused() {
     assert_refused(&mut world, "address-in-use", |vf, hal| vf.set_mac(hal, own));
 }
 
-/// Otherwise one guest would receive the frames of another.
+/// Tests that no two functions are given one MAC address, so that no guest receives another's frames.
 #[test]
 fn administrator_cannot_assign_a_mac_address_twice() {
     let (live, mut sender) = guest(VfSettings::default());

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Address of a station beyond the uplink.
+/// Ethernet address of a station beyond the uplink.
 const STATION: [u8; 6] = [2, 0, 0, 0, 0, 0x77];
 
 fn connecting(path: &Path) -> String {
@@ -208,7 +208,7 @@ fn waiting_for_half_a_stream_frame_uses_no_processor_time() {
 }
 
 #[test]
-fn invalid_stream_length_disconnects_bad_frame_is_counted() {
+fn stream_peer_with_an_impossible_frame_length_is_disconnected() {
     let world = StreamSocketFolder::new();
     let live = LiveHost::with(&listening(&world.path()));
     let mut peer = StreamPeer::connect(&world.path());

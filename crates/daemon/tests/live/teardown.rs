@@ -183,7 +183,7 @@ fn requests_of_one_client_stay_in_order_on_any_thread() {
 }
 
 #[test]
-fn client_lost_in_a_request_leaves_no_state_to_its_successor() {
+fn client_lost_in_a_request_leaves_no_state_to_the_next_client() {
     let live = LiveHost::start();
     let ram = GuestRam::new();
     for _ in 0..100 {

@@ -275,7 +275,8 @@ fn frames_beyond_the_taps_mtu_are_counted() {
     });
 }
 
-/// Linux' bridge does the same: it allows 4 bytes more than MTU and header, and the outermost tag on top.
+/// Tests the rule of Linux' bridge: a frame may be 4 bytes longer than MTU and header, and its outermost tag does not
+/// count.
 #[test]
 fn outermost_vlan_tag_does_not_count_against_a_taps_mtu() {
     on_a_tap("uplink_life::outermost_vlan_tag_does_not_count_against_a_taps_mtu", TAP, |live| {

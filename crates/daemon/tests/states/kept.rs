@@ -27,8 +27,8 @@ use serde_reflection::{Samples, Tracer, TracerConfig};
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// Names of enumerations that are private to the card and part of its saved state. The tracer names a missing one when
-/// it makes the schema.
+/// Names of enumerations that are private to the card's crate and part of its saved state. The tracer, which makes the
+/// schema, reports a missing name.
 const PRIVATE: [&str; 6] = ["Form", "HashFunction", "Ip", "L4", "Stage", "TcpTimer"];
 /// Hexadecimal digits per line of a stored state.
 const LINE: usize = 120;
@@ -98,7 +98,7 @@ fn rich() -> CardState {
     world.state()
 }
 
-/// Returns the state of an 82576 port that uses every part of the encoding, with the card of [`rich`].
+/// Returns the state of an 82576 port, with its card, that uses every part of the encoding.
 fn rich_port() -> I82576PortState {
     let function = ClientState {
         interventions: VmmInterventions { reads: 1, posted_writes: 2, synchronous_writes: 3, interrupts: 4 },
@@ -251,7 +251,7 @@ fn saved_states_of_every_version_are_read_and_continued() {
     is_read::<PortTotals>(rich_totals);
 }
 
-/// Up to version 3 a bit said that the administrator had quarantined a VF.
+/// Tests that a quarantine by the administrator is read from each version: up to version 3 a single bit stated it.
 #[test]
 fn quarantine_is_read_from_a_saved_state_of_any_version() {
     for (version, vf) in [(1, 1), (2, 1), (3, 1), (4, 3), (5, 3), (6, 3)] {

@@ -17,7 +17,7 @@ use std::cell::Cell;
 /// Number of VFs of the tested card.
 pub(crate) const VFS: u8 = 3;
 const PF: Rid = Rid(0x0008);
-/// Number of a waiting driver's polls between two replacements of card and PF driver by [`between`].
+/// Number of a waiting driver's polls between two replacements of card and PF driver by a successor.
 const EVERY: u32 = 7;
 
 /// Gives the SR-IOV manager access to the card's configuration space.
@@ -48,7 +48,7 @@ pub(crate) fn index(vf: u8) -> VfIndex {
 }
 
 impl CardWithDrivers {
-    /// Creates a card whose [`VFS`] VFs are assigned. Their drivers have started and see the link up.
+    /// Creates a card whose VFs are all assigned. Their drivers have started and see the link up.
     pub(crate) fn new() -> Self {
         let mut card = Backplane::new(PORT_MAC, 0);
         let mut device = ManagedConfigSpace(card.nic());
@@ -112,7 +112,7 @@ impl CardWithDrivers {
     }
 
     /// Saves the card and its software, and replaces them by a successor restored from the bytes. Until the next
-    /// action, [`between`] replaces card and PF driver again and again.
+    /// action, card and PF driver are replaced again and again while drivers wait.
     pub(crate) fn set_aside(&mut self) {
         let written = state::write(&self.state()).unwrap();
         let restored = through(&written).restore().unwrap();
@@ -130,8 +130,7 @@ pub(crate) fn through(bytes: &[u8]) -> CardState {
     state
 }
 
-/// Replaces the card and its PF driver by restored copies while a driver waits, at one of [`EVERY`] polls of the
-/// driver.
+/// Replaces the card and its PF driver by restored copies at regular polls of a waiting driver (one in [`EVERY`]).
 fn between(nic: &mut Nic, pf: Option<&mut Pf>) {
     thread_local!(static ROUND: Cell<u32> = const { Cell::new(0) });
     ROUND.set(ROUND.get() + 1);

@@ -26,7 +26,7 @@ pub type GuestStackError = Box<dyn Error + Send + Sync>;
 /// Replies to a series of echo requests.
 #[derive(Debug, Clone, Copy)]
 pub struct EchoReplies {
-    /// Number of replies received.
+    /// Number of echo replies received.
     pub received: usize,
     /// Median round-trip time; zero without a reply.
     pub median: Duration,
@@ -34,7 +34,7 @@ pub struct EchoReplies {
 
 /// A TCP/IP stack on a started VF. Dropping it stops the VF.
 pub trait GuestStack: Sized {
-    /// Starts the stack and waits until the VF's link is up. `ip` is its address, in a /24.
+    /// Starts the TCP/IP stack on a VF, and waits until the VF's link is up. `ip` is the stack's address, in a /24.
     ///
     /// # Errors
     /// The stack does not start, or the link stays down.

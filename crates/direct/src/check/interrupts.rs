@@ -51,7 +51,7 @@ impl<B: CheckSubject> CheckedVf<B> {
         self.hal.eventfd(vector.into()).map_or(0, |eventfd| eventfd.drain())
     }
 
-    /// Returns true if the vector signals before the timeout.
+    /// Returns true if the interrupt vector signals before the timeout.
     fn signals(&self, vector: u16, patience: Duration) -> bool {
         let end = MonotonicClock.now_ns() + patience.as_nanos() as u64;
         while self.take(vector) == 0 {

@@ -68,7 +68,7 @@ pub struct CheckPlan {
 /// Station on the wire that answers pings, and the IP addresses that the VFs take for it.
 #[derive(Debug, Clone, Copy)]
 pub struct WireStation {
-    /// IP address of the station.
+    /// IP address of the station on the wire.
     pub peer: Ipv4Addr,
     /// IP address of the first VF, in the station's /24. The second VF has the next address.
     pub own: Ipv4Addr,

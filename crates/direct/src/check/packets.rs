@@ -8,7 +8,7 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 /// UDP and TCP port of the discard service.
 const PORT: u16 = 9;
-/// TCP flags of the sent packets: acknowledgement and push.
+/// TCP flags of the packets that the checks send: acknowledgement and push.
 const FLAGS: u8 = 0x18;
 
 /// Kind of a packet that the checks send: IP version and transport protocol.
@@ -123,7 +123,7 @@ pub(super) struct TcpSegment {
     pub(super) push: bool,
 }
 
-/// Returns the fields of a TCP segment over IPv4 in a frame for which [`is_ours`] returns true.
+/// Returns the fields of a TCP segment over IPv4 in a frame that a check has sent.
 pub(super) fn segment(frame: &[u8]) -> TcpSegment {
     let word = |at: usize| u16::from_be_bytes([frame[ETHERNET + at], frame[ETHERNET + at + 1]]);
     TcpSegment {

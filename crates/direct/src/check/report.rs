@@ -7,13 +7,13 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckVerdict {
-    /// The card behaves as expected.
+    /// The check passed: the card behaves as expected.
     Passes,
     /// The card differs from the datasheet, but in no point that the drivers depend on.
     Differs,
-    /// The card behaves otherwise than expected.
+    /// The check failed: the card behaves otherwise than expected.
     Fails,
-    /// The run lacks a function that the check needs.
+    /// The check was skipped: the run lacks a function that the check needs.
     Skipped,
 }
 

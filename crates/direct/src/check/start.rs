@@ -13,7 +13,7 @@ const HANDSHAKES: usize = 3;
 const LINK_PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Checks that each VF can be restarted, which takes a VF_RESET and every request to the PF.
+/// Checks that each VF can be restarted: a restart takes a VF_RESET message and every request to the PF.
 pub(super) fn handshake<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     for station in &mut world.stations {
         for _ in 0..HANDSHAKES {
@@ -23,8 +23,8 @@ pub(super) fn handshake<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckRe
     passes(format!("{HANDSHAKES} handshakes by each of {} VFs", world.stations.len()))
 }
 
-/// Checks the VFs' Ethernet addresses: those that our PF driver set; under another's, any valid ones that differ from
-/// each other.
+/// Checks the VFs' Ethernet addresses: under our PF driver those that it has set; under another PF driver any valid
+/// ones that differ from each other.
 pub(super) fn address<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
     let addresses: Vec<_> = world.stations.iter().map(|station| station.vf.mac()).collect();
     let as_set = VfIndex::all().zip(&addresses).all(|(vf, mac)| *mac == vf_mac(vf));

@@ -24,9 +24,9 @@ use host::vfio::{PciAddress, PciSysfs, VfioFunction};
 use pages::OwnerPages;
 use pcie::ladder::{ResetAction, ResetCapabilities, plan};
 use std::time::Duration;
-use steps::FunctionTransfer;
+use steps::FunctionOwnerChange;
 
-/// Timeout until the device writes for its old owner.
+/// Timeout until the device writes to its old owner's pages.
 const BUSY_PATIENCE: Duration = Duration::from_secs(4);
 /// Time for which the new owner's pages are watched.
 const WATCH: Duration = Duration::from_millis(300);
@@ -81,7 +81,7 @@ pub fn run(pci: &PciSysfs, todo: &ResetPlan) -> Result<ResetReport, DirectError>
     let mut report = ResetReport::new(address, ids, &device);
     let Some(actions) = plan(&device) else { return Ok(report) };
     let old = OwnerPages::new()?;
-    let mut handover = FunctionTransfer::begin(function, &old)?;
+    let mut handover = FunctionOwnerChange::begin(function, &old)?;
     if let Some(registers) = busy::registers(handover.function(), ids)? {
         busy::receive(&registers, ids);
         report.busy_pages = Some(until_changed(&old));

@@ -22,7 +22,7 @@ const D3HOT: u16 = 0b11;
 
 /// PCI function on its way from its old owner to a new one.
 #[derive(Debug)]
-pub(super) struct FunctionTransfer<'a> {
+pub(super) struct FunctionOwnerChange<'a> {
     function: VfioFunction,
     /// PCI command register as Linux left it.
     command: u16,
@@ -42,7 +42,7 @@ fn word(function: &VfioFunction, at: u16) -> u16 {
     (dword(function, at & !3) >> (8 * (at & 3))) as u16
 }
 
-impl<'a> FunctionTransfer<'a> {
+impl<'a> FunctionOwnerChange<'a> {
     /// Enables the function with the old owner's pages mapped for it.
     pub(super) fn begin(function: VfioFunction, old: &'a OwnerPages) -> Result<Self, DirectError> {
         let command = word(&function, COMMAND);

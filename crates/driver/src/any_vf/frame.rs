@@ -1,4 +1,4 @@
-//! Received frame of a VF of either family.
+//! Received frame of a VF, of either family: its description.
 
 use crate::avf::vf as adaptive;
 use crate::hal::DmaHal;
@@ -7,9 +7,9 @@ use crate::vf::{self, ChecksumStatus, RxError, VfReceivedFrame};
 /// Received frame in a ring's buffers, of either family.
 #[derive(Debug)]
 pub enum AnyRxFrame<'a, 'b, H> {
-    /// Frame of an 82576's VF.
+    /// Received frame of an 82576's VF.
     I82576(&'a mut vf::VfRxFrame<'b, H>),
-    /// Frame of an Adaptive Virtual Function.
+    /// Received frame of an Adaptive Virtual Function.
     Avf(&'a mut adaptive::AvfRxFrame<'b, H>),
 }
 

@@ -24,9 +24,9 @@ const MAX_QUEUE_PAIRS: u16 = 4;
 /// Device family of a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceFamily {
-    /// Family of the Intel 82576.
+    /// Device family of the Intel 82576.
     I82576,
-    /// Family of Intel's Adaptive Virtual Function.
+    /// Device family of Intel's Adaptive Virtual Function.
     Avf,
 }
 
@@ -69,7 +69,7 @@ impl DeviceFamily {
     }
 }
 
-/// Configuration of a VF for either family; the one of its own family is used.
+/// Configuration of a VF driver for either family; the driver uses the part for its own family.
 #[derive(Debug, Clone, Copy)]
 pub struct AnyVfConfig {
     /// Configuration of an 82576's VF. Its seed generates the address of a VF of either family if the PF assigns
@@ -80,7 +80,8 @@ pub struct AnyVfConfig {
 }
 
 impl Default for AnyVfConfig {
-    /// Returns a configuration for interrupt-driven owners: rings of 256, 20,000 interrupts a second, every queue in use.
+    /// Returns a configuration for owners that wait for interrupts: rings of 256, 20,000 interrupts a second, every
+    /// queue in use.
     fn default() -> Self {
         let avf = AvfDriverConfig {
             pairs: MAX_QUEUE_PAIRS,
@@ -139,12 +140,12 @@ pub enum AnyVfLinkCheck {
     ResetNeeded,
 }
 
-/// Driver's counters of a pair of rings, kept across resets.
+/// Driver's counters of a receive and a transmit ring, kept across resets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueuePairCounters {
-    /// Counters of the pair's receive ring.
+    /// Counters of the queue pair's receive ring.
     pub rx: RxCounters,
-    /// Counters of the pair's transmit ring.
+    /// Counters of the queue pair's transmit ring.
     pub tx: TxCounters,
 }
 
@@ -288,7 +289,7 @@ impl AnyVf {
         }
     }
 
-    /// Passes received frames to `take`, at most `most`. Each is in a ring's buffers until `take` returns, and is
+    /// Passes received frames to `take`, at most `most`. Each frame is in a ring's buffers until `take` returns, and is
     /// lost unless `take` copies it. Returns the number of frames.
     #[inline]
     pub fn receive_burst<H: DmaHal>(
@@ -303,7 +304,7 @@ impl AnyVf {
         }
     }
 
-    /// Handles the message of an MSI-X vector.
+    /// Handles the interrupt message of an MSI-X vector.
     pub fn handle_interrupt<H: DmaHal>(&mut self, hal: &mut H, vector: u16) -> VfInterrupt {
         match self {
             Self::I82576(vf) => vf.handle_interrupt(hal, vector),

@@ -1,4 +1,4 @@
-//! Polls messages of VFs for a PF without interrupts. A visit takes a bounded number of messages, in order; every
+//! Polls the messages of VFs for a PF without interrupts. A visit takes a bounded number of messages, in order; every
 //! few visits it checks for resets of VFs ([`InboxLimits`]). Messages that a VF sent before its reset are dropped.
 
 use super::queue::{
@@ -59,7 +59,7 @@ impl VfMessageInbox {
         self.cancelled.resize(count, 0);
     }
 
-    /// Returns the inbox's state for a successor of this process.
+    /// Returns the inbox's state, from which another process can continue.
     pub fn save<M: AdminRingMemory + ?Sized>(&self, ring: &M) -> VfMessageInboxState {
         let (visits, cancelled) = (self.visits, self.cancelled.clone());
         let (dropped, strange) = (self.dropped, self.strange);
@@ -85,12 +85,12 @@ impl VfMessageInbox {
         sound
     }
 
-    /// Returns the slots of pending messages in the queue, in order.
+    /// Returns the slots of pending messages in the receive queue, in order.
     pub fn waiting<M: AdminRingMemory + ?Sized>(&self, ring: &M) -> impl Iterator<Item = u16> {
         self.queue.waiting(ring)
     }
 
-    /// Begins a PF visit to the inbox of VF messages. Returns true if the visit has to check for resets.
+    /// Begins a PF visit to the inbox of VF messages. Returns true if the visit has to check for resets of VFs.
     pub fn begin(&mut self) -> bool {
         self.before = self.queue.taken();
         self.visits += 1;
@@ -99,7 +99,7 @@ impl VfMessageInbox {
         looks
     }
 
-    /// Voids every message that a VF has sent so far, after its reset.
+    /// Voids every message that a VF has sent so far, because the VF was reset.
     pub fn cancel<M: AdminRingMemory + ?Sized>(&mut self, vf: u16, ring: &M) {
         let so_far = self.queue.taken() + u64::from(self.queue.pending(ring));
         if let Some(cancelled) = self.cancelled.get_mut(usize::from(vf)) {
@@ -107,7 +107,7 @@ impl VfMessageInbox {
         }
     }
 
-    /// Takes the next valid message from the queue, within the visit's limit.
+    /// Takes the next valid message from the inbox's receive queue, within the visit's limit.
     pub fn next<M: AdminRingMemory + ?Sized>(&mut self, ring: &mut M) -> Option<MessageFromVf> {
         while self.queue.taken() - self.before < u64::from(self.limits.messages) {
             match self.queue.take(ring)? {

@@ -1,4 +1,4 @@
-//! Drivers of Intel's Adaptive Virtual Function (AVF): the PF's part for its VFs, and the VF's own.
+//! Drivers of Intel's Adaptive Virtual Function (AVF): of the PF for its VFs, and of a VF.
 //!
 //! | module | contents |
 //! |---|---|

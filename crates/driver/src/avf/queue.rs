@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
 use serde::{Deserialize, Serialize};
 
-/// Maximum of a restored count of descriptors, low enough to count for centuries.
+/// Maximum of a restored count of descriptors, low enough to count on for centuries.
 const MOST_TAKEN: u64 = 1 << 58;
 
 /// Memory of an admin queue's ring. The ring belongs to the driver: an access outside is the driver's bug.
@@ -50,7 +50,7 @@ pub struct MessageFromVf {
 pub enum AdminDescriptorContents {
     /// The descriptor holds a message of a VF.
     Message(MessageFromVf),
-    /// Descriptor that is no message of a VF, or an error.
+    /// The descriptor is no message of a VF, or reports an error.
     Other(u16),
 }
 
@@ -60,7 +60,7 @@ pub enum AdminDescriptorContents {
 pub struct AdminReceiveQueueState {
     next: u16,
     taken: u64,
-    /// Completed descriptors that were not taken yet, in order.
+    /// Completed descriptors that the driver has not taken yet, in order.
     waiting: Vec<[u8; SIZE]>,
 }
 
@@ -73,7 +73,7 @@ pub struct AdminReceiveQueue {
     buffer_bytes: u16,
     /// Address of the queue's first buffer; the others follow.
     buffers: u64,
-    /// Number of VFs whose messages are accepted.
+    /// Number of VFs whose messages the queue accepts.
     vfs: u16,
 }
 
@@ -97,7 +97,7 @@ impl AdminReceiveQueue {
         self.vfs = self.vfs.max(vfs);
     }
 
-    /// Returns the queue's state for a successor of this process.
+    /// Returns the queue's state, from which another process can continue.
     pub fn save<M: AdminRingMemory + ?Sized>(&self, ring: &M) -> AdminReceiveQueueState {
         let waiting = self.waiting(ring).map(|slot| Self::raw(slot, ring)).collect();
         AdminReceiveQueueState { next: self.next, taken: self.taken, waiting }
@@ -123,7 +123,7 @@ impl AdminReceiveQueue {
         true
     }
 
-    /// Returns the slots of completed descriptors that were not taken yet, in order.
+    /// Returns the slots of completed descriptors that the driver has not taken yet, in order.
     pub fn waiting<M: AdminRingMemory + ?Sized>(&self, ring: &M) -> impl Iterator<Item = u16> {
         (0..self.pending(ring)).map(|step| self.slot(step))
     }
@@ -153,19 +153,20 @@ impl AdminReceiveQueue {
         Some(found)
     }
 
-    /// Returns the number of descriptors taken so far.
+    /// Returns the number of descriptors that the driver has taken from the queue so far.
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// Returns the number of completed descriptors that were not taken yet.
+    /// Returns the number of completed descriptors that the driver has not taken yet.
     pub fn pending<M: AdminRingMemory + ?Sized>(&self, ring: &M) -> u16 {
         let done = |step: &u16| Self::descriptor_at(self.slot(*step), ring).is_done();
         (0..self.slots).take_while(done).count() as u16
     }
 
-    /// Returns the value for the tail register: the card owns every slot except the one before the next to be taken.
+    /// Returns the value for the queue's tail register: the card owns every slot except the one before the next to be
+    /// taken.
     #[must_use]
     pub fn tail(&self) -> u16 {
         (self.next + self.slots - 1) % self.slots

@@ -6,7 +6,7 @@ use core::time::Duration;
 use i82576::Time;
 use serde::{Deserialize, Serialize};
 
-/// Factor by which buffers exceed the packets of an interval: r of the formula, in tenths, so that 12 is 1.2.
+/// Factor r of the formula in tenths, so that 12 is 1.2: buffers hold r times the packets of an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferRedundancy(pub u32);
 

@@ -12,33 +12,34 @@ use i82576::Time;
 const INTERVALS_US: [u32; 5] = [1, 8, 64, 128, 256];
 /// Index of the initial interrupt interval in [`INTERVALS_US`].
 const FIRST: usize = 1;
-/// Number of interrupts in one measurement.
+/// Number of interrupts in one measurement of the interval search.
 const EVENTS: u64 = 64;
-/// Number of interval changes without rest after which the search pauses, and of measurements that the pause lasts.
+/// Number of changes of the interrupt interval without rest after which the search pauses, and of measurements that the
+/// pause lasts.
 const PAUSE_AFTER: u32 = 2 * INTERVALS_US.len() as u32;
-/// Smallest difference of two rates that counts, in percent.
+/// Smallest difference of two rates that the interval search does not ignore, in percent.
 const SIGNIFICANT_PCT: u64 = 10;
 
-/// Direction of the search: towards longer or shorter intervals.
+/// Direction of the interval search: towards longer or shorter interrupt intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum IntervalDirection {
+enum IntervalSearchDirection {
     Longer,
     Shorter,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IntervalSearchState {
-    /// Searching for a better interrupt interval.
-    Searching(IntervalDirection),
+    /// Searching for a better interrupt interval by changing it in one direction.
+    Searching(IntervalSearchDirection),
     /// Resting at the best interval until the load changes.
     AtBest,
-    /// Pausing the interval search after many steps back and forth.
+    /// Pausing the search after many changes of the interrupt interval back and forth.
     Paused,
 }
 
-/// Bytes, packets and interrupts per millisecond.
+/// Rates of a measurement: bytes, packets and interrupts per millisecond.
 #[derive(Debug, Clone, Copy, Default)]
-struct TrafficRates {
+struct MeasuredTrafficRates {
     bytes: u64,
     packets: u64,
     events: u64,
@@ -46,13 +47,13 @@ struct TrafficRates {
 
 /// Result of comparing the rates of a measurement with those of the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RateChange {
+enum MeasuredRateChange {
     Same,
     Better,
     Worse,
 }
 
-/// Search for the best interrupt interval of a vector.
+/// Search for the best interrupt interval of an interrupt vector.
 #[derive(Debug, Clone)]
 pub struct DynamicModeration {
     profile: usize,
@@ -61,7 +62,7 @@ pub struct DynamicModeration {
     longer: u32,
     shorter: u32,
     tired: u32,
-    before: TrafficRates,
+    before: MeasuredTrafficRates,
     /// Number of interrupts in the current measurement, and the measurement's start.
     events: u64,
     began: Option<(Time, ReceivedTotals)>,
@@ -71,11 +72,11 @@ impl Default for DynamicModeration {
     fn default() -> Self {
         Self {
             profile: FIRST,
-            stance: IntervalSearchState::Searching(IntervalDirection::Longer),
+            stance: IntervalSearchState::Searching(IntervalSearchDirection::Longer),
             longer: 0,
             shorter: 0,
             tired: 0,
-            before: TrafficRates::default(),
+            before: MeasuredTrafficRates::default(),
             events: 0,
             began: None,
         }
@@ -101,7 +102,7 @@ impl DynamicModeration {
             return;
         }
         let per_ms = |count: u64| count.saturating_mul(1_000).div_ceil(micros);
-        let rates = TrafficRates {
+        let rates = MeasuredTrafficRates {
             bytes: per_ms(received.bytes.saturating_sub(before.bytes)),
             packets: per_ms(received.buffers.saturating_sub(before.buffers)),
             events: per_ms(self.events),
@@ -110,10 +111,12 @@ impl DynamicModeration {
         (self.events, self.began) = (0, Some((now, received)));
     }
 
-    fn decide(&mut self, rates: TrafficRates) {
+    fn decide(&mut self, rates: MeasuredTrafficRates) {
         let rested = self.stance;
         match self.stance {
-            IntervalSearchState::AtBest if rates.against(&self.before) != RateChange::Same => self.set_off(),
+            IntervalSearchState::AtBest if rates.against(&self.before) != MeasuredRateChange::Same => {
+                self.set_off()
+            }
             IntervalSearchState::AtBest => {}
             IntervalSearchState::Paused => {
                 self.tired = self.tired.saturating_sub(1);
@@ -122,8 +125,11 @@ impl DynamicModeration {
                 }
             }
             IntervalSearchState::Searching(way) => {
-                let way =
-                    if rates.against(&self.before) == RateChange::Better { way } else { self.turn(way) };
+                let way = if rates.against(&self.before) == MeasuredRateChange::Better {
+                    way
+                } else {
+                    self.turn(way)
+                };
                 if self.has_passed_the_best(way) {
                     self.rest(IntervalSearchState::AtBest);
                 } else {
@@ -137,46 +143,51 @@ impl DynamicModeration {
     }
 
     fn set_off(&mut self) {
-        let way = if self.profile == 0 { IntervalDirection::Longer } else { IntervalDirection::Shorter };
+        let way = if self.profile == 0 {
+            IntervalSearchDirection::Longer
+        } else {
+            IntervalSearchDirection::Shorter
+        };
         self.stance = IntervalSearchState::Searching(way);
         self.step(way);
     }
 
-    fn turn(&mut self, way: IntervalDirection) -> IntervalDirection {
+    fn turn(&mut self, way: IntervalSearchDirection) -> IntervalSearchDirection {
         let way = match way {
-            IntervalDirection::Longer => {
+            IntervalSearchDirection::Longer => {
                 self.shorter = 0;
-                IntervalDirection::Shorter
+                IntervalSearchDirection::Shorter
             }
-            IntervalDirection::Shorter => {
+            IntervalSearchDirection::Shorter => {
                 self.longer = 0;
-                IntervalDirection::Longer
+                IntervalSearchDirection::Longer
             }
         };
         self.stance = IntervalSearchState::Searching(way);
         way
     }
 
-    /// Returns true if the search took one step back after several in a row: it is at the best interval now.
-    fn has_passed_the_best(&self, way: IntervalDirection) -> bool {
+    /// Returns true if the search has just turned after several changes in one direction: the interval is the best one
+    /// now.
+    fn has_passed_the_best(&self, way: IntervalSearchDirection) -> bool {
         match way {
-            IntervalDirection::Longer => self.shorter > 1 && self.longer == 1,
-            IntervalDirection::Shorter => self.longer > 1 && self.shorter == 1,
+            IntervalSearchDirection::Longer => self.shorter > 1 && self.longer == 1,
+            IntervalSearchDirection::Shorter => self.longer > 1 && self.shorter == 1,
         }
     }
 
-    fn step(&mut self, way: IntervalDirection) {
+    fn step(&mut self, way: IntervalSearchDirection) {
         if self.tired == PAUSE_AFTER {
             return self.rest(IntervalSearchState::Paused);
         }
         match way {
-            IntervalDirection::Longer if self.profile + 1 < INTERVALS_US.len() => {
+            IntervalSearchDirection::Longer if self.profile + 1 < INTERVALS_US.len() => {
                 (self.profile, self.longer) = (self.profile + 1, self.longer + 1);
             }
-            IntervalDirection::Shorter if self.profile > 0 => {
+            IntervalSearchDirection::Shorter if self.profile > 0 => {
                 (self.profile, self.shorter) = (self.profile - 1, self.shorter + 1);
             }
-            IntervalDirection::Longer | IntervalDirection::Shorter => {
+            IntervalSearchDirection::Longer | IntervalSearchDirection::Shorter => {
                 return self.rest(IntervalSearchState::AtBest);
             }
         }
@@ -191,33 +202,35 @@ impl DynamicModeration {
     }
 }
 
-impl TrafficRates {
+impl MeasuredTrafficRates {
     /// Compares the rates of two measurements: bytes first, then packets; if both are equal, fewer interrupts are
     /// better.
-    fn against(&self, before: &Self) -> RateChange {
+    fn against(&self, before: &Self) -> MeasuredRateChange {
         let change = match (compare(self.bytes, before.bytes), compare(self.packets, before.packets)) {
-            (RateChange::Same, packets) => packets,
+            (MeasuredRateChange::Same, packets) => packets,
             (bytes, _) => bytes,
         };
         match (change, compare(self.events, before.events)) {
-            (RateChange::Same, RateChange::Better) if before.events > 0 => RateChange::Worse,
-            (RateChange::Same, RateChange::Worse) => RateChange::Better,
-            (RateChange::Same, _) => RateChange::Same,
+            (MeasuredRateChange::Same, MeasuredRateChange::Better) if before.events > 0 => {
+                MeasuredRateChange::Worse
+            }
+            (MeasuredRateChange::Same, MeasuredRateChange::Worse) => MeasuredRateChange::Better,
+            (MeasuredRateChange::Same, _) => MeasuredRateChange::Same,
             (change, _) => change,
         }
     }
 }
 
-/// Compares a rate with the rate before, of which more is better.
-fn compare(now: u64, before: u64) -> RateChange {
+/// Compares a rate with its value in the measurement before; a higher rate is better.
+fn compare(now: u64, before: u64) -> MeasuredRateChange {
     if before == 0 {
-        return if now > 0 { RateChange::Better } else { RateChange::Same };
+        return if now > 0 { MeasuredRateChange::Better } else { MeasuredRateChange::Same };
     }
     let far = now.abs_diff(before).saturating_mul(100) / before > SIGNIFICANT_PCT;
     match far {
-        false => RateChange::Same,
-        true if now > before => RateChange::Better,
-        true => RateChange::Worse,
+        false => MeasuredRateChange::Same,
+        true if now > before => MeasuredRateChange::Better,
+        true => MeasuredRateChange::Worse,
     }
 }
 
@@ -227,7 +240,7 @@ mod tests {
     use crate::moderation::ReceivedTotals;
     use i82576::Time;
 
-    /// Has the moderation handle interrupts, as many as its interval allows, for some measurements of a stream of
+    /// Makes the moderation handle interrupts, as many as its interval allows, for some measurements of a stream of
     /// packets of 1,500 bytes.
     fn run(
         dynamic: &mut DynamicModeration,

@@ -1,4 +1,4 @@
-//! Interrupt moderation: a policy turns the received packets into an interval for EITR.
+//! Interrupt moderation: a policy turns the rate of received packets into an interval for the register EITR.
 //!
 //! | module | policy |
 //! |---|---|
@@ -25,12 +25,12 @@ use i82576::bits::eitr;
 /// Longest interval of EITR in microseconds (82576 datasheet 8.8.14).
 pub const MAX_INTERVAL_US: u32 = eitr::INTERVAL_MASK >> eitr::INTERVAL_SHIFT;
 
-/// Totals that a receive queue has counted so far.
+/// Totals of buffers and bytes that a receive queue has counted so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReceivedTotals {
     /// Number of filled buffers: packets, except those longer than a buffer.
     pub buffers: u64,
-    /// Number of bytes in the filled buffers.
+    /// Number of bytes in the filled receive buffers.
     pub bytes: u64,
 }
 

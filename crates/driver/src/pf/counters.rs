@@ -63,16 +63,16 @@ impl MailboxMessageKind {
     }
 }
 
-/// Reason why the PF refused a VF's message.
+/// Reason why the PF refused a VF's mailbox message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MailboxRefusal {
-    /// The VF has not sent VF_RESET yet.
+    /// The VF has sent another request before VF_RESET.
     #[error("the VF has not sent VF_RESET since its last reset")]
     NotReady,
     /// The VF sent VF_RESET while it has no address.
     #[error("the VF sent VF_RESET but has no MAC address: assign one to the VF")]
     NoAddress,
-    /// The administrator has set the VF's address.
+    /// The administrator has set the VF's address, so the VF may not choose another.
     #[error("the administrator set the VF's MAC address, so the guest cannot change it")]
     AddressFixed,
     /// The requested address is zero or a group address.
@@ -87,7 +87,7 @@ pub enum MailboxRefusal {
     /// Every entry of the receive-address table is in use.
     #[error("all MAC address filters of the card are in use; remove addresses from other VFs")]
     NoFilter,
-    /// The administrator has put the VF on one VLAN.
+    /// The administrator has put the VF on one VLAN, so it may not join others.
     #[error("the administrator set the VF's port VLAN, so the guest cannot join another VLAN")]
     VlanFixed,
     /// Every entry of the VLAN filter table (VLVF) is in use.
@@ -108,7 +108,7 @@ pub enum MailboxRefusal {
     /// The 82576 has no unicast promiscuity for VFs.
     #[error("the 82576 does not support unicast promiscuous mode for VFs")]
     UnicastPromiscuity,
-    /// Refusal: the mailbox message's kind is unknown.
+    /// The kind of the mailbox message is unknown.
     #[error("unknown mailbox message")]
     Unknown,
 }

@@ -1,5 +1,5 @@
-//! Limits of offences ([`crate::conduct`]) for the VFs of an 82576: the PF compares each VF's counts with the limits,
-//! and has the card restrain a VF that exceeds them.
+//! Compares the counts of each 82576 VF's offences with limits ([`crate::conduct`]), and has the card restrain a VF
+//! that exceeds them.
 //!
 //! The PF counts mailbox requests and resets; card and host count the rest for [`Pf::watch`].
 
@@ -57,7 +57,7 @@ impl Pf {
         &self.state(vf).monitor
     }
 
-    /// Ends the expired throttles of VFs.
+    /// Ends the throttles of VFs whose time has passed.
     pub(super) fn end_throttles<H: Hal>(&mut self, hal: &mut H) {
         let now = hal.now();
         for vf in self.enabled_vfs() {

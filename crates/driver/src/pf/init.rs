@@ -1,4 +1,4 @@
-//! Initializes the switch for VFs from power-on, and sets a VF's defaults, by register writes only.
+//! Initializes the switch for VFs after power-on, and sets a VF's defaults, by register writes only.
 //!
 //! The order is igb's: mask interrupts, stop receive and transmit, reset, then the switch (multicast and VLAN
 //! tables empty, MAC filters empty, queue drop on, loopback, replication, anti-spoof, RSS), then receive and
@@ -46,7 +46,7 @@ impl Pf {
         Ok(())
     }
 
-    /// Lets VFs start: RSTI falls and RSTD rises for every VF.
+    /// Lets VFs start: clears the reset notice RSTI and sets RSTD for every VF.
     pub(super) fn let_vfs_start<H: Hal>(&self, hal: &mut H) {
         update(hal, r::CTRL_EXT, 0, ctrl_ext::PFRSTD);
     }

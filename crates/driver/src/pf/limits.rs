@@ -1,4 +1,4 @@
-//! Limits of the 82576 for policies.
+//! Limits of the 82576 for policies of its VFs.
 
 use crate::moderation::MAX_INTERVAL_US;
 use core::ops::RangeInclusive;
@@ -20,7 +20,7 @@ pub const LIMITS: FamilyLimits = FamilyLimits {
 
 /// Smallest MTU in bytes (IPv4, RFC 791).
 const LEAST_MTU: u16 = 68;
-/// Bytes of a frame around its packet: addresses and type, a VLAN tag, the frame check sequence.
+/// Bytes that a frame has around its packet: addresses and type, a VLAN tag, the frame check sequence.
 const AROUND: u16 = 14 + 4 + FCS as u16;
 /// Interrupt ceilings in hertz that intervals of whole microseconds, up to EITR's longest, can enforce.
 const CEILINGS_HZ: RangeInclusive<u32> = 1_000_000u32.div_ceil(MAX_INTERVAL_US)..=1_000_000;

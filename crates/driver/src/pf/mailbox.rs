@@ -125,8 +125,8 @@ impl Pf {
         may
     }
 
-    /// Counts a visit of the PF at which a VF that waits for a reply held the buffer. After too many, takes buffer and
-    /// request from the VF.
+    /// Counts a PF visit at which the VF held its mailbox buffer while it waited for a reply. After too many, takes
+    /// buffer and request from the VF.
     fn count_locked<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         let state = self.state_mut(vf);
         state.locked += 1;

@@ -1,5 +1,5 @@
-//! Decides requests by the rules of Linux igb, and one more: an address of another function is refused unless both
-//! may share it.
+//! Decides on requests of VFs by the rules of Linux igb, and one more: an address of another function is refused unless
+//! both may share it.
 //!
 //! `mailbox` serves VF_RESET, and `vlans` the VLANs.
 

@@ -69,7 +69,7 @@ pub enum PfError {
     TooManyVfs(u8),
 }
 
-/// The PF driver's state of one VF.
+/// State that the PF driver keeps of one VF of an 82576.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct VfState {
     policy: VfPolicy,
@@ -86,9 +86,9 @@ struct VfState {
     all_multicast: bool,
     /// Longest frame that the VF requested, in bytes.
     asked_length: Option<u32>,
-    /// Time since when a PF_CONTROL message to the VF is pending.
+    /// Time at which the PF_CONTROL message that is pending for the VF became pending.
     notice: Option<Time>,
-    /// Time until when an unacknowledged reply in the buffer must not be overwritten.
+    /// Time until which the PF does not overwrite its reply in the buffer, if the VF has not acknowledged it.
     reply_until: Option<Time>,
     /// Number of consecutive visits of the PF at which the VF held the mailbox buffer.
     locked: u8,
@@ -121,7 +121,7 @@ impl VfState {
         }
     }
 
-    /// Returns true if the VF's list of multicast groups fills the message. Linux's igbvf silently cuts a longer one.
+    /// Returns true if the VF's list of multicast groups fills the message. Linux's igbvf silently cuts a longer list.
     const fn has_full_list(&self) -> bool {
         self.groups == MAX_MULTICAST
     }
@@ -149,7 +149,7 @@ pub struct Pf {
     groups: MulticastTable,
     /// True if the administrator has set the port up.
     port_up: bool,
-    /// True once the driver has been removed.
+    /// True once the PF driver has been removed from the card.
     removed: bool,
     /// True if the port's link is up (STATUS.LU).
     wire_up: bool,
@@ -158,7 +158,7 @@ pub struct Pf {
 }
 
 impl Pf {
-    /// Resets the function and sets it up, without VFs.
+    /// Resets the physical function and sets it up, without VFs.
     ///
     /// # Errors
     /// [`PfError::Gone`], [`PfError::ResetStuck`].

@@ -18,11 +18,11 @@ use i82576::{VectorIndex, VfIndex};
 use policy::InterruptBounds;
 use serde::{Deserialize, Serialize};
 
-/// Redundancy factor r of the interrupt interval's formula.
+/// Factor r of the formula for the interrupt interval: the redundancy of buffers.
 const REDUNDANCY: BufferRedundancy = BufferRedundancy(12);
-/// Parameter lif of the formula, where no floor is set.
+/// Lowest interrupt frequency (lif of the formula), if the policy sets no floor.
 const LOWEST_HZ: u32 = 1_000;
-/// Bytes of a receive descriptor.
+/// Bytes of a receive descriptor, to compute the ring's number of descriptors.
 const DESCRIPTOR: u32 = i82576::descriptor::SIZE as u32;
 
 /// Samples of a VF's packet rate, and the interrupt interval for that rate.
@@ -110,7 +110,7 @@ fn corrected(written: u32, interval: u32) -> u32 {
     written & eitr::KEPT & !eitr::INTERVAL_MASK | register_value(interval) | counter
 }
 
-/// Returns the local vectors of the VF's receive queues, a bit each.
+/// Returns the vectors of the VF's receive queues in its own numbering, a bit each.
 fn receive_vectors<H: Hal>(hal: &mut H, vf: VfIndex) -> u32 {
     let [first, _, second, _] = hal.read(r::vtivar(vf)).to_le_bytes();
     let bit = |entry: u8| if entry & ivar::VALID == 0 { 0 } else { 1 << (entry & ivar::VF_VECTOR) };

@@ -1,5 +1,5 @@
-//! Notices of the PF: PF_CONTROL, which makes a VF check its link again. A notice is delayed while a request or an
-//! unread reply is in the buffer, so that it never overwrites a reply.
+//! Sends PF_CONTROL notices, which make a VF check its link again. A notice is delayed while a request or an unread
+//! reply is in the buffer, so that it never overwrites a reply.
 //!
 //! The card presents the link itself (see [`super`]).
 
@@ -13,13 +13,13 @@ use i82576::register as r;
 use i82576::{Time, VfIndex};
 use policy::VfLinkPolicy;
 
-/// Delay before the next attempt if a VF held the buffer. It grows with the time the notice has waited, so that a
-/// guest that keeps the buffer, or has died with it, does not keep the port awake.
+/// Delay before the PF tries again to send a notice to a VF that held the buffer. It grows with the time the notice has
+/// waited, so that a guest that keeps the buffer, or has died with it, does not keep the port awake.
 const RETRY: Duration = Duration::from_millis(1);
 const LONGEST_RETRY: Duration = Duration::from_secs(1);
 
 impl Pf {
-    /// Returns true if a VF sees a link.
+    /// Returns true if a VF sees the link as up.
     #[must_use]
     pub fn link_state(&self, vf: VfIndex) -> bool {
         self.link_override(vf).unwrap_or(self.wire_up)
@@ -95,7 +95,7 @@ impl Pf {
         state.counters.notices += 1;
     }
 
-    /// Returns the time when a delayed notice can be sent again.
+    /// Returns the time at which the PF can try again to send a delayed notice.
     pub(super) fn deadline(&self, now: Time) -> Option<Time> {
         let waiting =
             self.enabled_vfs().map(|vf| self.state(vf)).filter(|s| s.notice.is_some() || s.locked > 0);

@@ -1,5 +1,5 @@
-//! Changes of several VFs at once: their number, and policies that are valid only together, such as two VFs that
-//! swap addresses.
+//! Changes the number of VFs, and policies of several VFs at once that are valid only together, such as those of two
+//! VFs that swap addresses.
 
 use super::Pf;
 use super::limits::LIMITS;

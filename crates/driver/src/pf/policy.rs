@@ -14,8 +14,8 @@ use i82576::{MacAddress, VfIndex};
 /// Longest frame in bytes of a VF that requested no length, with tag and frame check sequence (IEEE 802.3).
 const STANDARD_FRAME: u32 = 1522;
 
-/// Lateness of a visit in milliseconds up to which every rate is still met, limited by [`MOST_RATE_WINDOW`], which
-/// holds 8 at the link's speed. Later credit is lost.
+/// Greatest delay of a PF visit in milliseconds for which every rate is still met, limited by [`MOST_RATE_WINDOW`],
+/// which holds 8 at the link's speed. Later credit is lost.
 const LATENESS_MS: u32 = 10;
 /// Bounds of the credit of a rate limit in KB: Linux igb's value, which silicon never exceeds, and RTTBCNRM's
 /// maximum.
@@ -105,19 +105,19 @@ impl Pf {
         Ok(())
     }
 
-    /// Returns true if an address is a VF's main address, which the VF gives up for another.
+    /// Returns true if an address is the main address of a VF that gives it up for another.
     fn is_own_mac(&self, vf: VfIndex, mac: MacAddress) -> bool {
         let state = self.state(vf);
         state.policy.mac == Some(mac) || state.mac == Some(mac)
     }
 
-    /// Returns the function other than the VF that has an address (`Some(None)` is the port): it receives by the
-    /// address, or will after a reset.
+    /// Returns the function other than the VF that has an address (`Some(None)` is the port): the function receives by
+    /// the address, or will after a reset.
     fn owner_of(&self, mac: MacAddress, other_than: VfIndex) -> Option<Option<VfIndex>> {
         if mac == self.mac { Some(None) } else { self.owners(mac, other_than).next().map(Some) }
     }
 
-    /// Returns the VFs other than this one that have an address.
+    /// Returns the VFs that have a MAC address, without one given VF.
     fn owners(&self, mac: MacAddress, other_than: VfIndex) -> impl Iterator<Item = VfIndex> {
         let has = move |vf: &VfIndex| self.filters.has(*vf, mac) || self.state(*vf).policy.mac == Some(mac);
         VfIndex::all().filter(move |vf| *vf != other_than).filter(has)
@@ -173,7 +173,7 @@ impl Pf {
         self.conduct(vf).rate(self.state(vf).policy.max_tx_rate)
     }
 
-    /// Enables the queues of a VF that may move frames and has sent VF_RESET; disables the others'.
+    /// Enables the queues of a VF if it may move frames and has sent VF_RESET; otherwise disables them.
     pub(super) fn apply_enable<H: Hal>(&self, hal: &mut H, vf: VfIndex) {
         let state = self.state(vf);
         let open = state.clear_to_send && state.policy.enabled && state.monitor.quarantined().is_none();

@@ -23,7 +23,7 @@ const KEY: [u8; 40] = [
     0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42,
     0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
 ];
-/// Registers of the redirection table, four entries each (82576 datasheet 8.10.18).
+/// Register offsets of the redirection table, four entries each (82576 datasheet 8.10.18).
 const TABLE_WORDS: u32 = 32;
 /// Value of a table register with four entries: the first queue and the second in turn.
 const IN_TURN: u32 = 0x0100_0100;

@@ -22,13 +22,13 @@ pub struct PfRestoreError(pub(super) &'static str);
 const MOST_COUNTED: u64 = 1 << 58;
 
 impl Pf {
-    /// Returns the driver's state for a successor of this process. Call it between two visits.
+    /// Returns the PF driver's state, from which another process can continue. Call it between two visits.
     #[must_use]
     pub fn save(&self) -> PfState {
         PfState(self.clone())
     }
 
-    /// Restores a driver on a card that has been restored already. Touches no register.
+    /// Restores a PF driver on a card that has been restored already. Touches no register.
     ///
     /// # Errors
     /// [`PfRestoreError`] for an invalid state.

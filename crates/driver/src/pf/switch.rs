@@ -17,10 +17,10 @@ use policy::{PortVlan, VlanSet};
 use serde::{Deserialize, Serialize};
 use units::LAST_VLAN;
 
-/// First entry of the receive-address table that may hold addresses which VFs add.
+/// First entry of the receive-address table that may hold an address which a VF has added.
 const SHARED_FROM: usize = 4;
 
-/// Receive-address table except the port's own entry.
+/// Receive-address table except the port's own entry, as the driver has written it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "Filters")]
 pub(super) struct ReceiveAddressTable {
@@ -75,8 +75,8 @@ impl ReceiveAddressTable {
         Ok(())
     }
 
-    /// Frees the table entries that VFs `before`..`after` need for their main addresses. Returns false if there is no
-    /// other entry for an address in them.
+    /// Frees the receive-address entries that VFs `before`..`after` need for their main addresses. Returns false if no
+    /// other entry is free for an address in them.
     pub(super) fn make_room<H: Hal>(&mut self, hal: &mut H, before: u8, after: u8) -> bool {
         let (first, end) = (RECEIVE_ADDRESSES - usize::from(after), RECEIVE_ADDRESSES - usize::from(before));
         for taken in first..end {
@@ -107,7 +107,7 @@ impl ReceiveAddressTable {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "Vlans")]
 pub(super) struct VlanFilterTable {
-    /// VLAN id and pools; an entry without pools is free, except entry 0.
+    /// VLAN id and member pools of each filter entry; an entry without pools is free, except entry 0.
     entries: [(u16, u32); VLAN_FILTERS],
     /// True if an entry was written since the last `take_changed`.
     changed: bool,
@@ -120,12 +120,12 @@ impl Default for VlanFilterTable {
 }
 
 impl VlanFilterTable {
-    /// Returns true if every entry has a valid VLAN and valid pools.
+    /// Returns true if every VLAN filter entry has a valid VLAN and valid pools.
     pub(super) fn is_sound(&self) -> bool {
         self.entries.iter().all(|(vlan, pools)| *vlan <= LAST_VLAN && *pools >> MAX_VFS == 0)
     }
 
-    /// Returns the filter entry of a VLAN id, or a free entry.
+    /// Returns the filter entry of a VLAN id, or else a free entry.
     fn place(&self, vlan: u16) -> Option<usize> {
         if vlan == 0 {
             return Some(0);
@@ -147,14 +147,15 @@ impl VlanFilterTable {
         Ok(())
     }
 
-    /// Makes a VF a member of a VLAN in this table only. Returns the filter entry, or `None` if none is free.
+    /// Makes a VF a member of a VLAN in the driver's table, and writes no register. Returns the filter entry, or `None`
+    /// if none is free.
     pub(super) fn claim(&mut self, vf: VfIndex, vlan: u16) -> Option<usize> {
         let place = self.place(vlan)?;
         self.entries[place] = (vlan, self.entries[place].1 | vf.bit());
         Some(place)
     }
 
-    /// Removes a VF from all VLANs in this table only.
+    /// Removes a VF from all VLANs in the driver's table, and writes no register.
     pub(super) fn vacate(&mut self, vf: VfIndex) {
         self.entries.iter_mut().for_each(|(_, pools)| *pools &= !vf.bit());
     }
@@ -181,7 +182,7 @@ impl VlanFilterTable {
         self.entries.iter().filter(move |(_, pools)| pools & vf.bit() != 0).map(|(vlan, _)| *vlan)
     }
 
-    /// Returns the filter entries of these VLANs, a bit each, without entry 0.
+    /// Returns the VLAN filter entries of the given VLANs, a bit each, without entry 0.
     pub(super) fn filters_of(&self, vlans: &VlanSet) -> u32 {
         let named = |(_, (vlan, pools)): &(usize, &(u16, u32))| *pools != 0 && vlans.contains(*vlan);
         self.entries.iter().enumerate().skip(1).filter(named).fold(0, |all, (place, _)| all | 1 << place)
@@ -216,7 +217,7 @@ pub(super) struct MulticastTable {
     words: [u32; TABLE],
 }
 
-/// Saved encoding of the words: rows of serde's longest array.
+/// Saved encoding of the multicast table's words, in rows as long as serde's longest array.
 type MulticastRows = [[u32; 32]; TABLE / 32];
 
 impl From<MulticastTable> for MulticastRows {
@@ -277,8 +278,8 @@ impl Pf {
         update(hal, r::vmolr(vf.pool()), vmolr::ROMPE | vmolr::ROPE | vmolr::MPME, choice);
     }
 
-    /// Sets the default options for VLAN tags of a VF's pool. With a port VLAN tags are stripped, and the VF receives
-    /// untagged frames only if its tags carry a priority only (`igb_enable_port_vlan`).
+    /// Sets the default options for VLAN tags of a VF's pool. On a port VLAN, tags are stripped, and the VF receives
+    /// untagged frames only if its tags carry only a priority (`igb_enable_port_vlan`).
     pub(super) fn apply_pool<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, port_vlan: Option<PortVlan>) {
         let tags = match port_vlan {
             None => vmolr::AUPE,

@@ -30,7 +30,7 @@ struct StoredRegisters {
     race: bool,
     /// True if VF 0 holds the mailbox buffer, so that the PF cannot lock it.
     held: bool,
-    /// Offsets of the registers written, in order.
+    /// Offsets of the registers that the PF has written, in order.
     log: Vec<u32>,
 }
 

@@ -1,6 +1,6 @@
-//! VLANs that a VF joins by request. It is a member of those that it requested and its policy allows; denied ones
-//! are withheld until the policy allows them, or the VF leaves them or is reset: Linux igbvf requests a VLAN once,
-//! and treats a refusal as a grant.
+//! Adds VFs to VLANs by request. A VF is a member of the VLANs that it requested and its policy allows; denied ones are
+//! withheld until the policy allows them, or the VF leaves them or is reset: Linux igbvf requests a VLAN once, and
+//! treats a refusal as a grant.
 //!
 //! `policy` has the port VLAN, and `switch` the VLAN table.
 

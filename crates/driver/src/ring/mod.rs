@@ -16,24 +16,24 @@
 pub(crate) mod receive;
 pub(crate) mod transmit;
 
-/// Bytes of the buffer of a ring's slot.
+/// Size in bytes of the buffer that belongs to a ring's slot.
 pub(crate) const BUFFER: usize = 2048;
-/// Maximum frames or buffers per doorbell.
+/// Maximum number of frames or buffers per doorbell.
 pub const MAX_BATCH: u16 = 32;
-/// Alignment of a ring in bytes.
+/// Alignment of a descriptor ring in bytes.
 const ALIGNMENT: usize = 128;
-/// Number of slots by which the buffers of long frames are prefetched ahead: the card's processor holds them, and the
-/// transfer takes longer than a frame.
+/// Number of slots by which the buffers of long frames are prefetched ahead: the processor that plays the card holds
+/// them in its cache, and the transfer takes longer than a frame.
 const AHEAD: u32 = 4;
-/// Length in bytes from which on a frame is long.
+/// Length in bytes from which on a frame counts as long, so that its buffer is prefetched.
 const LONG: usize = 256;
 
-/// Returns the number of slots from slot `from` of a ring of `count` slots forward to slot `to`.
+/// Returns the number of slots forward from slot `from` to slot `to` of a ring of `count` slots.
 fn distance(from: u32, to: u32, count: u32) -> u32 {
     if to >= from { to - from } else { to + count - from }
 }
 
-/// Returns the slot `steps` after another in a ring of `count` slots; `steps` is at most `count`.
+/// Returns the slot that lies `steps` after another in a ring of `count` slots; `steps` is at most `count`.
 fn after(slot: u32, steps: u32, count: u32) -> u32 {
     let sum = slot + steps;
     if sum >= count { sum - count } else { sum }

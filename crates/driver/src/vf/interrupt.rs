@@ -20,18 +20,19 @@ const ALL_VECTORS: u32 = 0b111;
 /// Cause of a VF's interrupt, which determines the owner's next call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VfInterrupt {
-    /// Frames were sent, and this many transmit descriptors reclaimed. No task remains.
+    /// The VF has sent frames; the number is that of the reclaimed transmit descriptors. The owner has nothing left to
+    /// do.
     Transmitted(usize),
     /// Frames may be pending: call [`Vf::receive`] until there is none, then [`Vf::receive_done`].
     Received,
     /// The PF has written to the mailbox: call [`Vf::check_link`].
     Mailbox,
-    /// The VF has no such vector.
+    /// The VF has no interrupt vector with this number.
     Unknown,
 }
 
 impl Vf {
-    /// Handles the message of an MSI-X vector.
+    /// Handles the interrupt message of an MSI-X vector.
     pub fn handle_interrupt<H: DmaHal>(&mut self, hal: &mut H, vector: u16) -> VfInterrupt {
         match vector {
             TRANSMIT_VECTOR => {

@@ -1,4 +1,4 @@
-//! Decides whether a VF's link is up, as igbvf does.
+//! Decides whether a VF's link is up, as Linux igbvf does.
 //!
 //! igbvf checks the link only on a trigger: after a mailbox interrupt, after it saw RSTI or RSTD, or after it lost
 //! a reply. It then requires STATUS.LU, and a word with CTS in the mailbox, which it reads without checking for
@@ -21,22 +21,22 @@ use i82576::register::vf;
 /// Link speed of the port that the VF belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortSpeed {
-    /// 10 Mb/s.
+    /// Link speed of 10 Mb/s.
     Ten,
-    /// 100 Mb/s.
+    /// Link speed of 100 Mb/s.
     Hundred,
-    /// 1 Gb/s.
+    /// Link speed of 1 Gb/s.
     Thousand,
 }
 
 /// Result of a check of the VF's link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkCheck {
-    /// The link is up, at this speed.
+    /// The VF's link is up, at this speed.
     Up(PortSpeed),
     /// The VF's link is down.
     Down,
-    /// The PF has lost this VF's state, or the VF the PF's: call [`Vf::restart`].
+    /// The PF has lost this VF's state, or the VF has lost the PF's: call [`Vf::restart`].
     ResetNeeded,
     /// The function was removed from the bus.
     Gone,
@@ -62,8 +62,8 @@ impl LinkCheckState {
 }
 
 impl Vf {
-    /// Returns the state of the VF's link. Reads the mailbox only after a trigger. Returns `Down` for a function that
-    /// was not started.
+    /// Returns the state of the VF's link. Reads the mailbox only after an interrupt or another trigger. Returns `Down`
+    /// for a function that was not started.
     pub fn check_link<H: Hal>(&mut self, hal: &mut H) -> LinkCheck {
         match self.mailbox.reset_seen(hal) {
             Err(_) => return LinkCheck::Gone,

@@ -10,13 +10,13 @@ use i82576::bits::v2p;
 use i82576::mailbox::{CTS, ID_MASK, NACK, id};
 use i82576::register::vf;
 
-/// Number of polls of a reply at the quick interval, and of polls of the mailbox lock.
+/// Number of polls for a reply at the quick interval, and of polls for the mailbox lock.
 const QUICK_POLLS: u32 = 50;
 const QUICK: Duration = Duration::from_micros(20);
-/// Number of polls of a reply at igbvf's interval: together a second.
+/// Number of polls for a reply at igbvf's interval: together a second.
 const PATIENT_POLLS: u32 = 2_000;
 const PATIENT: Duration = Duration::from_micros(500);
-/// Maximum notices of the PF between a message and its reply.
+/// Maximum number of notices of the PF between a message and its reply.
 const NOTICES: u32 = 4;
 
 /// Reason why a message to the PF failed or was refused.
@@ -28,24 +28,24 @@ pub enum MailboxError {
     /// The PF's reply to an earlier message was lost.
     #[error("an earlier PF reply was lost: reset the VF before the next request")]
     Lost,
-    /// The PF holds the mailbox buffer.
+    /// The PF holds the VF's mailbox buffer.
     #[error("the PF keeps the mailbox locked: check that the PF driver runs")]
     Locked,
-    /// The PF has not acknowledged the message.
+    /// The PF has not acknowledged the VF's message.
     #[error("the PF did not acknowledge mailbox message {0:#x}: check that the PF driver runs")]
     NotAcknowledged(u32),
-    /// The PF has acknowledged the message without a reply.
+    /// The PF has acknowledged the VF's message without a reply.
     #[error("the PF did not reply to mailbox message {0:#x}: check that the PF driver runs")]
     NoReply(u32),
-    /// The PF refused the message.
+    /// The PF refused the VF's message.
     #[error("the PF refused mailbox message {0:#x}")]
     Refused(u32),
-    /// The PF's reply belongs to another message.
+    /// The PF's reply belongs to another message of the VF.
     #[error("unexpected PF reply {reply:#010x} to mailbox message {sent:#x}")]
     Unexpected {
-        /// First dword of the message that was sent.
+        /// First dword of the message that the VF sent.
         sent: u32,
-        /// First dword of the unexpected reply.
+        /// First dword of the unexpected reply of the PF.
         reply: u32,
     },
 }
@@ -53,7 +53,7 @@ pub enum MailboxError {
 /// State of the VF's end of the mailbox.
 #[derive(Debug, Default)]
 pub(super) struct VfMailbox {
-    /// Clear-on-read bits that a read has returned and no caller has taken yet.
+    /// Clear-on-read bits of the VF's mailbox register that a read has returned and no caller has taken yet.
     seen: u32,
     /// True if a reply of the PF was lost, which stops all messages until a reset.
     lost: bool,
@@ -67,7 +67,7 @@ impl VfMailbox {
         *self = Self::default();
     }
 
-    /// Returns true if a reply was lost since the last reset.
+    /// Returns true if a reply of the PF was lost since the last reset.
     pub(super) fn is_lost(&self) -> bool {
         self.lost
     }
@@ -105,14 +105,14 @@ impl VfMailbox {
         Err(self.give_up(MailboxError::NoReply(sent)))
     }
 
-    /// Sends a message that is only granted or refused, as [`VfMailbox::exchange`] does.
+    /// Sends a message that the PF only grants or refuses, as [`VfMailbox::exchange`] does.
     pub(super) fn request<H: Hal>(&mut self, hal: &mut H, message: &[u32]) -> Result<(), MailboxError> {
         let mut reply = [0];
         self.exchange(hal, message, &mut reply)?;
         if reply[0] & NACK == 0 { Ok(()) } else { Err(MailboxError::Refused(message[0])) }
     }
 
-    /// Returns the first dword in the buffer, whichever side wrote it, and acknowledges it.
+    /// Returns the first dword in the mailbox buffer, whichever side wrote it, and acknowledges it.
     pub(super) fn peek<H: Hal>(&mut self, hal: &mut H) -> Result<u32, MailboxError> {
         let mut word = [0];
         self.read(hal, &mut word)?;
@@ -166,14 +166,14 @@ impl VfMailbox {
         error
     }
 
-    /// Returns true if a register bit of `mask` is or was set since it was last taken, and forgets that bit.
+    /// Returns true if a mailbox register bit of `mask` is or was set since it was last taken, and forgets that bit.
     fn take<H: Hal>(&mut self, hal: &mut H, mask: u32) -> Result<bool, MailboxError> {
         let status = self.status(hal)?;
         self.seen &= !mask;
         Ok(status & mask != 0)
     }
 
-    /// Reads the control register, and keeps the bits that the read clears.
+    /// Reads the mailbox's control register, and keeps the bits that the read clears.
     fn status<H: Hal>(&mut self, hal: &mut H) -> Result<u32, MailboxError> {
         let value = hal.read(vf::V2PMAILBOX);
         if value == u32::MAX {

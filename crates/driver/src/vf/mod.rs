@@ -71,8 +71,8 @@ pub struct VfDriverConfig {
     pub tx_descriptors: u16,
     /// Number of receive descriptors, a multiple of 8 from 64 to 4096.
     pub rx_descriptors: u16,
-    /// Frames sent, and buffers returned, per doorbell: 1 to [`MAX_BATCH`]. A guest that polls bursts sets the
-    /// length of its bursts.
+    /// Number of frames sent, and of buffers returned, per doorbell: 1 to [`MAX_BATCH`]. A guest that polls bursts sets
+    /// the length of its bursts.
     pub batch: u16,
     /// Longest frame in bytes, without FCS and VLAN tag.
     pub max_frame: usize,
@@ -123,7 +123,7 @@ pub enum VfError {
     FrameLength(usize),
 }
 
-/// Virtual function and its driver's state.
+/// Virtual function of an 82576 and its driver's state.
 #[derive(Debug)]
 pub struct Vf {
     mac: MacAddress,

@@ -61,12 +61,12 @@ fn parse(raw: &RawRxDescriptor) -> Option<AdvancedRxWriteBack> {
 /// Card's verdict on a received frame's checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ChecksumStatus {
-    /// The card did not check the checksum.
+    /// Checksum verdict: the card did not check the checksum.
     #[default]
     Unknown,
-    /// The card found the checksum to be right.
+    /// Checksum verdict: the card found the checksum to be right.
     Good,
-    /// The card found the checksum to be wrong.
+    /// Checksum verdict: the card found the checksum to be wrong.
     Bad,
 }
 
@@ -84,9 +84,9 @@ pub struct RssHash {
 pub struct VfReceivedFrame {
     /// Length of the frame in bytes, without FCS and stripped tag.
     pub length: usize,
-    /// Verdict on the IPv4 header's checksum.
+    /// Card's verdict on the checksum of the frame's IPv4 header.
     pub ip_checksum: ChecksumStatus,
-    /// Verdict on the TCP or UDP checksum.
+    /// Card's verdict on the frame's TCP or UDP checksum.
     pub l4_checksum: ChecksumStatus,
     /// VLAN tag that the card stripped from the frame: priority, DEI, id.
     pub vlan: Option<u16>,

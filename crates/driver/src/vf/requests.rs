@@ -16,12 +16,12 @@ const VLAN_IDS: u16 = 4096;
 /// Requests of the VF that the PF has granted, except those for addresses.
 #[derive(Debug)]
 pub(super) struct GrantedRequests {
-    /// Joined VLANs, a bit per id.
+    /// VLANs that the VF has joined, a bit per id.
     vlans: [u64; VLAN_IDS as usize / 64],
     multicast: [u16; MAX_MULTICAST],
     groups: usize,
     all_multicast: bool,
-    /// Longest frame in bytes, without FCS and tag.
+    /// Longest frame that the PF has granted, in bytes, without FCS and tag.
     pub(super) max_frame: usize,
 }
 
@@ -155,8 +155,8 @@ impl Vf {
         Ok(())
     }
 
-    /// Repeats the granted requests, which the PF has forgotten with the reset. After a refusal the VF uses the values
-    /// of VF_RESET.
+    /// Repeats the granted requests, which the PF has forgotten with the reset. If the PF refuses one, the VF uses the
+    /// values of VF_RESET.
     pub(super) fn repeat_wishes<H: Hal>(&mut self, hal: &mut H) -> Result<(), VfError> {
         match self.set_mac(hal, self.mac) {
             Err(VfError::Mailbox(MailboxError::Refused(_))) => self.mac = self.permanent,

@@ -10,15 +10,15 @@ use i82576::register::vf;
 /// Counters since [`Vf::probe`], kept across resets. Octets include the FCS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AccumulatedStatistics {
-    /// Number of good packets received.
+    /// Number of good packets that the VF received.
     pub rx_packets: u64,
-    /// Number of good packets transmitted.
+    /// Number of good packets that the VF transmitted.
     pub tx_packets: u64,
-    /// Number of good octets received.
+    /// Number of good octets that the VF received.
     pub rx_octets: u64,
-    /// Number of good octets transmitted.
+    /// Number of good octets that the VF transmitted.
     pub tx_octets: u64,
-    /// Number of multicast packets received.
+    /// Number of multicast packets that the VF received.
     pub rx_multicast: u64,
     /// Number of packets received from other VFs of the port.
     pub rx_loopback_packets: u64,

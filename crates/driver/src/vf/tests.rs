@@ -15,7 +15,7 @@ use i82576::descriptor::rx::{AdvancedRxWriteBack, PostedRxDescriptor, status};
 use i82576::descriptor::tx::{self as descriptor, AnyTxDescriptor};
 use i82576::register::{rx, tx, vf};
 
-/// Number of frames or buffers per doorbell.
+/// Number of frames or buffers per doorbell in the tests.
 const BATCH: u16 = 16;
 
 impl TestHal {

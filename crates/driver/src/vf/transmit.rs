@@ -9,7 +9,7 @@ use i82576::bits::dctl;
 use i82576::descriptor::{DD, SIZE, tx as descriptor};
 use i82576::register::{tx, vf};
 
-/// Prefetch threshold: descriptors that silicon fetches at once.
+/// Prefetch threshold of the transmit queue: descriptors that silicon fetches at once.
 const PREFETCH: u32 = 8;
 
 impl TxPartDescriptor for descriptor::AdvancedDataDescriptor {
@@ -34,7 +34,7 @@ impl TxPartDescriptor for descriptor::AdvancedDataDescriptor {
 #[derive(Debug)]
 pub(crate) struct VfTxRing {
     ring: transmit::TxRing<descriptor::AdvancedDataDescriptor>,
-    /// Offload context that the card holds for the queue.
+    /// Offload context that the card holds for the transmit queue.
     context: Option<descriptor::AdvancedContextDescriptor>,
 }
 
@@ -78,7 +78,7 @@ impl VfTxRing {
         self.ring.clean(hal)
     }
 
-    /// Returns the number of free slots in the transmit ring.
+    /// Returns the number of free slots in the VF's transmit ring.
     pub(super) fn free(&self) -> usize {
         self.ring.free()
     }
@@ -91,7 +91,7 @@ impl VfTxRing {
 
 impl FamilyTxQueue for VfTxRing {
     type Piece = descriptor::AdvancedDataDescriptor;
-    /// Number of slots for a context descriptor, which may precede a frame.
+    /// Number of transmit slots for a context descriptor, which may precede a frame.
     const RESERVE: usize = 1;
 
     #[inline(always)]

@@ -1,6 +1,6 @@
 //! Sends a test flow over TCP and waits for the receiver's verdict. The receiver is in [`sink`](super::sink).
 
-use super::pattern::BytePattern;
+use super::pattern::FlowTestPattern;
 use super::sink::{FlowHeader, FlowVerdict, HEADER, PORT, VERDICT, buffer};
 use smoltcp::iface::{Context, SocketHandle, SocketSet};
 use smoltcp::socket::tcp;
@@ -65,7 +65,7 @@ pub enum FlowError {
 pub(super) struct FlowSender {
     handle: SocketHandle,
     header: [u8; HEADER],
-    pattern: BytePattern,
+    pattern: FlowTestPattern,
     bytes: u64,
     /// Start time of the flow in nanoseconds; `None` before the connection is established.
     started: Option<u64>,
@@ -91,7 +91,7 @@ impl FlowSender {
         Some(Self {
             handle: sockets.add(socket),
             header: FlowHeader { length: bytes, seed }.emit(),
-            pattern: BytePattern::new(seed),
+            pattern: FlowTestPattern::new(seed),
             bytes,
             started: None,
             verdict: [0; VERDICT],

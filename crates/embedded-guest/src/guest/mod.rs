@@ -83,7 +83,7 @@ pub(crate) struct GuestThread<B> {
     sockets: SocketSet<'static>,
     sink: FlowServer,
     actions: Vec<UnfinishedAction>,
-    /// Sockets that close without further action of the thread.
+    /// Sockets of the guest's stack that close without further action of the guest's thread.
     closing: Vec<SocketHandle>,
     commands: mpsc::Receiver<GuestCommand>,
     poller: Poller,

@@ -6,12 +6,12 @@ const WORD: usize = 8;
 
 /// Position in the test pattern: an endless stream of bytes that a seed determines.
 #[derive(Debug, Clone)]
-pub(super) struct BytePattern {
+pub(super) struct FlowTestPattern {
     seed: u64,
     position: u64,
 }
 
-impl BytePattern {
+impl FlowTestPattern {
     pub(super) fn new(seed: u64) -> Self {
         Self { seed, position: 0 }
     }
@@ -61,17 +61,17 @@ impl BytePattern {
         differs.map(|at| first + at as u64)
     }
 
-    /// Returns the offset of the pattern's position in its word.
+    /// Returns the offset in bytes of the test pattern's position from the start of its 8-byte word.
     fn offset_in_word(&self) -> usize {
         (self.position % WORD as u64) as usize
     }
 
-    /// Returns the number of bytes to the test pattern's next word; 0 at the beginning of a word.
+    /// Returns the number of bytes to the test pattern's next 8-byte word; 0 at the beginning of a word.
     fn to_boundary(&self) -> usize {
         (WORD - self.offset_in_word()) % WORD
     }
 
-    /// Returns the word of the test pattern at the position.
+    /// Returns the 8-byte word of the test pattern that holds its position.
     fn word(&self) -> [u8; WORD] {
         // SplitMix64: every word is a bijection of its number.
         let number = self.position / WORD as u64;
@@ -84,19 +84,19 @@ impl BytePattern {
 
 #[cfg(test)]
 mod tests {
-    use super::BytePattern;
+    use super::FlowTestPattern;
 
     #[test]
     fn pattern_written_in_pieces_equals_the_whole_pattern() {
         let mut whole = [0; 100];
-        BytePattern::new(7).fill(&mut whole);
+        FlowTestPattern::new(7).fill(&mut whole);
         let mut pieces = [0; 100];
-        let mut pattern = BytePattern::new(7);
+        let mut pattern = FlowTestPattern::new(7);
         for piece in pieces.chunks_mut(13) {
             pattern.fill(piece);
         }
         assert_eq!(whole, pieces);
-        let mut checked = BytePattern::new(7);
+        let mut checked = FlowTestPattern::new(7);
         assert!(pieces.chunks(9).all(|piece| checked.check(piece).is_none()));
         assert_eq!(checked.position(), 100);
     }
@@ -104,17 +104,17 @@ mod tests {
     #[test]
     fn changed_byte_of_a_flow_is_found_at_its_position() {
         let mut bytes = [0; 64];
-        BytePattern::new(1).fill(&mut bytes);
+        FlowTestPattern::new(1).fill(&mut bytes);
         bytes[37] ^= 1;
         bytes[50] ^= 1;
-        assert_eq!(BytePattern::new(1).check(&bytes), Some(37));
+        assert_eq!(FlowTestPattern::new(1).check(&bytes), Some(37));
     }
 
     #[test]
     fn missing_frame_of_a_flow_is_found() {
         let mut bytes = [0; 4096];
-        BytePattern::new(1).fill(&mut bytes);
-        let mut pattern = BytePattern::new(1);
+        FlowTestPattern::new(1).fill(&mut bytes);
+        let mut pattern = FlowTestPattern::new(1);
         assert_eq!(pattern.check(&bytes[..1460]), None);
         assert!(pattern.check(&bytes[2920..]).is_some());
     }

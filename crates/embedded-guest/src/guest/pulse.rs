@@ -135,7 +135,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn longest_gap_between_ping_answers_is_returned_once() {
+    fn longest_time_between_ping_answers_is_returned_once() {
         let pulse = InterruptionMeasurement::new(1_000);
         for now in [2_000, 9_000, 10_000] {
             pulse.record_answer(now);

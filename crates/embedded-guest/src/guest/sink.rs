@@ -6,7 +6,7 @@
 //!
 //! The sender is in [`flow`](super::flow).
 
-use super::pattern::BytePattern;
+use super::pattern::FlowTestPattern;
 use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::socket::tcp;
 use smoltcp::time::Duration;
@@ -81,7 +81,7 @@ fn word(bytes: &[u8]) -> u64 {
 #[derive(Debug)]
 enum FlowPhase {
     Header { bytes: [u8; HEADER], received: usize },
-    Body { length: u64, pattern: BytePattern, first_wrong: Option<u64> },
+    Body { length: u64, pattern: FlowTestPattern, first_wrong: Option<u64> },
     Answered,
 }
 
@@ -116,7 +116,7 @@ impl FlowPhase {
     fn begin(header: &[u8; HEADER]) -> Self {
         match FlowHeader::parse(header) {
             Some(FlowHeader { length, seed }) => {
-                Self::Body { length, pattern: BytePattern::new(seed), first_wrong: None }
+                Self::Body { length, pattern: FlowTestPattern::new(seed), first_wrong: None }
             }
             None => Self::Answered,
         }
@@ -191,12 +191,12 @@ fn serve(socket: &mut tcp::Socket<'static>, phase: &mut FlowPhase) {
 #[cfg(test)]
 mod tests {
     use super::{FlowHeader, FlowPhase, FlowVerdict};
-    use crate::guest::pattern::BytePattern;
+    use crate::guest::pattern::FlowTestPattern;
 
     fn flow(length: u64) -> Vec<u8> {
         let mut bytes = FlowHeader { length, seed: 5 }.emit().to_vec();
         let mut body = vec![0; length as usize];
-        BytePattern::new(5).fill(&mut body);
+        FlowTestPattern::new(5).fill(&mut body);
         bytes.extend(body);
         bytes
     }

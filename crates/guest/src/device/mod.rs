@@ -39,10 +39,10 @@ pub trait NetworkDevice<P> {
     /// [`TxError`]: [`TxError::Full`] until an interrupt reports that frames were sent.
     fn transmit(&mut self, platform: &mut P, frame: &[u8], offload: &TxOffload) -> Result<(), TxError>;
 
-    /// Returns the number of buffers of frames accepted and not reported as sent: one buffer per frame, more for a
+    /// Returns the number of buffers of frames accepted and not yet reported as sent: one buffer per frame, more for a
     /// frame over 2 KB.
     fn unsent(&self) -> usize;
 
-    /// Notifies the device of the queued frames that were not announced to it yet.
+    /// Notifies the device of queued frames that were not announced to the device yet.
     fn flush(&mut self, platform: &mut P);
 }

@@ -12,13 +12,13 @@ use sim::VirtualInstant;
 /// Progress of the kernel's hard interrupt handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InterruptPhase {
-    /// The access that masks the interrupt vector is in progress; the handler runs next.
+    /// The access that masks the interrupt vector is in progress; the interrupt handler runs next.
     Masked(u16),
     /// The interrupt handler has run; at most the access that unmasks the vector is in progress.
     Done,
 }
 
-/// Start or stop of a tickless kernel's periodic timer interrupt.
+/// Request to start or stop a tickless kernel's periodic timer interrupt.
 #[derive(Debug, Clone, Copy)]
 enum TickChange {
     Start,

@@ -58,7 +58,7 @@ pub struct KernelModel<D> {
     due: u64,
     /// Fragmented datagram that the kernel is reassembling.
     reassembly: reassembly::DatagramReassembly,
-    /// Sending program, if there is one.
+    /// Sending program of the kernel, if there is one.
     sender: Option<send::SenderProgram>,
     counters: KernelCounters,
     buffer: Box<[u8]>,
@@ -67,31 +67,31 @@ pub struct KernelModel<D> {
 /// Counters of a kernel since its creation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KernelCounters {
-    /// Interrupts that reported received frames.
+    /// Number of interrupts that reported received frames.
     pub receive_interrupts: u64,
-    /// Timer interrupts that the kernel took.
+    /// Number of timer interrupts that the kernel took.
     pub timer_interrupts: u64,
-    /// Polls of the receive ring by the kernel.
+    /// Number of polls of the receive ring by the kernel.
     pub polls: u64,
-    /// Frames that the kernel took from the receive ring.
+    /// Number of frames that the kernel took from the receive ring.
     pub frames: u64,
-    /// Datagrams received after a datagram with a higher sequence number.
+    /// Number of datagrams received after a datagram with a higher sequence number.
     pub reordered: u64,
-    /// TCP acknowledgements that the kernel sent.
+    /// Number of TCP acknowledgements that the kernel sent.
     pub acknowledgements: u64,
-    /// Responses that the guest's program sent.
+    /// Number of responses that the guest's program sent.
     pub responses: u64,
-    /// Payload bytes that the program read from its socket.
+    /// Number of payload bytes that the program read from its socket.
     pub read_bytes: u64,
-    /// Packets that the program read from its socket.
+    /// Number of packets that the program read from its socket.
     pub read_packets: u64,
-    /// Payload bytes written by the sending program, without responses.
+    /// Number of payload bytes written by the sending program, without responses.
     pub written_bytes: u64,
-    /// Messages written by the sending program.
+    /// Number of messages written by the sending program.
     pub written_messages: u64,
-    /// Frames the device accepted from the sending program, counted in segments.
+    /// Number of frames the device accepted from the sending program, counted in segments.
     pub sent_frames: u64,
-    /// Frames of the sending program dropped because the device had no room.
+    /// Number of frames of the sending program that the kernel dropped because the device had no room.
     pub send_drops: u64,
 }
 

@@ -1,5 +1,5 @@
-//! The receiving program: reads packets from its socket. A step is a few reads, so that interrupts are taken
-//! between steps.
+//! The receiving program: reads packets from its socket. A simulated step is a few reads, so that interrupts
+//! are taken between steps.
 
 use super::KernelModel;
 use super::spec::ProgramWorkload;
@@ -8,7 +8,7 @@ use crate::platform::KernelPlatform;
 use hypervisor::account::CycleCategory;
 use hypervisor::cost::CostConstant;
 
-/// Number of packets that the program reads per step.
+/// Number of packets that the receiving program reads per simulated step.
 const READS_PER_STEP: u32 = 8;
 
 impl<D> KernelModel<D> {

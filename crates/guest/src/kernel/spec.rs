@@ -10,7 +10,7 @@ pub struct KernelConfig {
     pub masks: bool,
     /// The kernel accounts for each datagram's memory under the socket lock (Linux 2.6.25 and later).
     pub accounts: bool,
-    /// Mode of the kernel's periodic timer interrupt.
+    /// Mode of the kernel's periodic timer interrupt: always, or only while something is runnable.
     pub tick: TickMode,
     /// Packets that the program's socket holds: 120,832 bytes at 1,888 per full frame.
     pub socket_packets: u32,
@@ -18,7 +18,7 @@ pub struct KernelConfig {
     pub stream_segments: u32,
     /// Maximum number of packets that one poll of the receive ring takes.
     pub budget: u32,
-    /// Work of the kernel's program.
+    /// Workload of the kernel's program.
     pub load: ProgramWorkload,
 }
 

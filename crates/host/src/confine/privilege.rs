@@ -68,7 +68,8 @@ fn switch(account: &ProcessUser) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes all but [`START`] from the bounding set, so that no started program can acquire them.
+/// Removes all capabilities but those that a host needs to start ([`START`]) from the bounding set, so that no started
+/// program can acquire them.
 fn limit_bounding_set(held: CapabilitySet) -> io::Result<()> {
     if !held.contains(CapabilitySet::SETPCAP) {
         return Ok(());

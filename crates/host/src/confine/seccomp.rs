@@ -22,7 +22,7 @@ pub enum SeccompMode {
     On,
     /// The kernel logs a forbidden system call and carries it out.
     Log,
-    /// Threads may make any system call.
+    /// Threads may make any system call: no filter is installed.
     Off,
 }
 

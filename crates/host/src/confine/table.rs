@@ -34,13 +34,13 @@ pub enum ThreadRole {
 pub(super) enum ArgumentCondition {
     /// Matches a system call with any arguments.
     Always,
-    /// Matches if the argument of this number is one of the values.
+    /// Matches a system call whose argument of this number is one of the values.
     Is(u8, &'static [u32]),
-    /// Matches if the argument of this number is none of the values.
+    /// Matches a system call whose argument of this number is none of the values.
     IsNot(u8, &'static [u32]),
-    /// Matches if the argument of this number has all of the bits.
+    /// Matches a system call whose argument of this number has all of the bits.
     Has(u8, u32),
-    /// Matches if the argument of this number is this process's id.
+    /// Matches a system call whose argument of this number is this process's id.
     IsThisProcess(u8),
 }
 
@@ -260,7 +260,7 @@ const IOCTLS: &[u32] = &[
     libc::SIOCGIFNAME as u32,
 ];
 
-/// Older system calls with the same effect, which libraries use on x86-64.
+/// Older system calls that libraries still use on x86-64 in place of permitted newer ones.
 #[cfg(target_arch = "x86_64")]
 const OLDER_EVERY: &[PermittedSystemCall] = &[(libc::SYS_poll, Always)];
 #[cfg(target_arch = "x86_64")]
@@ -300,15 +300,15 @@ const OLDER_MANAGE: &[PermittedSystemCall] = &[];
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER_NO_FILES: &[PermittedSystemCall] = &[];
 
-/// System calls that make memory executable, refused with ENOSYS because libraries do without: a user database would
-/// load code.
+/// System calls that make memory executable. They fail with ENOSYS, because libraries do without them: a user database
+/// would load code.
 const NO_CODE: &[PermittedSystemCall] =
     &[(libc::SYS_mmap, Has(2, libc::PROT_EXEC as u32)), (libc::SYS_mprotect, Has(2, libc::PROT_EXEC as u32))];
 /// System calls that load BPF programs. They fail with ENOSYS, and their callers work without BPF.
 const NO_PROGRAM: &[PermittedSystemCall] = &[(libc::SYS_bpf, IsNot(0, crate::xdp::LATER))];
-/// System calls that open files, refused with ENOSYS: a panic looks up the names of functions.
+/// System calls that open files. They fail with ENOSYS: the report of a panic looks up the names of functions.
 const NO_FILES: &[PermittedSystemCall] = &[(libc::SYS_openat, Always), (libc::SYS_getcwd, Always)];
-/// System calls that start processes or open network sockets, refused with ENOSYS: `clone3` hides its flags from
+/// System calls that start processes or open network sockets. They fail with ENOSYS: `clone3` hides its flags from
 /// filters, and libraries then use `clone`; a user database may be behind the network.
 const NO_PROCESS: &[PermittedSystemCall] =
     &[(libc::SYS_clone3, Always), (libc::SYS_socket, IsNot(0, FAMILIES))];

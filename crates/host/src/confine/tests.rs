@@ -109,7 +109,8 @@ const FORBIDDEN: &[(ThreadRole, &[libc::c_long])] = &[
         ],
     ),
 ];
-/// Environment variable with the index of the row of [`FORBIDDEN`] that a child process of this test tries.
+/// Environment variable with the index of the forbidden system call (row of [`FORBIDDEN`]) that a child
+/// process of this test tries.
 const TRY: &str = "SOFTIOV_TEST_TRY";
 
 #[test]

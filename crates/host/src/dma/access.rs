@@ -22,16 +22,16 @@ pub struct DmaFault {
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum DmaFaultKind {
     /// The address is in no DMA region that the client has mapped.
-    #[error("not mapped")]
+    #[error("in no DMA region that the client has mapped")]
     Unmapped,
     /// The DMA region at the address was mapped without a descriptor.
-    #[error("in a region that is not shared")]
+    #[error("in a DMA region that the client does not share")]
     NotShared,
     /// The permissions of the region at the address exclude the access.
-    #[error("not accessible: the region does not permit the access")]
+    #[error("in a DMA region that does not permit the access")]
     Forbidden,
     /// The access extends beyond the last I/O virtual address.
-    #[error("too high: the access runs past the end of the address space")]
+    #[error("so high that the access ends beyond the address space")]
     Wraps,
 }
 
@@ -52,7 +52,7 @@ impl DmaDirection {
 }
 
 /// Part of a device's access to guest memory that lies in one DMA region.
-struct RegionAccess<'table> {
+struct DmaRegionAccess<'table> {
     memory: &'table MemoryView,
     offset: u64,
     len: usize,
@@ -96,8 +96,8 @@ impl DmaTable {
         }
     }
 
-    /// Prefetches the cache lines of `length` bytes at `iova`, for writing if `writes`, up to a limit. Does nothing
-    /// outside the region of the last access.
+    /// Prefetches the cache lines of `length` bytes of guest memory at `iova`, for writing if `writes`, up to a limit.
+    /// Does nothing for an address outside the DMA region that was accessed last.
     #[inline]
     pub fn prefetch(&self, (iova, length): (u64, usize), writes: bool) {
         let direction = if writes { DmaDirection::Write } else { DmaDirection::Read };
@@ -106,8 +106,8 @@ impl DmaTable {
         }
     }
 
-    /// Returns memory and offset of an I/O virtual address if it lies in or after the last accessed region and the
-    /// region permits the access. The memory checks the offset against its end.
+    /// Returns the memory and offset of an I/O virtual address, if the address lies at or after the start of the last
+    /// accessed DMA region and the region permits the access. The memory checks the offset against its end.
     #[inline]
     fn last_hit(&self, iova: u64, direction: DmaDirection) -> Option<(&MemoryView, u64)> {
         let region = self.regions.get(self.last_hit.get())?;
@@ -118,7 +118,7 @@ impl DmaTable {
         Some((region.backing.as_ref()?.view(), iova.wrapping_sub(region.first)))
     }
 
-    /// Reads guest memory that is not in the last accessed region, or that crosses regions.
+    /// Reads guest memory that is not in the last accessed DMA region, or that crosses regions.
     #[cold]
     #[inline(never)]
     fn read_elsewhere(&self, iova: u64, buffer: &mut [u8]) -> Result<(), DmaFault> {
@@ -137,8 +137,8 @@ impl DmaTable {
         }
     }
 
-    /// Writes descriptors one by one to guest memory that is not in the last accessed region, or that crosses regions.
-    /// A descriptor that crosses regions is written word by word.
+    /// Writes descriptors one by one to guest memory that is not in the last accessed DMA region, or that crosses
+    /// regions. A descriptor that crosses regions is written word by word.
     #[cold]
     #[inline(never)]
     fn write_descriptors_elsewhere(&self, iova: u64, bytes: &[u8], size: usize) -> Result<(), DmaFault> {
@@ -158,7 +158,7 @@ impl DmaTable {
         Ok(())
     }
 
-    /// Returns memory and offset of an I/O virtual address, and makes the address's DMA region the last accessed one.
+    /// Returns the memory and offset of an I/O virtual address. The address's DMA region becomes the last accessed one.
     fn hit(&self, iova: u64, direction: DmaDirection) -> Option<(&MemoryView, u64)> {
         self.region_at(iova)?;
         self.last_hit(iova, direction)
@@ -193,7 +193,7 @@ impl DmaTable {
         Ok(())
     }
 
-    /// Checks that the device may access a whole range of addresses.
+    /// Checks that the device may access a whole range of I/O virtual addresses.
     fn check(&self, iova: u64, len: usize, direction: DmaDirection) -> Result<(), DmaFault> {
         let (mut at, mut rest) = (iova, len);
         while rest > 0 {
@@ -204,8 +204,8 @@ impl DmaTable {
         Ok(())
     }
 
-    /// Returns the first part of an address range that lies in one region. `len` is not 0.
-    fn piece(&self, iova: u64, len: usize, direction: DmaDirection) -> Result<RegionAccess<'_>, DmaFault> {
+    /// Returns the first part of a range of I/O virtual addresses, as far as it lies in one DMA region. `len` is not 0.
+    fn piece(&self, iova: u64, len: usize, direction: DmaDirection) -> Result<DmaRegionAccess<'_>, DmaFault> {
         let fault = |kind| DmaFault { iova, kind };
         if iova.checked_add(len as u64 - 1).is_none() {
             return Err(fault(DmaFaultKind::Wraps));
@@ -217,7 +217,7 @@ impl DmaTable {
         let backing = region.backing.as_ref().ok_or(fault(DmaFaultKind::NotShared))?;
         // A region with memory is no larger than the address space, so its rest fits in `usize`.
         let rest = usize::try_from(region.last - iova).map_or(usize::MAX, |rest| rest.saturating_add(1));
-        Ok(RegionAccess { memory: backing.view(), offset: iova - region.first, len: len.min(rest) })
+        Ok(DmaRegionAccess { memory: backing.view(), offset: iova - region.first, len: len.min(rest) })
     }
 
     fn region_at(&self, iova: u64) -> Option<&DmaTableEntry> {

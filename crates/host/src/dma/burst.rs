@@ -7,27 +7,27 @@
 use super::access::DmaDirection;
 use super::{DmaFault, DmaTable};
 use crate::memory::frames::{
-    self, BURST, FrameAddresses, FrameCopies, FrameHeadCompletion, HEAD, LongFrameAddresses, MappedBytes,
-    PayloadCopies, RegionSelector,
+    self, BURST, DmaRegionSelector, FrameAddresses, FrameCopies, FrameHeadCompletion, HEAD,
+    LongFrameAddresses, MappedBytes, PayloadCopies,
 };
 
 /// Cursor over the DMA regions of a client, for many look-ups of guest addresses that mostly lie in one region.
-struct RegionCursor<'table, 'hint, const WRITES: bool> {
+struct DmaRegionCursor<'table, 'hint, const WRITES: bool> {
     table: &'table DmaTable,
     hint: &'hint mut u32,
     first: u64,
     region: MappedBytes<'table, WRITES>,
 }
 
-impl<'table, 'hint, const WRITES: bool> RegionCursor<'table, 'hint, WRITES> {
+impl<'table, 'hint, const WRITES: bool> DmaRegionCursor<'table, 'hint, WRITES> {
     fn new(table: &'table DmaTable, hint: &'hint mut u32) -> Self {
         let mut cursor = Self { table, hint, first: 0, region: MappedBytes::NONE };
         cursor.enter();
         cursor
     }
 
-    /// Selects the region that the hint names; selects no region if the hint is out of date or the region does not
-    /// permit the access.
+    /// Selects the DMA region whose index a ring's hint holds. Selects no region if the hint is out of date or the
+    /// region does not permit the access.
     fn enter(&mut self) {
         let direction = if WRITES { DmaDirection::Write } else { DmaDirection::Read };
         let region = self.table.regions.get(*self.hint as usize);
@@ -38,7 +38,7 @@ impl<'table, 'hint, const WRITES: bool> RegionCursor<'table, 'hint, WRITES> {
     }
 }
 
-impl<'table, const WRITES: bool> RegionSelector<'table, WRITES> for RegionCursor<'table, '_, WRITES> {
+impl<'table, const WRITES: bool> DmaRegionSelector<'table, WRITES> for DmaRegionCursor<'table, '_, WRITES> {
     #[inline(always)]
     fn region(&self) -> (u64, MappedBytes<'table, WRITES>) {
         (self.first, self.region)
@@ -61,16 +61,16 @@ impl DmaTable {
         lengths: &[u32],
         heads: &mut [[u8; HEAD]],
     ) -> usize {
-        let mut cursor = RegionCursor::new(self, hint);
+        let mut cursor = DmaRegionCursor::new(self, hint);
         let count = sources.len().min(lengths.len()).min(heads.len());
         let places = FrameAddresses::find(&sources[..count], lengths, &mut cursor);
         frames::gather(&places, heads);
         places.len()
     }
 
-    /// Copies up to 32 frames from this table's memory into buffers of another DMA table: their heads as gathered, the
-    /// rest from the sender's memory. Stops at the first frame that is not permitted or crosses regions. Returns the
-    /// number of copied frames. `complete` may change a head before it is delivered.
+    /// Copies up to 32 frames from this DMA table's memory into buffers of another DMA table: the first 64 bytes from
+    /// private copies, the rest from the sender's memory. Stops at the first frame that is not permitted or crosses
+    /// regions. Returns the number of copied frames. `complete` may change a private copy before it is delivered.
     pub fn carry(
         &self,
         hint: &mut u32,
@@ -79,7 +79,7 @@ impl DmaTable {
         complete: Option<&mut FrameHeadCompletion<'_>>,
     ) -> usize {
         let FrameCopies { heads, sources, lengths, targets, sums } = run;
-        let (mut from, mut into) = (RegionCursor::new(self, hint), RegionCursor::new(to, to_hint));
+        let (mut from, mut into) = (DmaRegionCursor::new(self, hint), DmaRegionCursor::new(to, to_hint));
         let count = sources.len().min(targets.len()).min(lengths.len()).min(heads.len()).min(sums.len());
         let mut written = FrameAddresses::find(&targets[..count], lengths, &mut into);
         let read = written
@@ -90,11 +90,11 @@ impl DmaTable {
         written.len()
     }
 
-    /// Copies up to 32 payloads from this table's memory to buffers of another DMA table. Stops at the first payload
-    /// that is not permitted, or not in one region. Returns the number of copied payloads.
+    /// Copies up to 32 payloads from this DMA table's memory to buffers of another DMA table. Stops at the first
+    /// payload that is not permitted, or not in one region. Returns the number of copied payloads.
     pub fn copy(&self, hint: &mut u32, to: &Self, to_hint: &mut u32, payloads: PayloadCopies<'_>) -> usize {
         let PayloadCopies { sources, lengths, targets, sums } = payloads;
-        let (mut from, mut into) = (RegionCursor::new(self, hint), RegionCursor::new(to, to_hint));
+        let (mut from, mut into) = (DmaRegionCursor::new(self, hint), DmaRegionCursor::new(to, to_hint));
         let count = sources.len().min(targets.len()).min(lengths.len()).min(sums.len());
         let mut written = FrameAddresses::find(&targets[..count], lengths, &mut into);
         let read = FrameAddresses::find(&sources[..written.len()], lengths, &mut from);
@@ -114,12 +114,14 @@ impl DmaTable {
     ) -> usize {
         let lengths = [length as u32; BURST];
         let count = headers.len().min(targets.len());
-        let written = FrameAddresses::find(&targets[..count], &lengths, &mut RegionCursor::new(self, hint));
+        let written =
+            FrameAddresses::find(&targets[..count], &lengths, &mut DmaRegionCursor::new(self, hint));
         frames::scatter(headers, &written);
         written.len()
     }
 
-    /// Reads descriptors of a ring by the ring's hint: the index of the region that the ring used last.
+    /// Reads descriptors of a ring from guest memory. The ring's hint is the index of the DMA region that the ring used
+    /// last.
     ///
     /// # Errors
     /// [`DmaFault`]; `buffer` is then unchanged.
@@ -128,7 +130,8 @@ impl DmaTable {
         self.read(iova, buffer)
     }
 
-    /// Writes descriptors of a ring as [`DmaTable::write_descriptors`] does, by the ring's hint.
+    /// Writes descriptors of a ring as [`DmaTable::write_descriptors`] does. The ring's hint is the index of the DMA
+    /// region that the ring used last.
     ///
     /// # Errors
     /// Returns the errors of [`DmaTable::write_descriptors`].
@@ -143,7 +146,7 @@ impl DmaTable {
         self.write_descriptors(iova, bytes, size)
     }
 
-    /// Makes the hinted DMA region the last accessed one. Searches for the region if the hint is out of date.
+    /// Makes the DMA region of a ring's hint the last accessed one. Searches for the region if the hint is out of date.
     #[inline]
     fn go_to(&self, hint: &mut u32, iova: u64) {
         let holds = self.regions.get(*hint as usize).is_some_and(|region| region.holds(iova));

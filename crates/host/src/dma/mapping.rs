@@ -102,7 +102,7 @@ fn block(size: u64) -> u64 {
     (size / BLOCKS).checked_next_power_of_two().unwrap_or(LEAST_BLOCK).max(LEAST_BLOCK)
 }
 
-/// DMA region that a table has admitted, and whose memory is not mapped yet.
+/// DMA region that a DMA table has admitted, and whose memory is not mapped yet.
 #[derive(Debug)]
 pub struct PendingRegion {
     pub(super) first: u64,
@@ -131,7 +131,7 @@ impl PendingRegion {
     }
 }
 
-/// DMA region with mapped memory, to be inserted into the table that has admitted it. Dropping it may block.
+/// DMA region with mapped memory, to be inserted into the DMA table that has admitted it. Dropping it may block.
 #[derive(Debug)]
 #[must_use]
 pub struct MappedRegion(pub(super) DmaTableEntry);

@@ -35,7 +35,7 @@ pub use region::{DmaPermissions, DmaRegion};
 pub use crate::memory::frames::{FrameCopies, FrameHeadCompletion, PayloadCopies};
 use crate::memory::{FileMapError, poison_events};
 
-/// Unit of addresses and sizes in bytes, as announced to the client (`pgsizes`).
+/// Unit of DMA addresses and sizes in bytes: a page, as announced to the client (`pgsizes`).
 pub const PAGE_SIZE: u64 = 4096;
 /// Number of the lowest pages that [`DmaTable::is_blank`] samples: firmware writes a PC's first MiB before any driver
 /// runs. The next constant is the number of samples spread over the rest.
@@ -68,7 +68,7 @@ impl Default for DmaLimits {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MapRegionError {
     /// The size is 0, the end is beyond 2^64, or a value is not a multiple of [`PAGE_SIZE`].
-    #[error("DMA region {iova:#x}+{size:#x} is invalid: empty, unaligned, or beyond the address space")]
+    #[error("cannot map DMA region {iova:#x}+{size:#x}: it is empty, unaligned, or beyond the address space")]
     Invalid {
         /// First I/O virtual address of the refused region.
         iova: u64,
@@ -76,7 +76,7 @@ pub enum MapRegionError {
         size: u64,
     },
     /// Another region holds some of the refused region's addresses.
-    #[error("DMA region {iova:#x}+{size:#x} overlaps the region at {existing:#x}")]
+    #[error("cannot map DMA region {iova:#x}+{size:#x}: it overlaps the region at {existing:#x}")]
     Overlap {
         /// First I/O virtual address of the refused region.
         iova: u64,
@@ -86,10 +86,12 @@ pub enum MapRegionError {
         existing: u64,
     },
     /// The client's [`DmaLimits::regions`], [`DmaLimits::mappings`] or [`DmaLimits::files`] is reached.
-    #[error("the client has reached its limit of DMA regions, mappings or files")]
+    #[error("cannot map a DMA region: the client has reached its limit of regions, mappings or files")]
     LimitReached,
     /// The client would have more bytes mapped than [`DmaLimits::bytes`].
-    #[error("DMA region of {size} bytes exceeds the client's limit: {mapped} of {limit} bytes are mapped")]
+    #[error(
+        "cannot map a DMA region of {size} bytes: {mapped} of the client's limit of {limit} bytes are mapped"
+    )]
     TooMuchMemory {
         /// Size of the refused region in bytes.
         size: u64,
@@ -120,7 +122,7 @@ impl MapRegionError {
 
 /// Error: the address range to unmap holds no DMA region, or cuts one.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
-#[error("cannot unmap {iova:#x}+{size:#x}: the range must cover whole DMA regions")]
+#[error("cannot unmap DMA range {iova:#x}+{size:#x}: it must cover whole DMA regions")]
 pub struct UnmapRegionError {
     /// First I/O virtual address of the range to unmap.
     pub iova: u64,
@@ -129,7 +131,7 @@ pub struct UnmapRegionError {
 }
 
 impl UnmapRegionError {
-    /// Returns the errno of the reply to the refused request: ENOENT.
+    /// Returns the errno of the reply to the refused unmap request: ENOENT.
     #[must_use]
     pub fn errno(&self) -> i32 {
         Errno::NOENT.raw_os_error()
@@ -147,8 +149,8 @@ pub struct DmaTable {
     mappings: ClientMappings,
     /// Index of the last accessed region: rings and buffers of one guest mostly lie in one region.
     last_hit: Cell<usize>,
-    /// Value of [`poison_events`] when this client's memory was last checked for shrunken files, and the check's
-    /// result.
+    /// Number of the process's truncated mappings ([`poison_events`]) when this client's memory was last checked for
+    /// truncation, and the check's result.
     looked_over: Cell<(u64, bool)>,
 }
 
@@ -194,7 +196,7 @@ impl DmaTable {
         Ok(Some(PendingRegion { first: iova, last, permissions, offset, mappings, limits }))
     }
 
-    /// Adds an admitted DMA region whose memory is mapped.
+    /// Adds a DMA region that the table has admitted and whose memory is mapped.
     ///
     /// # Errors
     /// The region, if another one has taken its addresses meanwhile.

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use super::mapping::ClientMemoryMapping;
-use crate::memory::{MemoryView, RegionWindow};
+use crate::memory::{DmaRegionWindow, MemoryView};
 
 /// Permissions of the device in a DMA region (vfio-user DMA_MAP flags).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,13 +40,13 @@ pub struct DmaRegion<'table> {
     pub file: Option<(BorrowedFd<'table>, u64)>,
 }
 
-/// Mapped memory of a DMA region.
+/// Memory of a DMA region, mapped into this process.
 pub(super) struct RegionMemory {
-    /// Bytes of the DMA region in the mapping.
-    window: RegionWindow,
-    /// Mapping that holds the region, shared with other regions of the file.
+    /// Bytes of the DMA region in its memory mapping.
+    window: DmaRegionWindow,
+    /// Memory mapping that holds the DMA region, shared with other regions of the file.
     pub(super) mapping: Arc<ClientMemoryMapping>,
-    /// Offset of the region in the mapping, in bytes.
+    /// Offset of the DMA region in its memory mapping, in bytes.
     skip: u64,
 }
 
@@ -59,7 +59,7 @@ impl RegionMemory {
         len: u64,
         permissions: DmaPermissions,
     ) -> Option<Self> {
-        let window = RegionWindow::new(Arc::clone(&mapping.memory), skip, len, permissions.write)?;
+        let window = DmaRegionWindow::new(Arc::clone(&mapping.memory), skip, len, permissions.write)?;
         Some(Self { window, mapping, skip })
     }
 

@@ -286,7 +286,7 @@ fn all_65535_dma_regions_of_a_client_are_found() {
 }
 
 #[test]
-fn truncated_guest_memory_poisons_only_its_dma_table() {
+fn truncated_guest_memory_is_reported_by_its_dma_table_only() {
     let hostile = memfd(4);
     let mut theirs = DmaTable::default();
     theirs.map(0, 4 * PAGE, DmaPermissions::READ_WRITE, Some((hostile.try_clone().unwrap(), 0))).unwrap();

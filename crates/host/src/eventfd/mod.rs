@@ -25,10 +25,10 @@ use rustix::io::Errno;
 #[derive(Debug, thiserror::Error)]
 pub enum EventFdError {
     /// The descriptor is a pipe, a socket, a file or another object.
-    #[error("the client's descriptor for an interrupt is not an eventfd")]
+    #[error("the descriptor that the client sent for an interrupt is not an eventfd")]
     NotAnEventFd,
     /// The kernel did not report the kind of the descriptor.
-    #[error("cannot see if the client's interrupt descriptor is an eventfd in /proc/self/fd: {0}")]
+    #[error("cannot read the kind of the client's interrupt descriptor from /proc/self/fd: {0}")]
     System(io::Error),
 }
 

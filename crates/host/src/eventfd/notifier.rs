@@ -29,7 +29,7 @@ const RESFD: u32 = 1;
 /// Asynchronous I/O request, `struct iocb` of linux/aio_abi.h on a little-endian machine.
 #[derive(Debug, Default)]
 #[repr(C)]
-struct Iocb {
+struct AioRequest {
     data: u64,
     key: u32,
     rw_flags: u32,
@@ -47,7 +47,7 @@ struct Iocb {
 /// Completion of an asynchronous I/O request, `struct io_event` of linux/aio_abi.h.
 #[derive(Debug, Default, Clone, Copy)]
 #[repr(C)]
-struct IoEvent {
+struct AioCompletion {
     data: u64,
     object: u64,
     result: i64,
@@ -107,12 +107,12 @@ impl AioContext {
     }
 
     fn signal(&mut self, event: &EventFd) {
-        let mut request = Iocb {
+        let mut request = AioRequest {
             opcode: PREAD,
             file: self.empty.as_raw_fd().unsigned_abs(),
             flags: RESFD,
             result_fd: event.0.as_raw_fd().unsigned_abs(),
-            ..Iocb::default()
+            ..AioRequest::default()
         };
         let full = self.pending == BATCH;
         // The context holds twice as many completions as a batch. If it is full even so, the interrupt falls back
@@ -128,7 +128,7 @@ impl AioContext {
     }
 
     /// Submits an asynchronous I/O request. Returns true if the kernel accepted it.
-    fn submit(&self, request: &mut Iocb) -> bool {
+    fn submit(&self, request: &mut AioRequest) -> bool {
         let mut list = [ptr::from_mut(request)];
         // SAFETY: the list has one pointer to a request, which io_submit(2) reads before it returns; the request is for
         // no bytes, so that no buffer is touched then or later.
@@ -138,7 +138,7 @@ impl AioContext {
 
     /// Collects the completions of finished asynchronous requests.
     fn reap(&mut self) {
-        let mut events = [IoEvent::default(); BATCH as usize];
+        let mut events = [AioCompletion::default(); BATCH as usize];
         let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let (room, none) = (events.len(), ptr::from_ref(&no_time));
         // SAFETY: io_getevents(2) writes at most `room` events to the array, which holds that many, and reads the time.
@@ -190,9 +190,10 @@ mod tests {
         assert_eq!(waits.join().unwrap().unwrap(), 1);
     }
 
-    /// Needs AIO: the fallback (a write after a check) can block.
+    /// Needs Linux AIO, because without AIO the notifier checks a client's eventfd before it writes, and the write can
+    /// block.
     #[test]
-    fn full_blocking_eventfd_does_not_block_the_interrupt() {
+    fn interrupt_to_a_full_blocking_eventfd_does_not_block() {
         let mut notifier = EventFdNotifier::new();
         if !notifier.is_safe() {
             crate::test_support::skipped("interrupts that cannot block", "Linux AIO is not available here");

@@ -77,8 +77,8 @@ impl InheritedDescriptors {
         env::var_os(HERITAGE).is_some()
     }
 
-    /// Receives the kept descriptors, once in a process. Sends [`STARTED`] to a predecessor first, which stops its
-    /// ports only then.
+    /// Receives the kept descriptors, once in a process. Announces this process to a predecessor first ([`STARTED`]),
+    /// which stops its ports only then.
     ///
     /// # Errors
     /// [`InheritedDescriptorsError`].

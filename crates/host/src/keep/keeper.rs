@@ -43,7 +43,7 @@ use crate::worker::BlockingWorker;
 pub const RESTART: u8 = 75;
 /// Exit status of a Rust program that panicked (Rust runtime).
 const PANIC: i32 = 101;
-/// Number of hosts' deaths within `PERIOD` from which on the next start is delayed. Each delay is twice the last one,
+/// Number of hosts that die within `PERIOD` before the keeper delays the next start. Each delay is twice the last one,
 /// up to the longest. QEMU gives its device up after five seconds without a reply, so the longest delay leaves time for
 /// the start itself.
 const DEATHS: usize = 5;

@@ -13,7 +13,7 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg,
 };
 
-/// Longest message in bytes, and longest name (systemd's limit).
+/// Longest message between keeper and host in bytes, and longest name of a kept descriptor (systemd's limit).
 const MAX_MESSAGE: usize = 1024;
 const MAX_NAME: usize = 255;
 /// Maximum number of descriptors that a keeper holds: above the clients on 64 VFs of each of three ports, 85 each.

@@ -21,7 +21,8 @@ fn pair() -> (KeeperConnection, OwnedFd) {
     (KeeperConnection::over(ours).unwrap(), theirs)
 }
 
-/// Receives messages over the socket, and applies them to the shelf as a keeper does. Returns the names on the shelf.
+/// Receives messages over the socket, and applies them to the kept descriptors as a keeper does. Returns the names of
+/// the kept descriptors.
 fn shelve(shelf: &mut KeptDescriptors, socket: &OwnedFd, messages: usize) -> Vec<String> {
     for _ in 0..messages {
         drop(shelf.apply(message::receive(socket).unwrap().unwrap()));

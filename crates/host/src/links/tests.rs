@@ -26,7 +26,7 @@ fn ip(arguments: &str) -> bool {
     Command::new("ip").args(arguments.split(' ')).output().is_ok_and(|output| output.status.success())
 }
 
-/// Reads the notifications about `watched0` for about 100 ms. Returns the most serious result.
+/// Reads the notifications about the interface `watched0` for about 100 ms. Returns the most serious result.
 fn hear(links: &mut LinkMonitor) -> LinkNotifications {
     let mut heard = LinkNotifications::Unrelated;
     for _ in 0..100 {

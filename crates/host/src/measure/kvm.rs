@@ -9,18 +9,20 @@ use super::{ProbeError, ProbeResult};
 
 /// Guest program whose VM exits are measured: its instructions, and the registers that it starts with.
 struct MeasuredProgram {
-    /// Real-mode instructions; they may change any register but SI.
+    /// Real-mode instructions of the measured guest program; they may change any register but SI.
     instructions: &'static [u8],
     /// Base address of the segment ES while the guest program runs.
     es: u64,
-    /// Repetitions before the machine stops; `None` if each repetition stops it.
+    /// Repetitions of a measured guest program before it stops the virtual machine; `None` if each repetition
+    /// stops it.
     repeated: Option<u16>,
 }
 
-/// Repetitions in a measured program: they hide the cost of the final stop and are rarely interrupted.
+/// Repetitions of a measured guest program: they hide the cost of the final stop, and are rarely interrupted.
 const OFTEN: Option<u16> = Some(200);
 
-/// Timeout of a measurement: where KVM itself runs in a virtual machine, some instructions never return.
+/// Timeout of a measurement of VM exits: where KVM itself runs in a virtual machine, some instructions never
+/// return.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 pub(super) fn cpuid() -> Result<ProbeResult, ProbeError> {

@@ -3,7 +3,8 @@
 use super::{ProbeError, ProbeResult};
 use crate::poll::MonotonicClock;
 
-/// Minimum duration of a repetition in nanoseconds: short enough that most are not interrupted.
+/// Minimum duration in nanoseconds of a measurement's repetition: short enough that most repetitions are not
+/// interrupted.
 const LONG_ENOUGH: u64 = 500_000;
 /// Maximum number of operations in one repetition of a measurement.
 const MOST: u32 = 1 << 26;
@@ -26,12 +27,12 @@ pub(super) fn per_operation(
     Ok(ProbeResult { median: found[REPETITIONS / 2], least: found[0], most: found[REPETITIONS - 1] })
 }
 
-/// Measures the nanoseconds that `operation` takes, as [`per_operation`] does.
+/// Measures the nanoseconds that one call of `operation` takes.
 pub(super) fn each(mut operation: impl FnMut() -> Result<(), ProbeError>) -> Result<ProbeResult, ProbeError> {
     per_operation(|count| timed(|| (0..count).try_for_each(|_| operation())))
 }
 
-/// Returns the duration of `work` in nanoseconds.
+/// Runs `work`, and returns its duration in nanoseconds.
 pub(super) fn timed(work: impl FnOnce() -> Result<(), ProbeError>) -> Result<u64, ProbeError> {
     let begun = MonotonicClock.now_ns();
     work()?;

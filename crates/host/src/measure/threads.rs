@@ -47,10 +47,10 @@ pub(super) fn cache_line() -> Result<ProbeResult, ProbeError> {
     Ok(per_operation(bounce)?.times(0.5))
 }
 
-/// Durations of messages to another thread and their replies, in nanoseconds.
+/// Durations of a ping-pong of messages between two threads, in nanoseconds.
 struct PingPongTimes {
     round_trips: u64,
-    /// Time that the first thread spent in its writes, in nanoseconds.
+    /// Time that the first thread of a ping-pong spent in writing its messages, in nanoseconds.
     writes: u64,
 }
 

@@ -38,7 +38,7 @@ pub(super) unsafe fn out_of_guest(source: *const u8, buffer: &mut [u8]) {
     guest_may_have_written();
 }
 
-/// Copies any number of bytes out of guest memory. A separate function, so that the common length of [`HEAD`] bytes
+/// Copies any number of bytes out of guest memory. A separate function, so that the common length (a frame's head)
 /// saves no registers.
 ///
 /// # Safety
@@ -80,7 +80,7 @@ pub(super) unsafe fn into_guest(bytes: &[u8], target: *mut u8) {
     }
 }
 
-/// Copies any number of bytes into guest memory. A separate function, as [`any_out_of_guest`].
+/// Copies any number of bytes into guest memory. A separate function, so that the common length saves no registers.
 ///
 /// # Safety
 /// The conditions of [`into_guest`] apply.
@@ -192,7 +192,7 @@ pub(crate) fn done_last(words: usize) -> impl Iterator<Item = usize> {
     (0..words).filter(|word| *word != 1).chain(done)
 }
 
-/// Prefetches the cache line at `at`, for writing if `writes`, where the processor has such an instruction.
+/// Prefetches the cache line at an address, for writing if `writes`, where the processor has such an instruction.
 ///
 /// The compiler's own prefetch for writing is one for reading, unless it builds for processors with PREFETCHW only. A
 /// line fetched that way is still the other processor's too, and the store has to wait for it a second time. All x86-64

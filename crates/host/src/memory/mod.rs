@@ -28,9 +28,9 @@ pub(crate) use copy::done_last;
 pub use sigbus::{MappingReservation, poison_events};
 pub use source::{FileIdentity, is_memory};
 pub use view::prefetch;
-pub(crate) use view::{MemoryView, RegionWindow};
+pub(crate) use view::{DmaRegionWindow, MemoryView};
 
-/// Size of the longest descriptor in bytes.
+/// Size of the longest ring descriptor in bytes.
 pub const DESCRIPTOR: usize = copy::LONG;
 
 /// Access to mapped memory that the mapping permits this process.
@@ -50,19 +50,19 @@ pub enum FileMapError {
     #[error("guest memory must be a memfd or a file on tmpfs or hugetlbfs")]
     WrongKind,
     /// The descriptor was opened, or is sealed, without the requested access.
-    #[error("the descriptor of guest memory does not permit the requested access")]
+    #[error("cannot map memory: its descriptor does not permit the requested access")]
     Permission,
     /// The range to map is empty, or its end exceeds 2^64.
-    #[error("cannot map an empty range, or a range beyond 2^64")]
+    #[error("cannot map memory: the range is empty, or ends beyond 2^64")]
     BadRange,
     /// The file offset to map is not a multiple of the page size.
-    #[error("file offset {offset:#x} of a mapping is not page aligned")]
+    #[error("cannot map memory: file offset {offset:#x} is no multiple of the page size")]
     Unaligned {
         /// File offset in bytes of the refused mapping.
         offset: u64,
     },
     /// The file is too short for the range to map.
-    #[error("range {offset:#x}+{len:#x} lies outside the memory file of {size:#x} bytes")]
+    #[error("cannot map memory: range {offset:#x}+{len:#x} lies outside the memory file of {size:#x} bytes")]
     OutsideFile {
         /// File offset of the first byte that was to be mapped.
         offset: u64,
@@ -72,10 +72,10 @@ pub enum FileMapError {
         size: u64,
     },
     /// The process-wide table of mappings is full.
-    #[error("the mapping table of this process is full")]
+    #[error("cannot map memory: the table of this process's mappings is full; attach fewer clients")]
     TooManyMappings,
     /// The kernel refused to map the descriptor.
-    #[error("the kernel refused the mapping: {0}")]
+    #[error("cannot map memory: the kernel refused: {0}")]
     System(Errno),
 }
 
@@ -99,15 +99,15 @@ impl FileMapError {
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MemoryAccessError {
     /// Part of the accessed range lies outside the mapped memory.
-    #[error("access to {offset:#x}+{len:#x} lies outside the memory mapping")]
+    #[error("cannot access mapped memory: {offset:#x}+{len:#x} lies outside the mapping")]
     OutOfRange {
-        /// First byte of the access, from the start of the mapping.
+        /// First byte of the refused access, counted from the start of the mapping.
         offset: u64,
-        /// Number of bytes in the refused access.
+        /// Number of bytes in the refused access to mapped memory.
         len: usize,
     },
     /// The access is a store to a read-only mapping.
-    #[error("cannot write: the memory mapping is read-only")]
+    #[error("cannot write to mapped memory: the mapping is read-only")]
     ReadOnly,
 }
 
@@ -116,7 +116,7 @@ pub enum MemoryAccessError {
 pub struct MappedFile {
     /// Requested bytes inside the mapping `span`: with huge pages the kernel maps more.
     view: MemoryView,
-    span: sigbus::MappingSpan,
+    span: sigbus::MappedAddressRange,
     registration: sigbus::MappingRegistration,
     /// Size of the mapped file's pages in bytes.
     page: u64,
@@ -172,7 +172,7 @@ impl MappedFile {
 
     fn map_extent(
         fd: BorrowedFd<'_>,
-        extent: &source::FileExtent,
+        extent: &source::MappedFilePart,
         protection: MemoryProtection,
     ) -> Result<Self, FileMapError> {
         sigbus::install().map_err(FileMapError::System)?;
@@ -181,7 +181,7 @@ impl MappedFile {
         // SAFETY: a null hint makes the kernel pick unused addresses, so no existing memory is touched.
         let start = unsafe { mmap(ptr::null_mut(), extent.len, prot, MapFlags::SHARED, fd, extent.offset) }
             .map_err(refused_mapping)?;
-        let span = sigbus::MappingSpan { start: start as usize, len: extent.len };
+        let span = sigbus::MappedAddressRange { start: start as usize, len: extent.len };
         let Some(registration) = sigbus::register(span) else {
             unmap(span, extent.page);
             return Err(FileMapError::TooManyMappings);
@@ -195,13 +195,13 @@ impl MappedFile {
         Ok(Self { view, span, registration, page: extent.page })
     }
 
-    /// Returns the number of accessible bytes: offsets 0 to `len() - 1`.
+    /// Returns the number of mapped bytes, which have the offsets 0 to `len() - 1`.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.view.len() as u64
     }
 
-    /// Returns false: an empty range cannot be mapped.
+    /// Returns false: a mapping of guest memory is never empty, since an empty range cannot be mapped.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.view.len() == 0
@@ -355,7 +355,7 @@ impl Drop for MappedFile {
 const PIECE: u64 = 4 << 20;
 
 /// Unmaps an unused address range in pieces of whole pages.
-fn unmap(span: sigbus::MappingSpan, page: u64) {
+fn unmap(span: sigbus::MappedAddressRange, page: u64) {
     let piece = PIECE.max(page) as usize;
     let end = span.start + span.len;
     for start in (span.start..end).step_by(piece) {

@@ -26,8 +26,8 @@ const UNSHARED: usize = 4_096;
 /// Number of mappings reserved for one client: the usual number and the minimum.
 const SHARE: usize = 256;
 const LEAST_SHARE: usize = 32;
-/// Number of reservations of one size that must fit into the free entries before the first is granted, so that ports
-/// with 64 VFs have room beside each other.
+/// Number of clients' shares that must fit into the free entries of the mapping table before the first share of that
+/// size is granted, so that ports with 64 VFs have room beside each other.
 const EQUALS: usize = 32;
 const FREE: usize = 0;
 /// Value of an entry of the mapping table that is taken and whose mapping is not recorded yet; never a mapping's first
@@ -37,13 +37,13 @@ const PAGE: usize = 4096;
 
 /// First address and length of one memory mapping.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct MappingSpan {
+pub(crate) struct MappedAddressRange {
     pub(crate) start: usize,
-    /// Length of the mapping in bytes.
+    /// Length of the memory mapping in bytes.
     pub(crate) len: usize,
 }
 
-struct MappingSlot {
+struct MappingTableEntry {
     /// Number of times that an entry of the mapping table was taken, so that the handler detects a start and a length
     /// of different mappings.
     generation: AtomicU32,
@@ -52,8 +52,8 @@ struct MappingSlot {
     poisoned: AtomicBool,
 }
 
-static SLOTS: [MappingSlot; CAPACITY] = [const {
-    MappingSlot {
+static SLOTS: [MappingTableEntry; CAPACITY] = [const {
+    MappingTableEntry {
         generation: AtomicU32::new(0),
         start: AtomicUsize::new(FREE),
         len: AtomicUsize::new(0),
@@ -61,16 +61,16 @@ static SLOTS: [MappingSlot; CAPACITY] = [const {
     }
 }; CAPACITY];
 
-/// Number of table entries that are reserved for clients.
+/// Number of entries of the mapping table that are reserved for clients.
 static SHARED: AtomicUsize = AtomicUsize::new(0);
-/// Table entry where the next search for a free entry begins.
+/// Entry of the mapping table where the next search for a free entry begins.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 static POISON_EVENTS: AtomicU64 = AtomicU64::new(0);
 static PREVIOUS_HANDLER: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 static PREVIOUS_FLAGS: AtomicI32 = AtomicI32::new(0);
 
-/// Returns the number of mappings of this process that have lost their memory file. While it is unchanged, no mapping
-/// has been poisoned.
+/// Returns the number of mappings of this process that have lost their memory file. While the number is unchanged, no
+/// mapping has been replaced by zeros.
 #[must_use]
 pub fn poison_events() -> u64 {
     POISON_EVENTS.load(Ordering::Acquire)
@@ -125,7 +125,7 @@ impl MappingRegistration {
 }
 
 /// Enters a mapping in the SIGBUS handler's table. Returns `None` if the table is full.
-pub(crate) fn register(span: MappingSpan) -> Option<MappingRegistration> {
+pub(crate) fn register(span: MappedAddressRange) -> Option<MappingRegistration> {
     let first = NEXT.load(Ordering::Relaxed);
     let index = (0..CAPACITY).map(|step| (first + step) % CAPACITY).find(|index| {
         SLOTS[*index].start.compare_exchange(FREE, BUSY, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -188,10 +188,10 @@ fn poison(address: usize) -> bool {
     slot.poisoned.store(true, Ordering::Release);
     POISON_EVENTS.fetch_add(1, Ordering::AcqRel);
     // The single page only where strict memory accounting refuses the whole mapping.
-    replace(span) || replace(MappingSpan { start: address - address % PAGE, len: PAGE })
+    replace(span) || replace(MappedAddressRange { start: address - address % PAGE, len: PAGE })
 }
 
-fn replace(span: MappingSpan) -> bool {
+fn replace(span: MappedAddressRange) -> bool {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
     let prot = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: the span is (part of) a mapping of guest memory that its owner still holds, since a copy from it was
@@ -200,14 +200,14 @@ fn replace(span: MappingSpan) -> bool {
     at != libc::MAP_FAILED
 }
 
-impl MappingSlot {
-    fn holding(&self, address: usize) -> Option<MappingSpan> {
+impl MappingTableEntry {
+    fn holding(&self, address: usize) -> Option<MappedAddressRange> {
         let generation = self.generation.load(Ordering::Acquire);
         let start = self.start.load(Ordering::Acquire);
         let len = self.len.load(Ordering::Acquire);
         let whole = self.generation.load(Ordering::Acquire) == generation;
         let held = start > BUSY && address.checked_sub(start).is_some_and(|offset| offset < len);
-        (whole && held).then_some(MappingSpan { start, len })
+        (whole && held).then_some(MappedAddressRange { start, len })
     }
 }
 
@@ -228,9 +228,9 @@ fn chain(signal: libc::c_int, code: libc::c_int, info: *mut libc::siginfo_t, con
             }
         }
         handler if PREVIOUS_FLAGS.load(Ordering::Acquire) & libc::SA_SIGINFO != 0 => {
-            type WithInfo = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+            type SignalHandlerWithInfo = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
             // SAFETY: the kernel would have called this address with these arguments.
-            unsafe { mem::transmute::<usize, WithInfo>(handler)(signal, info, context) };
+            unsafe { mem::transmute::<usize, SignalHandlerWithInfo>(handler)(signal, info, context) };
         }
         handler => {
             // SAFETY: as above, for a handler installed without SA_SIGINFO.

@@ -16,14 +16,14 @@ const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 
 /// Part of a file to map, in whole pages, that contains the requested range.
 #[derive(Debug)]
-pub(super) struct FileExtent {
-    /// File offset of the first mapped byte.
+pub(super) struct MappedFilePart {
+    /// File offset of the first byte to map.
     pub(super) offset: u64,
-    /// Number of bytes to map.
+    /// Number of bytes of the file to map.
     pub(super) len: usize,
     /// Number of mapped bytes before the requested range.
     pub(super) lead: usize,
-    /// Number of bytes in the requested range.
+    /// Number of bytes in the requested range of the file.
     pub(super) visible: usize,
     /// Size of the mapped file's pages in bytes.
     pub(super) page: u64,
@@ -38,7 +38,7 @@ pub struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// Returns the identity of a descriptor that has been mapped before, and so is memory.
+    /// Returns the identity of the file behind a descriptor that was mapped before, and so is a memory file.
     ///
     /// # Errors
     /// The kernel's error.
@@ -63,7 +63,7 @@ pub(super) fn check(
     (offset, len): (u64, u64),
     protection: MemoryProtection,
     around: Option<fn(u64) -> u64>,
-) -> Result<FileExtent, FileMapError> {
+) -> Result<MappedFilePart, FileMapError> {
     fcntl_get_seals(fd).map_err(|_| FileMapError::WrongKind)?;
     let stat = fstat(fd).map_err(FileMapError::System)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
@@ -84,14 +84,14 @@ pub(super) fn check(
     let bytes = |count: u64| usize::try_from(count).map_err(|_| FileMapError::BadRange);
     let Some(around) = around else {
         let (lead, visible) = (bytes(offset - from)?, bytes(len)?);
-        return Ok(FileExtent { offset: from, len: bytes(to - from)?, lead, visible, page });
+        return Ok(MappedFilePart { offset: from, len: bytes(to - from)?, lead, visible, page });
     };
     let block = if page == PAGE { around(size) } else { page };
     let from = offset - offset % block;
     let whole = size - size % page;
     let to = end.checked_next_multiple_of(block).unwrap_or(whole).min(whole).max(to);
     let len = bytes(to - from)?;
-    Ok(FileExtent { offset: from, len, lead: 0, visible: len, page })
+    Ok(MappedFilePart { offset: from, len, lead: 0, visible: len, page })
 }
 
 /// Checks that a descriptor's access mode permits the mapping. A mapping is always readable, so write-only and

@@ -172,7 +172,7 @@ fn truncated_memfd_reads_as_zeros_other_memfds_stay_intact() {
 }
 
 #[test]
-fn reused_table_entry_of_a_poisoned_mapping_is_not_poisoned() {
+fn mapping_is_intact_after_its_table_entrys_last_was_truncated() {
     for _ in 0..100 {
         let fd = memfd(1);
         let map = mapped(&fd, 1);

@@ -9,7 +9,7 @@ use super::{MappedFile, MemoryAccessError, copy};
 
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
-/// Maximum bytes of a frame that are prefetched.
+/// Maximum bytes of a frame that are prefetched into the processor's caches.
 pub(super) const PREFETCHED: usize = 32 * LINE;
 
 /// Mapped bytes of guest memory, offsets 0 to `len - 1`.
@@ -34,19 +34,19 @@ impl MemoryView {
         Self { base, len, writable }
     }
 
-    /// Returns the address of the first mapped byte.
+    /// Returns the address in this process of the view's first mapped byte, for copies.
     #[inline]
     pub(super) fn base(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// Returns the number of mapped bytes.
+    /// Returns the number of mapped bytes in the view.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns the first byte's address in this process.
+    /// Returns the address in this process of the view's first mapped byte, as a number.
     pub(super) fn address(&self) -> usize {
         self.base.addr().get()
     }
@@ -164,12 +164,12 @@ unsafe fn prefetch_lines(first: NonNull<u8>, length: usize, writes: bool) {
 }
 
 /// Part of a file's mapping that belongs to one DMA region. The window keeps the mapping alive.
-pub(crate) struct RegionWindow {
+pub(crate) struct DmaRegionWindow {
     view: MemoryView,
     _mapping: Arc<MappedFile>,
 }
 
-impl RegionWindow {
+impl DmaRegionWindow {
     /// Creates a window of `len` bytes at offset `skip` of the mapping, for stores too if `writable`. Returns `None` if
     /// the mapping is too short or read-only.
     pub(crate) fn new(mapping: Arc<MappedFile>, skip: u64, len: u64, writable: bool) -> Option<Self> {

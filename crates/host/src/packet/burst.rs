@@ -138,7 +138,8 @@ fn finish(place: &mut [u8], length: usize, header: &[u8; HEADER], tag: Option<[u
     }
 }
 
-/// Fills in a frame's Internet checksum (RFC 1071) of all bytes from `start`. Its field holds the pseudo header's sum.
+/// Fills in a frame's Internet checksum (RFC 1071) over all bytes from `start` on. The checksum's field holds the
+/// pseudo header's sum before.
 fn fill_checksum(frame: &mut [u8], start: usize, offset: usize) {
     let Some(covered) = frame.get_mut(start..) else { return };
     let words =
@@ -301,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packet_socket_frame_gets_checksum_at_its_header_offset() {
+    fn missing_checksum_of_a_frame_is_written_at_its_given_offset() {
         // UDP from 10.0.0.1 to 10.0.0.2, ports 1 and 2, four bytes: the field holds the pseudo header's sum.
         let pseudo: u16 = 0x0a00 + 0x0001 + 0x0a00 + 0x0002 + 17 + 12;
         let mut frame = vec![0xee; 4];

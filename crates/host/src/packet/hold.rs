@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::netdevice::index_to_name;
 use rustix::net::{AddressFamily, sockopt};
 
-use super::{FrameSelection, PacketSocketError, attach, request};
+use super::{PacketSocketError, ReceivedFrameSelection, attach, request};
 use crate::tap::InterfaceName;
 
 /// Packet socket that keeps an interface in use and receives no frames. While it is open, the interface accepts frames
@@ -23,7 +23,7 @@ impl InterfaceHold {
     /// # Errors
     /// See [`PacketSocketError`].
     pub fn open(name: &InterfaceName) -> Result<Self, PacketSocketError> {
-        let (fd, index) = attach(name, FrameSelection::None)?;
+        let (fd, index) = attach(name, ReceivedFrameSelection::None)?;
         Ok(Self { fd, index })
     }
 
@@ -34,7 +34,7 @@ impl InterfaceHold {
             && request::bound(fd).is_ok_and(|bound| bound.index.is_some())
     }
 
-    /// Returns the index of the held interface.
+    /// Returns the index of the interface that the socket keeps in use.
     #[must_use]
     pub fn index(&self) -> u32 {
         self.index

@@ -31,14 +31,14 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use crate::tap::InterfaceName;
 pub use burst::{LONGEST, PacketReceived, ReceiveBurst, SendBurst, UnsentFrames};
 pub use hold::InterfaceHold;
-use request::FrameSelection;
+use request::ReceivedFrameSelection;
 
 /// Reason why a packet socket could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum PacketSocketError {
     /// The process lacks CAP_NET_RAW, which a packet socket requires.
     #[error(
-        "attaching to interface {name} needs root or CAP_NET_RAW; a tap that root has created needs neither"
+        "cannot attach to interface {name}: that needs root or CAP_NET_RAW; a tap that root has created needs neither"
     )]
     NotPermitted {
         /// Interface that the socket was to receive from.
@@ -47,7 +47,7 @@ pub enum PacketSocketError {
     /// No interface has the requested name.
     #[error("interface {name} does not exist; name one that `ip link` lists, or use a tap, which is created")]
     NoInterface {
-        /// Name that no interface has.
+        /// Requested name, which no interface has.
         name: InterfaceName,
     },
     /// The interface has another link type than Ethernet.
@@ -57,7 +57,7 @@ pub enum PacketSocketError {
         name: InterfaceName,
     },
     /// The kernel refused to open the packet socket.
-    #[error("attaching to interface {name} failed: {source}")]
+    #[error("cannot attach to interface {name}: {source}")]
     System {
         /// Interface that the socket was to receive from.
         name: InterfaceName,
@@ -82,14 +82,14 @@ const BACKLOG: libc::c_int = 4 << 20;
 
 /// Opens a packet socket on an interface, and returns it with the interface index. While it is open, the interface
 /// accepts frames for any address.
-fn attach(name: &InterfaceName, frames: FrameSelection) -> Result<(OwnedFd, u32), PacketSocketError> {
+fn attach(name: &InterfaceName, frames: ReceivedFrameSelection) -> Result<(OwnedFd, u32), PacketSocketError> {
     let system = |error: io::Error| PacketSocketError::of(error, name);
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     // Without a protocol no frame arrives before the socket is bound to its interface.
     let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
         .map_err(|errno| system(errno.into()))?;
     let index = name_to_index(&fd, name.as_str()).map_err(|errno| system(errno.into()))?;
-    if let FrameSelection::All = frames {
+    if let ReceivedFrameSelection::All = frames {
         request::prepare(&fd, BACKLOG).map_err(system)?;
     }
     request::bind(&fd, index, frames).map_err(system)?;
@@ -114,7 +114,7 @@ impl PacketSocket {
     /// # Errors
     /// See [`PacketSocketError`].
     pub fn open(name: &InterfaceName) -> Result<Self, PacketSocketError> {
-        let (fd, _) = attach(name, FrameSelection::All)?;
+        let (fd, _) = attach(name, ReceivedFrameSelection::All)?;
         Ok(Self { fd, name: name.clone(), missed: AtomicU64::new(0) })
     }
 

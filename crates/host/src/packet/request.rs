@@ -42,20 +42,20 @@ fn set<T: Copy>(socket: impl AsFd, level: libc::c_int, option: libc::c_int, valu
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Choice of the frames of an interface that a packet socket receives.
+/// Choice between all frames of an interface and none, for a packet socket that receives them.
 #[derive(Clone, Copy)]
-pub(super) enum FrameSelection {
+pub(super) enum ReceivedFrameSelection {
     All,
     None,
 }
 
-/// Starts receiving the frames of this interface.
-pub(super) fn bind(socket: impl AsFd, index: u32, frames: FrameSelection) -> io::Result<()> {
+/// Binds a packet socket to an interface, whose frames it then receives.
+pub(super) fn bind(socket: impl AsFd, index: u32, frames: ReceivedFrameSelection) -> io::Result<()> {
     let mut address = no_address();
     address.sll_family = libc::AF_PACKET as libc::c_ushort;
     address.sll_protocol = match frames {
-        FrameSelection::All => (libc::ETH_P_ALL as libc::c_ushort).to_be(),
-        FrameSelection::None => 0,
+        ReceivedFrameSelection::All => (libc::ETH_P_ALL as libc::c_ushort).to_be(),
+        ReceivedFrameSelection::None => 0,
     };
     address.sll_ifindex = index.cast_signed();
     let size = mem::size_of_val(&address) as libc::socklen_t;

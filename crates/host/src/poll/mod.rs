@@ -32,22 +32,22 @@ const BATCH: usize = 64;
 /// to readers only: a writer cannot handle it, and would be woken by it for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PollInterest {
-    /// True to wait for data to read, or a connection to accept.
+    /// True to wait until a descriptor has data to read, or a connection to accept.
     pub readable: bool,
-    /// True to wait for room to write data.
+    /// True to wait for room to write data to a descriptor.
     pub writable: bool,
-    /// True to report new events only, for readers that leave data unread on purpose.
+    /// True to report only new events of a descriptor, for readers that leave data unread on purpose.
     pub news: bool,
 }
 
 impl PollInterest {
-    /// Interest in data to read.
+    /// Interest in data to read from a descriptor.
     pub const READ: Self = Self { readable: true, writable: false, news: false };
-    /// Interest in room to write data.
+    /// Interest in room to write data to a descriptor.
     pub const WRITE: Self = Self { readable: false, writable: true, news: false };
-    /// Interest in data to read, or room to write.
+    /// Interest in data to read from a descriptor, or room to write.
     pub const BOTH: Self = Self { readable: true, writable: true, news: false };
-    /// Interest in data to read that arrived since the last report.
+    /// Interest in data to read from a descriptor that arrived since the last report.
     pub const NEWS: Self = Self { news: true, ..Self::READ };
 
     fn flags(self) -> epoll::EventFlags {
@@ -62,7 +62,7 @@ impl PollInterest {
 /// Descriptor that is ready, as a wait reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadyDescriptor {
-    /// Token under which the descriptor was added.
+    /// Token under which the ready descriptor was added to the poller.
     pub token: u64,
     /// True if a read of the descriptor returns data, a connection, or the end of the stream.
     pub readable: bool,

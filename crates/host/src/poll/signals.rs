@@ -44,7 +44,7 @@ impl ProcessSignal {
 pub struct SignalSet(u32);
 
 impl SignalSet {
-    /// Returns true if `signal` is in the set.
+    /// Returns true if the set has the process signal `signal`.
     #[must_use]
     pub fn contains(self, signal: ProcessSignal) -> bool {
         self.0 & bit(signal.number()) != 0

@@ -134,7 +134,7 @@ fn monotonic_clock_never_goes_back() {
     assert!(times.is_sorted() && times[0] > 0);
 }
 
-/// A single test, since the handlers belong to the whole process.
+/// Tests all process signals in a single test, since signal handlers belong to the whole process.
 #[test]
 fn process_signals_wake_the_poller_and_are_read_once() {
     let signals = SignalHandlers::install().unwrap();

@@ -10,7 +10,7 @@ pub struct SharedBlock {
 }
 
 impl SharedBlock {
-    /// Returns the offset of the block's first byte in the range.
+    /// Returns the offset of the allocated block's first byte in the range of shared memory.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
@@ -36,21 +36,21 @@ pub struct SharedBlockAllocator {
 }
 
 impl SharedBlockAllocator {
-    /// Creates an allocator of `len` bytes, all free.
+    /// Creates an allocator for `len` bytes of shared memory, all free.
     #[must_use]
     pub fn new(len: u64) -> Self {
         let gaps = if len == 0 { Vec::new() } else { vec![SharedBlock { offset: 0, len }] };
         Self { gaps }
     }
 
-    /// Returns the number of free bytes in all gaps.
+    /// Returns the number of free bytes in all gaps of the shared memory.
     #[must_use]
     pub fn free_bytes(&self) -> u64 {
         self.gaps.iter().map(|gap| gap.len).sum()
     }
 
-    /// Allocates `len` bytes at a multiple of `align`, a power of two. Returns `None` if no gap is large enough,
-    /// `len` is zero, or `align` is not a power of two.
+    /// Allocates `len` bytes of shared memory at a multiple of `align`, a power of two. Returns `None` if no gap is
+    /// large enough, `len` is zero, or `align` is not a power of two.
     pub fn allocate(&mut self, len: u64, align: u64) -> Option<SharedBlock> {
         if len == 0 || !align.is_power_of_two() {
             return None;
@@ -71,7 +71,7 @@ impl SharedBlockAllocator {
         Some(SharedBlock { offset, len })
     }
 
-    /// Frees a block that this allocator has allocated.
+    /// Frees a block of shared memory that this allocator has allocated.
     pub fn free(&mut self, piece: SharedBlock) {
         let index = self.gaps.partition_point(|gap| gap.offset < piece.offset);
         self.gaps.insert(index, piece);

@@ -41,8 +41,8 @@ impl SocketAccess {
         }
         let failure = |doing| move |source: Errno| denied(path, doing, source);
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = open(path, flags, Mode::empty()).map_err(failure("examined"))?;
-        let found = fstat(&file).map_err(failure("examined"))?;
+        let file = open(path, flags, Mode::empty()).map_err(failure("examine"))?;
+        let found = fstat(&file).map_err(failure("examine"))?;
         let ours = FileType::from_raw_mode(found.st_mode) == FileType::Socket
             && found.st_uid == geteuid().as_raw()
             && found.st_nlink == 1;
@@ -50,15 +50,15 @@ impl SocketAccess {
             return Err(SocketFileError::Replaced { path: path.to_owned() });
         }
         if let Some(group) = self.group.filter(|group| *group != found.st_gid) {
-            give(&file, None, Some(group)).map_err(failure("given to its group"))?;
+            give(&file, None, Some(group)).map_err(failure("set the group of"))?;
         }
         if self.first_mode() != Mode::from_raw_mode(self.mode) {
             // An O_PATH descriptor does not accept fchmod; its name in /proc does.
             let name = format!("/proc/self/fd/{}", file.as_raw_fd());
-            chmod(name, Mode::from_raw_mode(self.mode)).map_err(failure("given its mode"))?;
+            chmod(name, Mode::from_raw_mode(self.mode)).map_err(failure("set the mode of"))?;
         }
         if let Some(owner) = self.owner.filter(|owner| *owner != found.st_uid) {
-            give(&file, Some(owner), None).map_err(failure("given to its owner"))?;
+            give(&file, Some(owner), None).map_err(failure("set the owner of"))?;
         }
         Ok(())
     }

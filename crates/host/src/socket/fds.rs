@@ -4,14 +4,15 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Maximum descriptors in one send, and held at once without loss. vfio-user clients may send 16 a message
-/// (`max_msg_fds`); twice that lets a client that sends too many receive an error instead of losing its connection.
+/// Maximum number of descriptors in one send, and of received descriptors that a batch holds without loss. vfio-user
+/// clients may send 16 a message (`max_msg_fds`); twice that lets a client that sends too many receive an error instead
+/// of losing its connection.
 pub const MAX_FDS: usize = 32;
-/// Maximum descriptors that the kernel lets one send carry (`SCM_MAX_FD`). All are received, even excess ones: the
-/// kernel closes those that are not received in the receiving thread, which may block.
+/// Maximum number of descriptors that the kernel lets one send carry (`SCM_MAX_FD`). All are received, even excess
+/// ones: the kernel closes those that are not received in the receiving thread, which may block.
 pub(super) const MOST_SENT: usize = 253;
 
-/// Received descriptors in order of arrival. Unclaimed ones are closed.
+/// Descriptors that a socket received, in order of arrival. Those that no message claims are closed.
 #[derive(Debug)]
 pub struct ReceivedFds {
     fds: Vec<OwnedFd>,

@@ -53,13 +53,13 @@ pub enum SocketFileError {
     /// The process may not give the socket file to its owner or group: only root may give files away, and other users
     /// only to groups of their own.
     #[error(
-        "socket {} could not be {doing}: start the host as root, or as a member of that group",
+        "cannot {doing} socket {}: start the host as root, or as a member of that group",
         path.display()
     )]
     NotGiven {
         /// Path of the socket file.
         path: PathBuf,
-        /// Failed action on the socket file, as a past participle.
+        /// Failed action on the socket file, as an infinitive.
         doing: &'static str,
     },
     /// Another process replaced the socket file while this process created it.
@@ -69,11 +69,11 @@ pub enum SocketFileError {
         path: PathBuf,
     },
     /// The kernel refused to create the socket file.
-    #[error("socket {} could not be {doing}", path.display())]
+    #[error("cannot {doing} socket {}", path.display())]
     System {
         /// Path of the socket file.
         path: PathBuf,
-        /// Failed action on the socket file, as a past participle.
+        /// Failed action on the socket file, as an infinitive.
         doing: &'static str,
         /// Kernel's error for the socket file.
         #[source]
@@ -105,23 +105,23 @@ impl SocketListener {
     pub fn bind(path: &Path, access: SocketAccess) -> Result<Self, SocketFileError> {
         let address = match SocketAddrUnix::new(path) {
             Err(Errno::NAMETOOLONG) => return Err(SocketFileError::PathTooLong { path: path.to_owned() }),
-            other => other.map_err(failure(path, "named"))?,
+            other => other.map_err(failure(path, "use the path of"))?,
         };
         folder::check(folder_of(path))?;
         remove_stale(path, &address)?;
-        let fd = new_socket().map_err(failure(path, "created"))?;
+        let fd = new_socket().map_err(failure(path, "create"))?;
         // The file inherits the socket's mode, which excludes other users from the start.
-        fchmod(&fd, access.first_mode()).map_err(failure(path, "protected"))?;
+        fchmod(&fd, access.first_mode()).map_err(failure(path, "set the mode of"))?;
         match bind(&fd, &address) {
             Err(Errno::ADDRINUSE) => return Err(SocketFileError::AddrInUse { path: path.to_owned() }),
-            other => other.map_err(failure(path, "bound"))?,
+            other => other.map_err(failure(path, "bind"))?,
         }
-        let file = file_id(path).map_err(|source| system(path, "examined", source))?;
+        let file = file_id(path).map_err(|source| system(path, "examine", source))?;
         let spare = spare(&fd);
         let listener = Self { fd, path: path.to_owned(), file, spare, left: false };
         // Before it listens: no client can connect yet.
         access.grant(path)?;
-        listen(&listener.fd, BACKLOG).map_err(failure(path, "listened on"))?;
+        listen(&listener.fd, BACKLOG).map_err(failure(path, "listen on"))?;
         Ok(listener)
     }
 
@@ -203,12 +203,12 @@ impl Drop for SocketListener {
 fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), SocketFileError> {
     let found = match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        other => other.map_err(|source| system(path, "examined", source))?,
+        other => other.map_err(|source| system(path, "examine", source))?,
     };
     if !found.file_type().is_socket() {
         return Err(SocketFileError::NotASocket { path: path.to_owned() });
     }
-    let probe = new_socket().map_err(failure(path, "created"))?;
+    let probe = new_socket().map_err(failure(path, "create"))?;
     match connect(&probe, address) {
         Err(Errno::CONNREFUSED) => {}
         Err(Errno::NOENT) => return Ok(()),
@@ -216,11 +216,11 @@ fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), SocketFileE
         Ok(()) | Err(Errno::AGAIN | Errno::PROTOTYPE) => {
             return Err(SocketFileError::AddrInUse { path: path.to_owned() });
         }
-        Err(error) => return Err(system(path, "probed", error.into())),
+        Err(error) => return Err(system(path, "connect to", error.into())),
     }
     // Another process may have replaced the stale file meanwhile; then its file stays.
     if file_id(path).is_ok_and(|file| file == (found.dev(), found.ino())) {
-        std::fs::remove_file(path).map_err(|source| system(path, "replaced", source))?;
+        std::fs::remove_file(path).map_err(|source| system(path, "replace", source))?;
     }
     Ok(())
 }

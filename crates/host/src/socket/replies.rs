@@ -24,36 +24,38 @@ use rustix::io::{Errno, pread, pwrite};
 
 use super::{SocketSent, StreamSocket};
 
-/// Bytes of a page of the log. QEMU reads a reply's header with one receive, and fails on a part of a header. Before
-/// Linux 6.5 the kernel sends page by page, so a reply that could cross the end of a page begins on the next one.
+/// Bytes of a page of the reply log. QEMU reads a reply's header with one receive, and fails on a part of a header.
+/// Before Linux 6.5 the kernel sends page by page, so a reply that could cross the end of a page begins on the next
+/// one.
 const PAGE: u64 = 4096;
-/// Number of sent bytes after which the log's pages are released.
+/// Number of sent bytes after which the reply log releases its pages to the kernel.
 const HOLE: u64 = 64 * 1024;
-/// Maximum length in bytes of a recorded range of the log: twice what a client may leave unread, and above the longest
-/// message.
+/// Maximum length in bytes of a recorded range of the reply log: twice what a client may leave unread, and above the
+/// longest message.
 const LONGEST: u64 = 4 << 20;
 
-/// Range of the log's file that holds replies which may be unsent. The owner records the range for a successor.
+/// Range of the reply log's file that holds replies which may be unsent. The log's owner records the range for a
+/// successor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct UnsentReplies {
-    /// Position in the log of the first reply that may be unsent.
+    /// Position in the reply log of the first reply that may be unsent.
     pub begin: u64,
-    /// Position in the log of the next reply to be written.
+    /// Position in the reply log of the next reply to be written.
     pub end: u64,
 }
 
-/// Range of the log's file that holds the received part of an incomplete message. The owner records the range like
-/// [`UnsentReplies`].
+/// Range of the reply log's file that holds the received part of an incomplete message. The log's owner records the
+/// range like [`UnsentReplies`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HeldMessagePart {
-    /// Position in the log of the first received byte of the incomplete message.
+    /// Position in the reply log of the first received byte of the incomplete message.
     pub begin: u64,
-    /// Number of received bytes of the incomplete message; 0 if there is no such message.
+    /// Number of received bytes of the incomplete message in the reply log; 0 if there is no such message.
     pub length: u64,
 }
 
 impl HeldMessagePart {
-    /// Returns the position of the first page after the held bytes.
+    /// Returns the position of the reply log's first page after the received part of an incomplete message.
     fn end(self) -> u64 {
         (self.begin + self.length).next_multiple_of(PAGE)
     }
@@ -64,17 +66,17 @@ impl HeldMessagePart {
 pub struct ReplyLog {
     file: OwnedFd,
     extent: UnsentReplies,
-    /// Position in the log of the first unsent byte.
+    /// Position in the reply log of the first unsent byte.
     sent: u64,
-    /// Position in the log before which pages have been released.
+    /// Position in the reply log before which pages have been released to the kernel.
     hole: u64,
     held: HeldMessagePart,
-    /// Lowest position in the log for the next reply, after all held bytes.
+    /// Lowest position in the reply log for the next reply, after the received part of an incomplete message.
     floor: u64,
 }
 
 impl ReplyLog {
-    /// Creates a log without replies.
+    /// Creates a reply log without replies.
     ///
     /// # Errors
     /// The process is out of descriptors.
@@ -90,7 +92,7 @@ impl ReplyLog {
         })
     }
 
-    /// Adopts the log's file and the last records of the previous process. Returns the log, the replies from
+    /// Adopts the reply log's file and the last records of the previous process. Returns the log, the replies from
     /// [`UnsentReplies::begin`] on, and the number of their sent bytes.
     ///
     /// # Errors
@@ -110,8 +112,9 @@ impl ReplyLog {
         Ok((Self { file, extent, sent, hole, held, floor }, replies, (sent - extent.begin) as usize))
     }
 
-    /// Appends bytes of an incomplete message to the held ones. They count once [`ReplyLog::held`] is recorded.
-    /// Every reply must have been sent: later ones are written after the held bytes.
+    /// Appends bytes to the received part of an incomplete message in the reply log. A successor reads them only if
+    /// [`ReplyLog::held`] was recorded afterwards. Every reply must have been sent: later ones are written after these
+    /// bytes.
     ///
     /// # Errors
     /// The system is out of memory.
@@ -125,13 +128,14 @@ impl ReplyLog {
         Ok(())
     }
 
-    /// Returns the range of the held bytes, to be recorded after [`ReplyLog::hold`].
+    /// Returns the range of the reply log with the received part of an incomplete message, to be recorded after
+    /// [`ReplyLog::hold`].
     #[must_use]
     pub fn held(&self) -> HeldMessagePart {
         self.held
     }
 
-    /// Reads the held bytes of the incomplete message.
+    /// Reads the received part of the incomplete message from the reply log.
     ///
     /// # Errors
     /// The file is not a reply log.
@@ -139,7 +143,7 @@ impl ReplyLog {
         read(&self.file, self.held.begin, Some(self.held.length))
     }
 
-    /// Drops the held bytes. Call it after a record in which no bytes are held.
+    /// Drops the received part of a message from the reply log. Call it after a record without such a part.
     ///
     /// # Errors
     /// The kernel's error.
@@ -152,15 +156,15 @@ impl ReplyLog {
         Ok(())
     }
 
-    /// Returns the range to record before the next [`ReplyLog::send`].
+    /// Returns the range of unsent replies in the log, to be recorded before the next [`ReplyLog::send`].
     #[must_use]
     pub fn extent(&self) -> UnsentReplies {
         self.extent
     }
 
-    /// Prepares room for `bytes` of replies: on the next page if everything is sent and they would cross the end of
-    /// this one, and after held bytes. If it returns true, call [`ReplyLog::settle`] once [`ReplyLog::extent`] is
-    /// recorded together with the replies.
+    /// Prepares room for `bytes` of replies in the reply log: on the next page if everything is sent and they would
+    /// cross the end of this one, and after the held part of a message. If it returns true, call [`ReplyLog::settle`]
+    /// once [`ReplyLog::extent`] is recorded together with the replies.
     #[must_use]
     pub fn make_room(&mut self, bytes: usize) -> bool {
         let end = self.extent.end;
@@ -174,8 +178,8 @@ impl ReplyLog {
         true
     }
 
-    /// Moves the file's position to the page that [`ReplyLog::make_room`] has chosen, after the replies there were
-    /// recorded and before they are sent.
+    /// Moves the position of the reply log's file to the page that [`ReplyLog::make_room`] has chosen, after the
+    /// replies there were recorded and before they are sent.
     ///
     /// # Errors
     /// The kernel's error.
@@ -184,7 +188,8 @@ impl ReplyLog {
         Ok(())
     }
 
-    /// Drops the sent replies from the log, which the next process no longer needs. They must end with a whole reply.
+    /// Drops the sent replies from the reply log, since the next process does not need them. They must end with a whole
+    /// reply.
     ///
     /// # Errors
     /// The kernel's error.
@@ -199,7 +204,7 @@ impl ReplyLog {
         Ok(())
     }
 
-    /// Appends replies to the log. They count once [`ReplyLog::extent`] is recorded.
+    /// Appends replies to the reply log. A successor sends them only if [`ReplyLog::extent`] was recorded afterwards.
     ///
     /// # Errors
     /// The system is out of memory.
@@ -209,7 +214,7 @@ impl ReplyLog {
         Ok(())
     }
 
-    /// Sends up to `bytes` of the recorded replies without blocking.
+    /// Sends up to `bytes` of the reply log's recorded replies without blocking.
     ///
     /// # Errors
     /// The kernel's error, except a full socket and a closed peer.
@@ -228,9 +233,9 @@ impl ReplyLog {
         }
     }
 
-    /// Sends the next `bytes` of the recorded replies with descriptors, without blocking. `sendfile` carries no
-    /// descriptors, so file and socket disagree for a moment: the successor of a process that dies in it sends the
-    /// bytes again.
+    /// Sends the next `bytes` of the reply log's recorded replies with descriptors, without blocking. `sendfile`
+    /// carries no descriptors, so file and socket disagree for a moment: the successor of a process that dies in it
+    /// sends the bytes again.
     ///
     /// # Errors
     /// Returns the errors of [`Self::send`].
@@ -257,7 +262,7 @@ fn write(file: &OwnedFd, mut at: u64, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads `length` bytes of the log's file from position `at`. Refuses an impossible length.
+/// Reads `length` bytes of the reply log's file from position `at`. Refuses an impossible length.
 fn read(file: &OwnedFd, mut at: u64, length: Option<u64>) -> io::Result<Vec<u8>> {
     let length = length.filter(|length| *length <= LONGEST).ok_or(io::ErrorKind::InvalidData)?;
     let mut bytes = vec![0; length as usize];
@@ -273,7 +278,7 @@ fn read(file: &OwnedFd, mut at: u64, length: Option<u64>) -> io::Result<Vec<u8>>
 }
 
 impl AsFd for ReplyLog {
-    /// Returns the log's file, to be kept for the next process.
+    /// Returns the reply log's file, to be kept for the next process.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }

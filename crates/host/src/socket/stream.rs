@@ -23,9 +23,9 @@ use super::{MAX_FDS, ReceivedFds};
 /// Result of receiving from a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketReceived {
-    /// Number of bytes received, at least one.
+    /// Number of bytes received from the socket, at least one.
     Bytes(usize),
-    /// No bytes are pending in the socket.
+    /// No received bytes are pending in the socket.
     WouldBlock,
     /// The peer has closed the connection.
     Closed,
@@ -34,7 +34,7 @@ pub enum SocketReceived {
 /// Result of sending to a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketSent {
-    /// Number of sent bytes, perhaps fewer than given; the descriptors went with the first.
+    /// Number of bytes sent to the socket, perhaps fewer than given; the descriptors went with the first.
     Bytes(usize),
     /// The socket's buffer is full; nothing was sent, not even the descriptors.
     WouldBlock,

@@ -194,7 +194,7 @@ fn received_descriptors_beyond_max_fds_are_marked_and_closed() {
 }
 
 #[test]
-fn descriptors_beyond_max_fds_set_the_loss_flag() {
+fn send_of_more_than_max_fds_descriptors_is_marked_truncated() {
     let (one, other) = connected();
     let (_reader, writer) = rustix::pipe::pipe().unwrap();
     // Beyond the limit of `send`, as another program may send.

@@ -21,7 +21,7 @@ impl Tap {
         let index = match name_to_index(&control, name.as_str()) {
             Ok(index) => index,
             Err(Errno::NODEV) => return Ok(None),
-            Err(errno) => return Err(system(name, "looking at")(errno)),
+            Err(errno) => return Err(system(name, "read the properties of")(errno)),
         };
         let path = device_file(index);
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -30,11 +30,11 @@ impl Tap {
                 TapError::NoDeviceFile { name: name.clone(), path: path.clone() }
             }
             Errno::ACCESS | Errno::PERM => TapError::NoFileAccess { path: path.clone() },
-            other => system(name, "opening")(other),
+            other => system(name, "open")(other),
         })?;
         let tap = Self::attach(fd, name)?;
         let named = tap.attachment().is_ok_and(|attachment| attachment.name == name.as_str());
-        let wanted = request::address(&control, name).map_err(system(name, "looking at"))?;
+        let wanted = request::address(&control, name).map_err(system(name, "read the properties of"))?;
         if named && request::address(&tap.fd, name) == Ok(wanted) {
             Ok(Some(tap))
         } else {

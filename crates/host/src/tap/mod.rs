@@ -38,13 +38,13 @@ pub enum TapError {
     NoAccess,
     /// The user has neither the privilege for the action on the tap nor an existing tap of that name.
     #[error(
-        "{doing} tap {name} needs root or CAP_NET_ADMIN; or let root create it beforehand: \
+        "cannot {doing} tap {name}: that needs root or CAP_NET_ADMIN; or let root create the tap beforehand: \
          ip tuntap add dev {name} mode tap user $USER && ip link set {name} up"
     )]
     NotPermitted {
         /// Name of the tap that could not be opened.
         name: InterfaceName,
-        /// Failed action on the tap, as a gerund.
+        /// Failed action on the tap, as an infinitive.
         doing: &'static str,
     },
     /// Another process is attached to the tap.
@@ -53,7 +53,7 @@ pub enum TapError {
         /// Name of the tap in use.
         name: InterfaceName,
     },
-    /// An interface of another kind has that name.
+    /// An interface of another kind has the requested tap's name.
     #[error("interface {name} exists and is not a tap with one queue")]
     NotATap {
         /// Name of the interface that is no tap.
@@ -64,7 +64,7 @@ pub enum TapError {
         "interface {name} does not exist; create a macvtap: ip link add link eth1 name {name} type macvtap mode passthru"
     )]
     NoMacvtap {
-        /// Name that no interface has.
+        /// Requested name, which no interface has.
         name: InterfaceName,
     },
     /// The interface has no macvtap device file, or the file is another one's.
@@ -89,11 +89,11 @@ pub enum TapError {
         path: String,
     },
     /// The kernel refused to open or set up the tap.
-    #[error("{doing} tap {name} failed")]
+    #[error("cannot {doing} tap {name}")]
     System {
         /// Name of the tap.
         name: InterfaceName,
-        /// Failed action on the tap, as a gerund.
+        /// Failed action on the tap, as an infinitive.
         doing: &'static str,
         /// Kernel's error for the tap.
         #[source]
@@ -106,7 +106,7 @@ pub enum TapError {
 pub enum TapReceived {
     /// Frame of this length in bytes, with its virtio-net header. The part that did not fit the buffer is lost.
     Frame(usize, VnetHeader),
-    /// No frame of the host is pending.
+    /// No frame from the host is pending in the tap.
     Empty,
 }
 
@@ -149,7 +149,7 @@ impl Tap {
         let fd = open("/dev/net/tun", flags, Mode::empty()).map_err(|errno| match errno {
             Errno::NOENT | Errno::NXIO | Errno::NODEV => TapError::NoDriver,
             Errno::ACCESS | Errno::PERM => TapError::NoAccess,
-            other => system(name, "opening")(other),
+            other => system(name, "open")(other),
         })?;
         Self::attach(fd, name)
     }
@@ -172,8 +172,8 @@ impl Tap {
     /// [`TapError::NotATap`] if the descriptor is not attached to a tap, or the tap was deleted;
     /// [`TapError::System`].
     pub fn adopt(fd: OwnedFd, name: &InterfaceName) -> Result<Self, TapError> {
-        let flags = fcntl_getfl(&fd).map_err(system(name, "taking over"))?;
-        fcntl_setfl(&fd, flags | OFlags::NONBLOCK).map_err(system(name, "taking over"))?;
+        let flags = fcntl_getfl(&fd).map_err(system(name, "take over"))?;
+        fcntl_setfl(&fd, flags | OFlags::NONBLOCK).map_err(system(name, "take over"))?;
         match request::attachment(&fd) {
             Ok(attached) => Ok(Self { fd, name: name.clone(), headers: attached.headers }),
             Err(_) => Err(TapError::NotATap { name: name.clone() }),
@@ -189,11 +189,11 @@ impl Tap {
         let headers = headers.map_err(|errno| match errno {
             Errno::BUSY => TapError::InUse { name: name.clone() },
             Errno::INVAL => TapError::NotATap { name: name.clone() },
-            other => system(name, "creating or attaching to")(other),
+            other => system(name, "create or attach to")(other),
         })?;
         let tap = Self { fd, name: name.clone(), headers };
         if headers {
-            request::settle_headers(&tap.fd).map_err(system(name, "setting up the frames of"))?;
+            request::settle_headers(&tap.fd).map_err(system(name, "set up the frames of"))?;
         }
         // A previous process may have enabled offloads.
         tap.leave_offloads();
@@ -244,11 +244,12 @@ impl Tap {
     /// [`TapError::NotPermitted`], [`TapError::System`].
     pub fn set_up(&self) -> Result<(), TapError> {
         let control = self.control()?;
-        let flags = request::flags(&control, &self.name).map_err(system(&self.name, "looking at"))?;
+        let flags =
+            request::flags(&control, &self.name).map_err(system(&self.name, "read the properties of"))?;
         if flags.up {
             return Ok(());
         }
-        request::set_up(&control, &self.name, flags).map_err(system(&self.name, "setting up"))
+        request::set_up(&control, &self.name, flags).map_err(system(&self.name, "set up"))
     }
 
     /// Returns the tap's MTU: the largest payload of a frame in bytes, without its Ethernet header.
@@ -256,7 +257,7 @@ impl Tap {
     /// # Errors
     /// [`TapError::System`].
     pub fn mtu(&self) -> Result<u32, TapError> {
-        request::mtu(&self.control()?, &self.name).map_err(system(&self.name, "looking at"))
+        request::mtu(&self.control()?, &self.name).map_err(system(&self.name, "read the properties of"))
     }
 
     /// Sets the tap's MTU, 68 to 65,521 bytes. Needs no privilege if the MTU is that already.
@@ -268,7 +269,7 @@ impl Tap {
         if request::mtu(&control, &self.name) == Ok(mtu) {
             return Ok(());
         }
-        request::set_mtu(&control, &self.name, mtu).map_err(system(&self.name, "setting the MTU of"))
+        request::set_mtu(&control, &self.name, mtu).map_err(system(&self.name, "set the MTU of"))
     }
 
     /// Receives the next frame of the host. The buffer should hold the MTU and 18 bytes of header; with offloads,
@@ -319,7 +320,7 @@ impl Tap {
 /// Opens a socket for requests about interfaces of the calling thread's network namespace.
 fn control(name: &InterfaceName) -> Result<OwnedFd, TapError> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
-    socket.map_err(system(name, "looking at"))
+    socket.map_err(system(name, "read the properties of"))
 }
 
 impl AsFd for Tap {

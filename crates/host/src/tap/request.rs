@@ -23,7 +23,7 @@ const SIOCGIFHWADDR: Opcode = libc::SIOCGIFHWADDR as Opcode;
 const SIOCGIFMTU: Opcode = libc::SIOCGIFMTU as Opcode;
 const SIOCSIFMTU: Opcode = libc::SIOCSIFMTU as Opcode;
 
-/// Flags of an interface (IFF_*), including those without use here.
+/// Flags of a network interface (IFF_*), those without use in this crate included.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InterfaceFlags {
     raw: libc::c_short,
@@ -104,7 +104,8 @@ pub(super) fn set_up(socket: impl AsFd, name: &InterfaceName, flags: InterfaceFl
     unsafe { ioctl(socket, Updater::<SIOCSIFFLAGS, _>::new(&mut request)) }
 }
 
-/// Returns the Ethernet address of an interface; for a macvtap descriptor, of its interface, whatever the name.
+/// Returns the Ethernet address of an interface by name. For a descriptor of a macvtap, returns the address of the
+/// macvtap's interface and ignores the name.
 pub(super) fn address(socket: impl AsFd, name: &InterfaceName) -> Result<[libc::c_char; 6]> {
     let mut request = named(name);
     // SAFETY: SIOCGIFHWADDR reads and writes one `ifreq`.

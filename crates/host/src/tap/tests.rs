@@ -148,7 +148,8 @@ fn interfaces() -> String {
     std::fs::read_to_string("/proc/thread-self/net/dev").unwrap()
 }
 
-/// Waits until an interface is deleted. A child of another thread may keep it for a moment, as in [`once_free`].
+/// Waits until an interface is deleted. A child of another thread may keep the interface until the child executes its
+/// program.
 fn is_gone(interface: &str) -> bool {
     let gone = || !interfaces().contains(interface);
     (0..3_000).any(|_| {
@@ -188,7 +189,7 @@ fn renamed_or_moved_tap_stays_attached() {
 }
 
 #[test]
-fn call_open_existing_does_not_create_a_missing_tap() {
+fn attaching_to_an_existing_tap_creates_no_missing_tap() {
     with_taps("existing tap", || {
         assert!(Tap::open_existing(&name("exists0")).unwrap().is_none());
         assert!(is_gone("exists0:"));

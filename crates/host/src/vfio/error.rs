@@ -50,13 +50,13 @@ pub enum VfioError {
         path: PathBuf,
         /// Kernel's error for opening the VFIO file.
         source: io::Error,
-        /// Likely remedy for the failed opening.
+        /// Likely remedy for the failed opening of the VFIO file.
         remedy: &'static str,
     },
     /// The kernel's VFIO has no IOMMU of a supported type.
     #[error("VFIO of this kernel does not support a type 1 IOMMU (version 2); `modprobe vfio_iommu_type1`")]
     NoType1,
-    /// Other functions of the group are bound to other drivers.
+    /// Other functions of the IOMMU group are bound to other drivers.
     #[error(
         "IOMMU group {group} is not viable: bind all of its functions to vfio-pci, or to no driver; it holds \
          {members}"
@@ -64,7 +64,7 @@ pub enum VfioError {
     NotViable {
         /// Number of the IOMMU group.
         group: u32,
-        /// Functions of the group, with the drivers that they are bound to.
+        /// Functions of the IOMMU group, with the drivers that they are bound to.
         members: String,
     },
     /// The kernel refused a VFIO request.
@@ -79,7 +79,7 @@ pub enum VfioError {
         /// Likely remedy for the refusal, with a separator before it.
         remedy: Option<&'static str>,
     },
-    /// The function lacks a required property.
+    /// The PCI function lacks a required property.
     #[error("cannot use function {address} by VFIO: {what}")]
     Unexpected {
         /// PCI address of the function that lacks the property.

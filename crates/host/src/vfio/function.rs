@@ -82,7 +82,7 @@ impl VfioFunction {
         Ok(Self { address, device: device.into(), configuration, container, group, number })
     }
 
-    /// Returns the function's address.
+    /// Returns the PCI address of the function.
     #[must_use]
     pub fn address(&self) -> PciAddress {
         self.address

@@ -17,7 +17,7 @@ use crate::memory::sigbus;
 /// Registers of a device, mapped into this process and unmapped on drop.
 pub struct MappedRegisters {
     base: NonNull<u8>,
-    span: sigbus::MappingSpan,
+    span: sigbus::MappedAddressRange,
     registration: sigbus::MappingRegistration,
 }
 
@@ -32,7 +32,7 @@ impl MappedRegisters {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a null hint makes the kernel pick unused addresses, so no existing memory is touched.
         let start = unsafe { mmap(ptr::null_mut(), len, protection, MapFlags::SHARED, device, offset) }?;
-        let span = sigbus::MappingSpan { start: start as usize, len };
+        let span = sigbus::MappedAddressRange { start: start as usize, len };
         match (NonNull::new(start.cast()), sigbus::register(span)) {
             (Some(base), Some(registration)) => Ok(Self { base, span, registration }),
             _ => {

@@ -21,8 +21,8 @@ use vfio_bindings::bindings::vfio::{
 
 use crate::memory::MappedFile;
 
-/// Number of the VFIO request for the API version, relative to [`VFIO_BASE`] (linux/vfio.h). Numbers of other requests
-/// follow.
+/// Number of the VFIO request that returns the API version, relative to [`VFIO_BASE`] (linux/vfio.h). Numbers of other
+/// requests follow.
 const GET_API_VERSION: u32 = 0;
 const CHECK_EXTENSION: u32 = 1;
 const SET_IOMMU: u32 = 2;
@@ -38,10 +38,11 @@ const DEVICE_PCI_HOT_RESET: u32 = 13;
 const IOMMU_MAP_DMA: u32 = 13;
 const IOMMU_UNMAP_DMA: u32 = 14;
 
-/// Maximum number of interrupt vectors with eventfds: an 82576's number, rounded up.
+/// Maximum number of interrupt vectors of a VFIO function that signal eventfds: an 82576's number, rounded up.
 pub(super) const MOST_VECTORS: usize = 32;
 
-/// Any VFIO request, by its number and argument: the requests encode no size in their number, and also return values.
+/// Makes any VFIO request by its number and argument: the requests encode no size in their number, and also return
+/// values.
 struct VfioRequest {
     number: u32,
     argument: *mut c_void,

@@ -37,7 +37,7 @@ impl XdpMapping {
         Self::over(start.cast(), len)
     }
 
-    /// Maps private memory of `len` bytes.
+    /// Maps private memory of `len` bytes for AF_XDP.
     pub(super) fn anonymous(len: usize) -> io::Result<Arc<Self>> {
         let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
         // SAFETY: as above.
@@ -50,7 +50,7 @@ impl XdpMapping {
         Ok(Arc::new(Self { start, len }))
     }
 
-    /// Returns the mapping's address in this process, for the kernel.
+    /// Returns the AF_XDP mapping's address in this process, for the kernel.
     pub(super) fn address(&self) -> u64 {
         self.start.as_ptr().expose_provenance() as u64
     }
@@ -59,14 +59,15 @@ impl XdpMapping {
         self.len
     }
 
-    /// Returns the 32-bit word at an offset of the mapping, or `None` outside it.
+    /// Returns the 32-bit word at an offset of the AF_XDP mapping, or `None` outside it.
     pub(super) fn word(&self, offset: usize) -> Option<&AtomicU32> {
         let place = self.place(offset, size_of::<u32>(), align_of::<u32>())?;
         // SAFETY: the word is inside the mapping and aligned, and the kernel accesses it atomically too.
         Some(unsafe { AtomicU32::from_ptr(place.as_ptr().cast()) })
     }
 
-    /// Returns a pointer to a range of the mapping. Returns `None` if it is outside or not aligned.
+    /// Returns a pointer to a range of the AF_XDP mapping. Returns `None` if the range is outside or not
+    /// aligned.
     pub(super) fn place(&self, offset: usize, len: usize, align: usize) -> Option<NonNull<u8>> {
         let inside = offset.checked_add(len).is_some_and(|end| end <= self.len);
         if !inside || !offset.is_multiple_of(align) {
@@ -92,12 +93,12 @@ pub(super) struct UmemChunks {
     memory: Arc<XdpMapping>,
 }
 
-/// Reason why a frame was not copied out of a chunk.
+/// Reason why a frame was not copied out of a chunk of AF_XDP memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChunkCopyError {
-    /// The frame exceeds the caller's buffer.
+    /// The frame in the UMEM chunk exceeds the caller's buffer.
     TooLong,
-    /// The frame is not inside a chunk, which the kernel never reports.
+    /// The frame is not inside a UMEM chunk, which the kernel never reports.
     Outside,
 }
 
@@ -121,7 +122,7 @@ impl UmemChunks {
         u64::from(chunk) * CHUNK as u64
     }
 
-    /// Copies a frame out of a chunk that this process owns.
+    /// Copies a frame out of a UMEM chunk that this process owns.
     pub(super) fn copy_out(&self, address: u64, len: u32, into: &mut [u8]) -> Result<usize, ChunkCopyError> {
         let (offset, len) = (address as usize, len as usize);
         let end = (offset % CHUNK).checked_add(len).ok_or(ChunkCopyError::Outside)?;
@@ -136,7 +137,7 @@ impl UmemChunks {
         Ok(len)
     }
 
-    /// Copies a frame into a chunk that this process owns. Returns false if the frame does not fit.
+    /// Copies a frame into a UMEM chunk that this process owns. Returns false if the frame does not fit.
     pub(super) fn copy_in(&mut self, chunk: u32, frame: &[u8]) -> bool {
         let offset = Self::address(chunk) as usize;
         let place = self.memory.place(offset, frame.len(), 1).filter(|_| frame.len() <= ROOM);

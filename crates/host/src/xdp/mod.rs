@@ -48,16 +48,16 @@ const RETRY: Duration = Duration::from_millis(50);
 /// Transfer mode between interface and sockets, with Open vSwitch's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XdpTransferMode {
-    /// The driver runs the program, and accesses the UMEM itself.
+    /// The interface's driver runs the XDP program, and accesses the UMEM itself.
     NativeWithZerocopy,
-    /// The driver runs the program, and the kernel copies frames.
+    /// The interface's driver runs the XDP program, and the kernel copies frames.
     Native,
-    /// The kernel runs the program on its socket buffers, and copies frames.
+    /// The kernel runs the XDP program on its socket buffers, and copies frames.
     Generic,
 }
 
 impl XdpTransferMode {
-    /// All transfer modes, the fastest first.
+    /// All modes of transfer between an interface and AF_XDP sockets, the fastest first.
     pub const ALL: [Self; 3] = [Self::NativeWithZerocopy, Self::Native, Self::Generic];
 }
 
@@ -85,7 +85,7 @@ pub enum XdpError {
         /// MTU of the interface in bytes.
         mtu: u32,
     },
-    /// Every requested transfer mode failed.
+    /// Every requested AF_XDP transfer mode failed.
     #[error("cannot open interface {name} by AF_XDP: {reasons}")]
     Refused {
         /// Name of the interface that AF_XDP cannot use.
@@ -179,7 +179,7 @@ impl XdpInterface {
         Ok(Self { _program: attachment, mode, poller, sockets, frames, hold })
     }
 
-    /// Returns the transfer mode of the interface.
+    /// Returns the AF_XDP transfer mode of the interface.
     #[must_use]
     pub fn mode(&self) -> XdpTransferMode {
         self.mode
@@ -191,7 +191,7 @@ impl XdpInterface {
         self.sockets.len()
     }
 
-    /// Returns the interface's queues, which receive and send frames, at the first call; later `None`.
+    /// Returns the queues of an AF_XDP interface, which receive and send frames, at the first call; later `None`.
     #[must_use]
     pub fn take_frames(&self) -> Option<XdpQueues> {
         self.frames.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -218,7 +218,7 @@ impl XdpInterface {
     }
 }
 
-/// Readable when a frame has arrived on the interface.
+/// Returns a descriptor that is readable when a frame has arrived on the interface.
 impl AsFd for XdpInterface {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.poller.as_fd()
@@ -283,7 +283,7 @@ fn socket_of(interface: u32, number: u32, zerocopy: bool) -> io::Result<Option<X
     }
 }
 
-/// Repeats an attempt while it fails for a resource in use, until the time `until`.
+/// Repeats an attempt to attach to an interface while a resource is in use, until the time `until`.
 fn retry_while_busy<T>(until: Instant, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match attempt() {

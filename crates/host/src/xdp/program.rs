@@ -37,7 +37,7 @@ const XDP_PASS: i32 = 2;
 /// it.
 const BY_KERNEL: u32 = 1 << 1;
 const BY_DRIVER: u32 = 1 << 2;
-/// Licence of the program. Programs of any licence may call its helper function.
+/// Licence of the BPF program, which the kernel requires. Programs of any licence may call its helper function.
 const LICENCE: &[u8] = b"Apache-2.0 OR MIT\0";
 const NAME: [u8; 16] = *b"softiov\0\0\0\0\0\0\0\0\0";
 
@@ -50,7 +50,7 @@ pub(crate) const LATER: &[u32] = &[MAP_UPDATE as u32, LINK_CREATE as u32];
 #[repr(C)]
 struct BpfInstruction {
     code: u8,
-    /// Written register in the low half, read register in the high half.
+    /// Written register of a BPF instruction in the low half, read register in the high half.
     registers: u8,
     offset: i16,
     immediate: i32,
@@ -65,7 +65,7 @@ fn instructions(map: BorrowedFd<'_>) -> [BpfInstruction; 6] {
     const EXIT: u8 = 0x95;
     /// Offset of `rx_queue_index` in `struct xdp_md`.
     const RX_QUEUE: i16 = 16;
-    /// Value in the place of a register: the immediate is a map's descriptor (`BPF_PSEUDO_MAP_FD`).
+    /// Value of the register field for an immediate that is a map's descriptor (`BPF_PSEUDO_MAP_FD`).
     const IS_MAP: u8 = 1;
     let registers = |written: u8, read: u8| read << 4 | written;
     let plain = |code, registers, immediate| BpfInstruction { code, registers, offset: 0, immediate };
@@ -105,7 +105,7 @@ impl XdpProgram {
         Ok(Self { map, program })
     }
 
-    /// Makes the program pass a queue's frames to an AF_XDP socket.
+    /// Makes the BPF program pass a queue's frames to an AF_XDP socket.
     pub(super) fn set_socket(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         #[derive(Clone, Copy)]
         #[repr(C)]
@@ -127,7 +127,7 @@ impl XdpProgram {
         call(MAP_UPDATE, &element).map(drop)
     }
 
-    /// Attaches the program to an interface by its index.
+    /// Attaches the BPF program to an interface by its index.
     pub(super) fn attach(&self, interface: u32, mode: XdpTransferMode) -> io::Result<XdpProgramLink> {
         #[derive(Clone, Copy)]
         #[repr(C)]

@@ -25,12 +25,12 @@ use super::memory::{CHUNK, ChunkCopyError, ROOM, UmemChunks, XdpMapping};
 use super::ring::{BrokenXdpRing, ConsumerSide, ProducerSide, XdpDescriptor, XdpRing, XdpRingLayout};
 use crate::packet::UnsentFrames;
 
-/// Number of chunks for received frames, and for sent frames, which only the first queue has.
+/// Number of UMEM chunks for received frames, and for sent frames, which only the first queue has.
 const RX_CHUNKS: u32 = 1024;
 const TX_CHUNKS: u32 = 512;
-/// Number of ring entries per chunk in a ring: the kernel advances its index after it has passed a chunk on.
+/// Number of AF_XDP ring entries per UMEM chunk: the kernel advances its index after it has passed a chunk on.
 const SLACK: u32 = 2;
-/// Number of entries of an unused ring, which the kernel requires nevertheless.
+/// Number of entries of an unused AF_XDP ring, which the kernel requires nevertheless.
 const FEW: u32 = 2;
 /// Length of the shortest frame in bytes: an Ethernet header.
 const SHORTEST: usize = 14;
@@ -38,10 +38,11 @@ const SHORTEST: usize = 14;
 /// frames per call.
 const BURST: u32 = 32;
 const CALLS: u32 = 4;
-/// Size of a socket's send buffer in bytes; the kernel may grant less.
+/// Size of an AF_XDP socket's send buffer in bytes; the kernel may grant less.
 const BACKLOG: usize = 4 << 20;
 
-/// Part of an AF_XDP queue that the opener of the queue keeps. Memory and socket live until both parts are dropped.
+/// Part of an AF_XDP queue that the queue's opener keeps: its socket. Memory and socket live until both parts are
+/// dropped.
 #[derive(Debug)]
 pub(super) struct XdpSocket {
     fd: OwnedFd,
@@ -72,25 +73,25 @@ pub(super) struct XdpQueue {
     sending: XdpSendState,
 }
 
-/// Chunks and counts of the frames that a queue sends.
+/// UMEM chunks and counts of the frames that a queue sends.
 #[derive(Debug)]
 struct XdpSendState {
     tx: XdpRing<XdpDescriptor, ProducerSide>,
     completion: XdpRing<u64, ConsumerSide>,
-    /// Numbers of the chunks that hold no frame to send.
+    /// Numbers of the UMEM chunks that hold no frame to send.
     free: Vec<u32>,
     /// Number of queued frames that the kernel was not notified of.
     pending: u32,
-    /// True if the kernel has left frames in the ring after a notification.
+    /// True if the kernel has left frames in the transmit ring after a notification.
     left: bool,
 }
 
-/// Result of receiving a frame from a queue.
+/// Result of receiving a frame from an AF_XDP queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XdpReceived {
-    /// Received frame, of this length in bytes.
+    /// Length in bytes of the received frame.
     Frame(usize),
-    /// The frame exceeds the caller's buffer.
+    /// The received frame exceeds the caller's buffer.
     TooLong,
 }
 
@@ -205,7 +206,7 @@ fn own<T>() -> io::Result<(Arc<XdpMapping>, XdpRingLayout)> {
 }
 
 impl XdpQueue {
-    /// Returns the part of the queue that the opener keeps.
+    /// Returns the part of the AF_XDP queue that its opener keeps.
     pub(super) fn socket(&self) -> Arc<XdpSocket> {
         self.socket.clone()
     }
@@ -273,7 +274,7 @@ impl XdpQueue {
         self.sending.pending >= BURST
     }
 
-    /// Returns true if the kernel has left frames in the ring and must be notified again.
+    /// Returns true if the kernel has left frames in the transmit ring and must be notified again.
     pub(super) fn has_left(&self) -> bool {
         self.sending.left
     }
@@ -309,7 +310,7 @@ impl XdpQueue {
 }
 
 impl XdpSendState {
-    /// Takes back the chunks of sent frames from the kernel.
+    /// Takes back the UMEM chunks of sent frames from the kernel.
     fn reclaim(&mut self) -> Result<(), BrokenXdpRing> {
         if self.completion.available()? == 0 {
             return Ok(());

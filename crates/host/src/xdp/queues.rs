@@ -16,18 +16,18 @@ pub struct XdpQueues {
     /// Index of the queue to receive from next. The number of frames left in its turn follows.
     next: usize,
     turn: u32,
-    /// True once a ring of the interface held an index or an address out of range.
+    /// True once an AF_XDP ring of the interface held an index or an address out of range.
     broken: bool,
 }
 
 impl XdpQueues {
-    /// Creates the set of an interface's queues; the first queue receives first.
+    /// Creates the set of an AF_XDP interface's queues; the first queue receives first.
     pub(super) fn new(queues: Vec<XdpQueue>) -> Self {
         Self { queues, next: 0, turn: TURN, broken: false }
     }
 
-    /// Receives the next frame. Returns `None` if no queue has one. Queues take turns, so that a flood on one does
-    /// not delay the others.
+    /// Receives the next frame of an AF_XDP interface. Returns `None` if no queue has one. Queues take turns, so that a
+    /// flood on one does not delay the others.
     ///
     /// # Errors
     /// A ring holds an index or an address out of range; the interface must be attached again.

@@ -27,12 +27,12 @@ pub(super) struct XdpRingLayout {
     pub(super) consumer: usize,
     pub(super) entries: usize,
     pub(super) flags: usize,
-    /// Number of entries in the ring, a power of two.
+    /// Number of entries in the AF_XDP ring, a power of two.
     pub(super) size: u32,
 }
 
 impl XdpRingLayout {
-    /// Returns the bytes of the whole ring with entries of type `T`.
+    /// Returns the size in bytes of the whole AF_XDP ring with entries of type `T`.
     pub(super) fn len<T>(&self) -> usize {
         self.entries + self.size as usize * size_of::<T>()
     }
@@ -57,7 +57,7 @@ pub(super) struct XdpRing<T, Side> {
     entries: NonNull<T>,
     /// Index of this process in the ring, perhaps ahead of the published one.
     ours: u32,
-    /// Index of the kernel in the ring, at the last read.
+    /// Index of the kernel in the AF_XDP ring, at the last read.
     theirs: u32,
     side: PhantomData<Side>,
 }
@@ -84,19 +84,19 @@ impl<T: Copy, Side> XdpRing<T, Side> {
         self.memory.word(offset).unwrap_or(&NOWHERE)
     }
 
-    /// Returns true if the kernel needs a wake-up.
+    /// Returns true if the kernel must be woken up to handle the ring's entries.
     pub(super) fn wants_waking(&self) -> bool {
         const NEED_WAKEUP: u32 = 1;
         self.word(self.layout.flags).load(Ordering::Relaxed) & NEED_WAKEUP != 0
     }
 
-    /// Returns the number of entries between two indices.
+    /// Returns the number of entries between two indices of the ring.
     fn distance(&self, from: u32, to: u32) -> Result<u32, BrokenXdpRing> {
         let distance = to.wrapping_sub(from);
         if distance <= self.layout.size { Ok(distance) } else { Err(BrokenXdpRing) }
     }
 
-    /// Returns the address of the entry with this index.
+    /// Returns the address of the ring entry with this index.
     fn entry(&self, index: u32) -> NonNull<T> {
         // SAFETY: the index is less than the size, and that many entries are inside the mapping.
         unsafe { self.entries.add((index & (self.layout.size - 1)) as usize) }
@@ -145,7 +145,7 @@ impl<T: Copy> XdpRing<T, ConsumerSide> {
         Ok(available)
     }
 
-    /// Returns the next entry of those counted by `available`.
+    /// Returns the next entry that the kernel has written and that this process has not read.
     pub(super) fn pop(&mut self) -> Option<T> {
         if self.ours == self.theirs {
             return None;

@@ -124,7 +124,7 @@ impl CycleCategory {
     }
 }
 
-/// Receives charged cycles: a virtual CPU's step that is being executed, or a list in a test.
+/// Receives charged cycles; implemented by a virtual CPU's step under execution, and by a list in a test.
 pub trait CycleSink {
     /// Charges `cycles` of work. Contention with a busy sibling thread is added later.
     fn charge(&mut self, category: CycleCategory, cycles: u64);
@@ -152,7 +152,7 @@ impl ChargedCycles {
         self.cycles[category.index()]
     }
 
-    /// Returns the cycles of a step that were charged to all categories together.
+    /// Returns the sum of all cycles charged to a step, over all categories.
     pub fn total(&self) -> u64 {
         self.iter().map(|(_, cycles)| cycles).sum()
     }

@@ -1,5 +1,5 @@
-//! Accounting of cycles by domain and category. Guests and exits charge cycles; [`crate::cpu`] determines
-//! their time.
+//! Accounting of processor cycles by domain and category. Guests and VM exits charge cycles; [`crate::cpu`]
+//! determines the time that they take.
 //!
 //! The accounts balance to the cycle: charged plus idle cycles equal the number of threads times the elapsed
 //! cycles, in integers. [`LedgerSnapshot::check`] and [`CycleUsage::check`] verify this in every experiment.

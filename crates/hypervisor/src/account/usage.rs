@@ -11,9 +11,9 @@ use crate::domain::{Domain, DomainId, DomainKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("CPU accounts do not balance: {accounted} cycles are in the accounts, but {passed} elapsed")]
 pub struct CycleConservationError {
-    /// Cycles in the ledger, spent and idle.
+    /// Sum of spent and idle cycles in the ledger.
     pub accounted: u64,
-    /// Cycles that passed: threads times elapsed cycles, plus cycles charged ahead of the clock.
+    /// Cycles that passed on the clock: threads times elapsed cycles, plus cycles charged ahead of the clock.
     pub passed: u64,
 }
 
@@ -21,7 +21,7 @@ pub struct CycleConservationError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerSnapshot {
     pub(crate) ledger: CycleLedger,
-    /// Number of the clock cycle at which the snapshot was taken.
+    /// Number of the processors' clock cycle at which the snapshot was taken.
     pub(crate) cycle: u64,
     /// Cycles charged ahead of the clock, over all threads.
     pub(crate) ahead: u64,

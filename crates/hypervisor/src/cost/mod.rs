@@ -56,8 +56,8 @@ impl CostTable {
         CostTable::nehalem().derived("opteron", others::OPTERON)
     }
 
-    /// Returns the cost table of a Skylake-class machine with a 10 Gb/s card under a lightweight hypervisor (Iida et
-    /// al.).
+    /// Set of the cost constants that were read, shared by a cost table and its copies. Comparisons of tables ignore
+    /// it.
     pub fn skylake() -> CostTable {
         CostTable::modern().derived("skylake", others::SKYLAKE)
     }

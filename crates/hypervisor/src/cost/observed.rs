@@ -18,7 +18,7 @@ pub struct PublishedObservation {
     pub source: &'static str,
 }
 
-/// All published observations.
+/// All published observations of the cost model.
 pub const OBSERVATIONS: &[PublishedObservation] = &[
     stated(
         "msi_dom0_before",

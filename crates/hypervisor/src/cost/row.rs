@@ -5,17 +5,17 @@ use core::ops::RangeInclusive;
 /// Unit of a cost constant's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostUnit {
-    /// Processor cycles per operation.
+    /// Unit of a cost constant: processor cycles per operation.
     Cycles,
-    /// Processor cycles per 1,000 bytes.
+    /// Unit of a cost constant: processor cycles per 1,000 bytes.
     CyclesPerKilobyte,
-    /// Thousandths, as the unit of a cost constant.
+    /// Thousandths (permille), as the unit of a cost constant.
     Permille,
     /// Events per second, as the unit of a cost constant.
     Hertz,
     /// Bits per second, as the unit of a cost constant.
     BitsPerSecond,
-    /// Units of 1,024 bytes.
+    /// Units of 1,024 bytes, as the unit of a cost constant.
     Kibibytes,
 }
 
@@ -32,8 +32,8 @@ impl CostUnit {
         }
     }
 
-    /// Returns the plausible values in this unit: a clock has 1 MHz to 100 GHz, and no operation takes more than 10^9
-    /// cycles.
+    /// Returns the plausible values of a cost constant, by its unit: a clock has 1 MHz to 100 GHz, and no operation
+    /// takes more than 10^9 cycles.
     pub(crate) const fn range(self) -> RangeInclusive<u64> {
         match self {
             CostUnit::Cycles => 0..=1_000_000_000,
@@ -149,7 +149,7 @@ pub enum SetCostError {
     },
 }
 
-/// Declares the cost constants, each with its name in files and on command lines, and its unit.
+/// Declares the cost constants, each with its unit and its name in files and on command lines.
 macro_rules! constants {
     ($($(#[$doc:meta])* $constant:ident = $name:literal in $unit:ident,)*) => {
         /// Constants of the model: costs of operations, and parameters that go with them.
@@ -181,13 +181,13 @@ macro_rules! constants {
 }
 
 constants! {
-    /// Frequency of the processor's clock.
+    /// Frequency of the modelled processor's clock.
     ClockHertz = "clock_hertz" in Hertz,
-    /// Thousandths of a cycle per cycle of work while the sibling thread is busy.
+    /// Contention with a busy sibling thread: thousandths of a cycle that a cycle of work takes.
     SmtContention = "smt_contention" in Permille,
-    /// Size of a socket's last-level cache.
+    /// Size of a processor socket's last-level cache.
     LastLevelCache = "last_level_cache" in Kibibytes,
-    /// Cost of a VM exit and entry, hardware only.
+    /// Cost of the processor's own part of a VM exit and entry, without the hypervisor's work.
     VmTransition = "vm_transition" in Cycles,
     /// Cost of a physical interrupt while a guest runs: exit, acknowledge, owner lookup, entry.
     ExitExternalInterrupt = "exit_external_interrupt" in Cycles,
@@ -207,7 +207,7 @@ constants! {
     DeviceModel = "device_model" in Cycles,
     /// Cost of a hypercall by a hardware-virtualized guest.
     HypercallHvm = "hypercall_hvm" in Cycles,
-    /// Cost of a guest's going idle, and of its return when woken.
+    /// Cost of a guest that goes idle, and of its return when woken.
     ExitHlt = "exit_hlt" in Cycles,
     /// Cost of a VM exit to inject an interrupt that the guest could not take before.
     ExitInterruptWindow = "exit_interrupt_window" in Cycles,
@@ -308,7 +308,7 @@ constants! {
     TlbKernel = "tlb_kernel" in Cycles,
     /// Cost of IP and TCP receive processing of an acknowledgement without payload.
     RxPureAck = "rx_pure_ack" in Cycles,
-    /// Cycles of other virtual CPUs on a thread after which a virtual CPU's state is gone from the core's caches and
+    /// Cycles that other virtual CPUs run on a thread until a virtual CPU's state is gone from the core's caches and
     /// TLB.
     SwitchDisplacement = "switch_displacement" in Cycles,
     /// Thousandths by which nested paging prolongs a guest's own work.

@@ -15,28 +15,30 @@ impl LastLevelCache {
     }
 }
 
-/// Number of points in a ring of packet buffers at which the bytes touched by the socket are sampled.
+/// Number of points in a ring of packet buffers at which the cache model samples the bytes touched by the
+/// socket.
 const MARKS: usize = 16;
 
-/// Ring of packet buffers that are touched in turn, to find which buffers are still cached.
+/// Ring of packet buffers that are touched in turn, with samples to find which buffers are still in the
+/// last-level cache.
 #[derive(Clone, Debug)]
 pub struct BufferRing {
-    /// Bytes that the socket had touched in all when each part of the ring was last touched.
+    /// Total bytes that the socket had touched when each part of the buffer ring was last touched.
     marks: [u64; MARKS],
     slots: u64,
     next: u64,
-    /// Bytes that the socket touched between the last two uses of the ring's current part.
+    /// Bytes that the socket touched between the last two uses of the buffer ring's current part.
     distance: u64,
 }
 
 impl BufferRing {
-    /// Creates a ring of `slots` buffers (at least one), all just touched.
+    /// Creates a ring of `slots` packet buffers (at least one), all just touched.
     pub fn new(slots: u32) -> BufferRing {
         BufferRing { marks: [0; MARKS], slots: u64::from(slots).max(1), next: 0, distance: 0 }
     }
 
-    /// Touches the ring's next buffer, of `bytes` bytes. Returns `true` if the last-level cache still held
-    /// the buffer.
+    /// Touches the next packet buffer of a ring, of `bytes` bytes. Returns `true` if the last-level cache
+    /// still held the buffer.
     pub fn touch(&mut self, cache: &mut LastLevelCache, bytes: u64) -> bool {
         cache.touched += bytes;
         let part = (self.next * MARKS as u64 / self.slots) as usize;
@@ -57,7 +59,8 @@ mod tests {
 
     const KILOBYTE: u64 = 1_024;
 
-    /// Touches the buffers of `rings` rings in turn, three times. Returns the cache hits of the last round.
+    /// Touches the packet buffers of `rings` rings in turn, three times. Returns the cache hits of the last
+    /// round.
     fn hits(rings: usize, slots: u32, cache: u64) -> usize {
         let mut cache = LastLevelCache::new(cache);
         let mut rings = std::vec![BufferRing::new(slots); rings];
@@ -74,13 +77,13 @@ mod tests {
     }
 
     #[test]
-    fn rings_that_fit_the_processor_cache_hit_for_every_line() {
+    fn buffer_rings_that_fit_the_processor_cache_always_hit() {
         assert_eq!(hits(1, 1_024, 8_192 * KILOBYTE), 1_024);
         assert_eq!(hits(4, 1_024, 8_192 * KILOBYTE), 4 * 1_024);
     }
 
     #[test]
-    fn rings_larger_than_the_processor_cache_never_hit() {
+    fn buffer_rings_larger_than_the_processor_cache_never_hit() {
         assert_eq!(hits(5, 1_024, 8_192 * KILOBYTE), 0);
     }
 

@@ -1,5 +1,5 @@
-//! The machine: processor threads, virtual CPUs and cycles, driven by the protocol of [`super`]. The scheduler orders
-//! virtual CPUs; `preemption` handles time.
+//! The modelled machine: processor threads, virtual CPUs and cycles, driven by the protocol of [`super`]. The scheduler
+//! orders virtual CPUs; `preemption` handles time.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ use super::{HardwareThreadId, VcpuId};
 use crate::account::{CycleCategory, CycleLedger, CycleSink, LedgerSnapshot};
 use crate::domain::{Domain, DomainId, DomainKind};
 
-/// Request to call [`HostMachine::visit`] for `thread` at `at`.
+/// Request to call [`HostMachine::visit`] for a processor thread at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct ThreadVisit {
@@ -24,14 +24,14 @@ pub struct ThreadVisit {
     pub at: VirtualInstant,
 }
 
-/// Action that a visited processor thread requires.
+/// Action that a processor thread requires of the simulation when its time has come.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a box for each step would be an allocation")]
 #[must_use]
 pub enum ThreadAction {
-    /// Execute this step of a virtual CPU and pass it to [`HostMachine::finish`].
+    /// Execute this step of a virtual CPU, and pass it to [`HostMachine::finish`].
     Run(VcpuStep),
-    /// The processor thread is busy; visit it again at this time.
+    /// The processor thread is busy; call [`HostMachine::visit`] for it again at this time.
     Later(ThreadVisit),
     /// The processor thread is idle until one of its virtual CPUs is woken.
     Idle,
@@ -97,14 +97,14 @@ impl<S: Scheduler> HostMachine<S> {
         machine
     }
 
-    /// Adds a domain without virtual CPUs.
+    /// Adds a domain without virtual CPUs to the machine.
     pub fn add_domain(&mut self, kind: DomainKind, name: String) -> DomainId {
         self.domains.push(Domain { kind, name });
         self.ledger.add_domain();
         DomainId::new(self.domains.len() as u16 - 1)
     }
 
-    /// Adds a virtual CPU to `domain`, pinned to thread `home` and blocked.
+    /// Adds a virtual CPU to `domain`, blocked and pinned to thread `home`.
     ///
     /// # Panics
     /// If the machine has no such thread or domain.
@@ -112,7 +112,7 @@ impl<S: Scheduler> HostMachine<S> {
         self.add_vcpu_with(domain, home, SchedulingParameters::default())
     }
 
-    /// Adds a virtual CPU with a scheduling share to `domain`, blocked; `home` is its first thread.
+    /// Adds a virtual CPU with a scheduling share to `domain`, blocked; its first thread is `home`.
     ///
     /// # Panics
     /// If the machine has no such thread or domain.
@@ -130,7 +130,8 @@ impl<S: Scheduler> HostMachine<S> {
         vcpu
     }
 
-    /// Makes `vcpu` ready, or keeps it from blocking after its step. Returns a thread's visit if none is outstanding.
+    /// Makes `vcpu` ready, or keeps it from blocking after its step. Returns the visit that its thread now needs, if
+    /// none is outstanding.
     #[must_use]
     pub fn wake(&mut self, vcpu: VcpuId, now: VirtualInstant) -> Option<ThreadVisit> {
         let Vcpu { home, state, unfinished, .. } = &mut self.vcpus[vcpu.index()];
@@ -161,7 +162,7 @@ impl<S: Scheduler> HostMachine<S> {
         Some(ThreadVisit { thread, at })
     }
 
-    /// Returns the action that processor thread `thread` requires at `now`, the time of its outstanding visit.
+    /// Returns the action that a processor thread requires at `now`, the time of its outstanding visit.
     pub fn visit(&mut self, thread: HardwareThreadId, now: VirtualInstant) -> ThreadAction {
         let cycle = self.config.clock.cycle_at(now);
         let index = thread.index();
@@ -204,8 +205,8 @@ impl<S: Scheduler> HostMachine<S> {
         self.take(step, then, 0)
     }
 
-    /// Occupies the thread for a step's charged cycles and `more` cycles charged earlier. Returns the thread's next
-    /// visit.
+    /// Occupies the thread for a step's charged cycles, and for `more` cycles that were charged earlier. Returns the
+    /// thread's next visit.
     pub(super) fn take(&mut self, step: VcpuStep, then: VcpuStepOutcome, more: u64) -> ThreadVisit {
         let VcpuStep { thread, vcpu, domain, charges, mut stretch, .. } = step;
         stretch.remainder = self.threads[thread.index()].remainder;
@@ -223,7 +224,7 @@ impl<S: Scheduler> HostMachine<S> {
         self.visit_when_free(thread)
     }
 
-    /// Returns the cycles that a virtual CPU needs to refill a thread's caches and TLB, in proportion to others' cycles
+    /// Returns the cycles that a virtual CPU needs to refill a thread's caches and TLB, by the cycles that others ran
     /// there since its last run.
     fn refill(&self, vcpu: VcpuId, thread: HardwareThreadId) -> u64 {
         let ProcessorConfig { refill, displacement, nested_permille, .. } = self.config;
@@ -279,7 +280,7 @@ impl<S: Scheduler> HostMachine<S> {
         (!over).then_some(current.vcpu)
     }
 
-    /// Returns `true` if `vcpu` neither runs nor is ready.
+    /// Returns `true` if `vcpu` is blocked: it neither runs nor is ready.
     ///
     /// A virtual CPU is not blocked yet during the step after which it blocks.
     pub fn is_blocked(&self, vcpu: VcpuId) -> bool {
@@ -301,7 +302,7 @@ impl<S: Scheduler> HostMachine<S> {
         &self.domains
     }
 
-    /// Returns the configuration of the machine.
+    /// Returns the configuration of the machine's processors.
     pub fn config(&self) -> &ProcessorConfig {
         &self.config
     }
@@ -311,7 +312,7 @@ impl<S: Scheduler> HostMachine<S> {
         self.threads.len()
     }
 
-    /// Removes a completed step of a virtual CPU from its thread.
+    /// Removes a completed step of a virtual CPU from its processor thread.
     fn retire(&mut self, thread: HardwareThreadId) {
         let Some(CurrentStep { vcpu, then, took }) = self.threads[thread.index()].current.take() else {
             return;

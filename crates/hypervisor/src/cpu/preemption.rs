@@ -1,4 +1,4 @@
-//! Steps of virtual CPUs that the scheduler preempts, and the scheduler's clocks.
+//! Preempts and resumes steps of virtual CPUs, and advances the scheduler's clocks.
 
 use alloc::vec::Vec;
 
@@ -35,8 +35,8 @@ impl<S: Scheduler> HostMachine<S> {
         all.filter_map(|thread| self.reschedule(thread, now)).collect()
     }
 
-    /// Returns a visit if the thread has to run another virtual CPU: preempts its step, or wakes it to take a virtual
-    /// CPU from another thread.
+    /// Returns the visit of a thread that has to run another virtual CPU, after preempting the thread's step, or waking
+    /// the thread to take a virtual CPU from another.
     fn reschedule(&mut self, thread: HardwareThreadId, now: VirtualInstant) -> Option<ThreadVisit> {
         if !self.threads[thread.index()].is_idle() {
             return self.preempt(thread, now);

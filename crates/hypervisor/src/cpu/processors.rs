@@ -7,11 +7,11 @@ use crate::cost::{CostConstant, CostTable};
 /// Configuration of a machine's processors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessorConfig {
-    /// Number of physical cores.
+    /// Number of physical cores of the machine.
     pub cores: u16,
     /// Sibling threads per core; at least 1.
     pub threads_per_core: u16,
-    /// Clock frequency of all cores.
+    /// Clock frequency of all cores of the machine.
     pub clock: Frequency,
     /// Contention factor: thousandths of a cycle per cycle of work while a sibling thread is busy; at least 1,000.
     pub contention_permille: u64,

@@ -1,5 +1,5 @@
-//! Step of a virtual CPU: one turn of its program on a thread, and the sink for the cycles it charges. The
-//! machine computes its duration at the end.
+//! Step of a virtual CPU: its program's work on a thread until it may be switched, and the sink for the
+//! cycles that the work charges. The machine computes the step's duration at its end.
 
 use sim::{Frequency, VirtualInstant};
 
@@ -84,11 +84,11 @@ impl CycleSink for VcpuStep {
     }
 }
 
-/// Contention factor of a thread without a busy sibling, in thousandths.
+/// Contention factor of a thread whose sibling threads are idle, in thousandths.
 pub(super) const ALONE: u64 = 1_000;
 
-/// Conversion of work to time by the contention factor, in thousandths. The remainder is kept, so that the
-/// parts of a step take as long as the whole.
+/// Converts cycles of work to cycles of time by a contention factor in thousandths. The remainder is kept, so
+/// that the parts of a step take as long as the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WorkTimeConversion {
     pub(super) permille: u64,

@@ -5,19 +5,19 @@ use super::step::{ALONE, VcpuStepOutcome, WorkTimeConversion};
 
 #[derive(Debug)]
 pub(super) struct HardwareThread {
-    /// Cycle up to which all cycles of the thread are accounted for; the thread is busy until then if it is ahead of
-    /// the clock.
+    /// Clock cycle up to which all cycles of the thread are accounted for; the thread is busy until then if it is in
+    /// the future.
     pub(super) position: u64,
-    /// Cycles of work run on this thread since the machine's start.
+    /// Cycles of work that the thread has run since the machine's start.
     pub(super) worked: u64,
     /// Step of a virtual CPU that runs on the thread, or ran last and has not been retired.
     pub(super) current: Option<CurrentStep>,
-    /// Virtual CPU whose state the thread holds. An idle thread keeps it: going idle and back is no switch.
+    /// Virtual CPU whose cached state the thread holds. An idle thread keeps it: going idle and back is no switch.
     pub(super) loaded: Option<VcpuId>,
     /// Clock cycle of the thread's outstanding visit. Visits at other times were requested before a preemption and are
     /// ignored.
     pub(super) visit_cycle: Option<u64>,
-    /// Thousandths of a cycle that remain from converting work to time.
+    /// Thousandths of a cycle that remain from the thread's conversion of work to time.
     pub(super) remainder: u64,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct HardwareThread {
 pub(super) struct CurrentStep {
     pub(super) vcpu: VcpuId,
     pub(super) then: VcpuStepOutcome,
-    /// Cycles that the step occupies its thread, without cycles stolen for the hypervisor.
+    /// Cycles for which the step occupies its thread, without cycles that the hypervisor took.
     pub(super) took: u64,
 }
 

@@ -1,10 +1,10 @@
-//! Arithmetic and logic operations with flags of emulated instructions (SDM volume 1, appendix A). Shifts,
-//! multiplication and division are not emulated.
+//! Computes arithmetic and logic operations of emulated instructions with their flags (SDM volume 1, appendix A).
+//! Shifts, multiplication and division are not emulated.
 
 use super::cpu::{AF, CF, OF, PF, SF, ZF, mask};
 use iced_x86::Mnemonic;
 
-/// Mask of the RFLAGS bits that this module computes.
+/// Mask of the RFLAGS bits that arithmetic emulation computes.
 pub const FLAGS: u64 = CF | PF | AF | ZF | SF | OF;
 
 /// Arithmetic or logic operation on two values.

@@ -9,15 +9,16 @@ use crate::lapic::{ApicWriteEffect, Lapic, registers::EOI};
 use iced_x86::{Mnemonic, OpKind};
 use sim::VirtualInstant;
 
-/// Policy for a guest's end-of-interrupt writes.
+/// Policy by which the hypervisor handles a guest's end-of-interrupt writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EoiPolicy {
-    /// Trust the VM exit: a write at the EOI register is an EOI, and RIP advances by the instruction's length. Other
-    /// effects of the instruction are lost: RDI, RSI and RCX of a string instruction.
+    /// Policy that trusts the VM exit: a write at the EOI register is an EOI, and RIP advances by the instruction's
+    /// length. Other effects of the instruction are lost: RDI, RSI and RCX of a string instruction.
     Fast,
-    /// Fetch the instruction of the EOI write, and trust the exit qualification if the instruction is a plain move.
+    /// Policy that fetches the instruction of the EOI write, and trusts the exit qualification if the instruction is a
+    /// plain move.
     FastChecked,
-    /// Fetch, decode and emulate every instruction that accesses the APIC page.
+    /// Policy that fetches, decodes and emulates every instruction that accesses the APIC page.
     Emulate,
 }
 
@@ -30,7 +31,8 @@ pub enum ApicAccessKind {
     Write,
     /// Fetch of an instruction from the APIC page.
     Fetch,
-    /// Event delivery or guest-physical access; not an instruction's own data access.
+    /// Access to the APIC page by the delivery of an event, or by guest-physical address; no instruction accesses data
+    /// itself.
     Other,
 }
 
@@ -68,18 +70,18 @@ impl ApicAccessExit {
 /// State of the guest that an emulated instruction may access.
 #[derive(Debug)]
 pub struct AccessibleGuestState<'a, M> {
-    /// Guest physical memory.
+    /// Guest physical memory that the instruction may access.
     pub memory: &'a mut M,
     /// Virtual local APIC of the vCPU.
     pub lapic: &'a mut Lapic,
     /// Physical address of the APIC page.
     pub apic_page: u64,
-    /// Current time, for the APIC's timer.
+    /// Current virtual time, for the APIC's timer.
     pub now: VirtualInstant,
 }
 
 impl<M> AccessibleGuestState<'_, M> {
-    /// Returns the offset of an address in the APIC page.
+    /// Returns the offset in the APIC page of a guest-physical address.
     pub(super) fn apic_offset(&self, address: u64) -> Option<u16> {
         (address >> 12 == self.apic_page >> 12).then_some((address & 0xfff) as u16)
     }
@@ -112,7 +114,7 @@ pub enum ApicEffect {
 pub struct ApicExitOutcome {
     /// Path by which the APIC-access exit was handled.
     pub how: ExitHandlingPath,
-    /// Work of fetching and emulating the instruction.
+    /// Work of fetching and emulating the instruction, for which the caller charges cycles.
     pub work: EmulationWork,
     /// Effect of the instruction on the APIC, or the exception to inject.
     pub result: Result<ApicEffect, GuestException>,

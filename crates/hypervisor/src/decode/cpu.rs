@@ -35,9 +35,9 @@ pub struct VcpuRegisters {
     pub registers: [u64; 16],
     /// Address of the guest's next instruction.
     pub rip: u64,
-    /// Value of the RFLAGS register.
+    /// Value of the vCPU's RFLAGS register.
     pub flags: u64,
-    /// Base addresses of the segments FS and GS.
+    /// Base addresses of the vCPU's segments FS and GS.
     pub bases: [u64; 2],
     /// Value of CR3: physical address of the page tables.
     pub cr3: u64,
@@ -56,7 +56,8 @@ impl VcpuRegisters {
         Ok(shifted & mask(register.size()))
     }
 
-    /// Writes a general-purpose register: 32 bits clear the upper half, fewer keep the rest.
+    /// Writes a general-purpose register: a write of 32 bits clears the upper half, a smaller one keeps the
+    /// rest.
     ///
     /// # Errors
     /// [`GuestException::Undefined`] for other registers.
@@ -68,7 +69,7 @@ impl VcpuRegisters {
         Ok(())
     }
 
-    /// Returns a part of an operand's address: a segment's base, or a register's value.
+    /// Returns a part of a memory operand's address: a segment's base, or a register's value.
     pub(super) fn address_part(&self, register: Register) -> Option<u64> {
         match register {
             Register::FS => Some(self.bases[0]),
@@ -79,7 +80,7 @@ impl VcpuRegisters {
     }
 }
 
-/// Returns the bit mask of a value of 1 to 8 bytes.
+/// Returns the bit mask of an operand of 1 to 8 bytes.
 pub(super) fn mask(bytes: usize) -> u64 {
     u64::MAX >> (64 - 8 * bytes.clamp(1, 8))
 }

@@ -22,8 +22,8 @@ pub(super) struct EmulatedInstruction<'a, M> {
 }
 
 impl<M: GuestMemory> EmulatedInstruction<'_, M> {
-    /// Emulates the instruction, or one element of a repeated instruction, and advances RIP when the instruction is
-    /// complete.
+    /// Emulates the guest's instruction, or one element of a repeated instruction, and advances RIP when the
+    /// instruction is complete.
     pub(super) fn run(mut self) -> Result<ApicEffect, GuestException> {
         let done = if self.instruction.is_string_instruction() {
             self.string()?
@@ -204,7 +204,7 @@ impl<M: GuestMemory> EmulatedInstruction<'_, M> {
     }
 }
 
-/// Returns the APIC register that an access reads or writes, and the access's first bit in it.
+/// Returns the APIC register that an access of the guest reads or writes, and the access's first bit in the register.
 fn register_and_lane(offset: u16, bytes: usize) -> Result<(u16, u32), GuestException> {
     let inside = usize::from(offset % 4);
     if inside + bytes > 4 {

@@ -31,13 +31,13 @@ pub use paging::{PageFault, PageTableBuilder};
 /// instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GuestException {
-    /// The guest's page tables forbid the access.
+    /// Exception: the guest's page tables forbid the access.
     #[error(transparent)]
     Page(#[from] PageFault),
-    /// General protection: the linear address is not canonical.
+    /// Exception: general protection, because the linear address is not canonical.
     #[error("the instruction's memory address is not canonical")]
     GeneralProtection,
-    /// Undefined opcode: the instruction is illegal or not emulated.
+    /// Exception: undefined opcode, because the instruction is illegal or not emulated.
     #[error("the emulator does not support the instruction")]
     Undefined,
 }

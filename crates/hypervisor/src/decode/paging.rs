@@ -16,7 +16,7 @@ const LARGE: u64 = 1 << 7;
 pub const NO_EXECUTE: u64 = 1 << 63;
 /// Page-table entry bits of the physical address.
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
-/// Page-fault error-code bit: an entry had a reserved bit set.
+/// Page-fault error-code bit: a page-table entry had a reserved bit set.
 const RESERVED: u32 = 1 << 3;
 
 /// Purpose of a memory access by the guest.
@@ -116,7 +116,7 @@ pub struct PageTableBuilder {
     next: u64,
 }
 
-/// Page sizes of a guest, each with the level of its page-table entries.
+/// Sizes of a guest's pages, each with the level of its page-table entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuestPageSize {
     /// Guest page of 4 KiB.
@@ -128,14 +128,14 @@ pub enum GuestPageSize {
 }
 
 impl PageTableBuilder {
-    /// Creates page tables whose root is the page at `first`; further tables follow it.
+    /// Creates guest page tables whose root is the page at `first`; further tables follow it.
     #[must_use]
     pub fn new(first: u64) -> Self {
         let root = first & ADDRESS;
         Self { root, next: root + 0x1000 }
     }
 
-    /// Returns the value of CR3 that selects these page tables.
+    /// Returns the value of CR3 that selects the created page tables.
     #[must_use]
     pub fn cr3(&self) -> u64 {
         self.root

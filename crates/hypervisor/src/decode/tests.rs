@@ -93,7 +93,7 @@ const REP_STOS: [u8; 2] = [0xf3, 0xab];
 const MOVS: [u8; 1] = [0xa5];
 
 #[test]
-fn each_eoi_policy_ends_the_interrupt_and_counts_its_loads() {
+fn each_eoi_policy_ends_the_interrupt_and_counts_its_work() {
     for (policy, how, table_loads, accesses) in [
         (EoiPolicy::Fast, ExitHandlingPath::Fast, 0, 0),
         (EoiPolicy::FastChecked, ExitHandlingPath::Checked, 4, 0),

@@ -7,7 +7,7 @@ use alloc::string::String;
 pub struct DomainId(u16);
 
 impl DomainId {
-    /// Domain of the hypervisor, for work on behalf of no other domain.
+    /// Domain that work of the hypervisor for no other domain is charged to.
     pub const HYPERVISOR: DomainId = DomainId(0);
 
     pub(crate) const fn new(index: u16) -> DomainId {
@@ -23,15 +23,15 @@ impl DomainId {
 /// Kind of a domain: hypervisor, service domain, guest, or a native system without a hypervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DomainKind {
-    /// Domain of the hypervisor itself.
+    /// Kind of a domain: the hypervisor itself.
     Hypervisor,
-    /// The service domain: PF driver, device models, back ends.
+    /// Kind of a domain: the service domain, with PF driver, device models and back ends.
     Dom0,
-    /// A hardware-virtualized guest with a virtual local APIC and VM exits.
+    /// Kind of a domain: a hardware-virtualized guest with a virtual local APIC and VM exits.
     Hvm,
-    /// A paravirtualized guest with event channels and hypercalls.
+    /// Kind of a domain: a paravirtualized guest with event channels and hypercalls.
     Pvm,
-    /// An operating system without a hypervisor.
+    /// Kind of a domain: an operating system without a hypervisor.
     Native,
 }
 
@@ -45,8 +45,8 @@ impl DomainKind {
 /// Domain of a modelled machine: its kind and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domain {
-    /// Kind of the domain.
+    /// Kind of the modelled domain.
     pub kind: DomainKind,
-    /// Name of the domain in reports.
+    /// Name of the modelled domain in reports.
     pub name: String,
 }

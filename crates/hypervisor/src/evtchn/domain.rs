@@ -23,7 +23,7 @@ struct VcpuUpcallState {
     /// Bit mask of the words of pending bits that the vCPU has to scan for events.
     selector: u64,
     upcall_pending: bool,
-    /// The vCPU takes no upcalls, as with a cleared interrupt flag.
+    /// The vCPU takes no event upcalls at present, as with a cleared interrupt flag.
     upcall_masked: bool,
 }
 
@@ -111,7 +111,7 @@ impl DomainEventPorts {
         (0..PORTS).filter(is_overlooked).count()
     }
 
-    /// Returns `true` if the vCPU takes an upcall when it runs next.
+    /// Returns `true` if the vCPU takes an event upcall when it runs next.
     #[must_use]
     pub fn upcall_due(&self, vcpu: u16) -> bool {
         self.vcpus.get(usize::from(vcpu)).is_some_and(|vcpu| vcpu.upcall_pending && !vcpu.upcall_masked)

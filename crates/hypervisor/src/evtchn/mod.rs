@@ -1,6 +1,5 @@
-//! Event channels: the interrupts of a paravirtualized domain, in Xen's two-level form. Domain and hypervisor
-//! share memory: each port's pending and mask bits, and per vCPU a selector of pending words and its upcall
-//! flags.
+//! Event channels: the interrupts of a paravirtualized domain, in Xen's two-level form. Domain and hypervisor share
+//! memory: each port's pending and mask bits, and for each vCPU a bit mask of pending words and its upcall flags.
 //!
 //! - [`domain`]: the shared memory and the guest's operations;
 //! - here: bindings between domains, and sending.
@@ -49,7 +48,7 @@ pub enum EventDelivery {
 /// Error of an event-channel operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EventChannelError {
-    /// The domain has no event channels.
+    /// The domain has no event channels in this machine.
     #[error("the domain has no event channels")]
     Domain,
     /// The port number is invalid or the port is free.

@@ -6,8 +6,8 @@ use crate::domain::DomainId;
 use proptest::prelude::*;
 use std::vec::Vec;
 
-/// Connects a back end with one vCPU to a front end with two. Returns the channels, back end, its port, front
-/// end, its port.
+/// Connects a back end with one vCPU to a front end with two vCPUs by event channels. Returns the channels, back end,
+/// its port, front end, its port.
 fn connected() -> (EventChannels, DomainId, u16, DomainId, u16) {
     let mut machine = EventChannels::new();
     let (back, front) = (DomainId::new(1), DomainId::new(2));
@@ -159,7 +159,7 @@ fn closed_event_channel_port_can_be_allocated_again() {
 }
 
 #[test]
-fn no_event_is_lost_in_any_sequence_of_six_operations() {
+fn event_channel_loses_no_event_in_any_six_operations() {
     const STEPS: u32 = 7;
     for history in 0..STEPS.pow(6) {
         let (mut machine, back, own, front, theirs) = connected();

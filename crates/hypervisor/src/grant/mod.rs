@@ -39,10 +39,10 @@ pub struct GrantAddress {
 /// Error of a grant operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GrantError {
-    /// The domain has no grant table.
+    /// The domain has no grant table in this machine.
     #[error("the domain has no grant table")]
     Domain,
-    /// The grant entry does not exist or grants nothing.
+    /// The grant entry does not exist or grants no page.
     #[error("the grant entry is unused or out of range")]
     Reference,
     /// The grant entry permits access to a different domain.
@@ -51,7 +51,7 @@ pub enum GrantError {
     /// The grant entry names a page that its domain does not have.
     #[error("the granted page does not exist in the granting domain")]
     Page,
-    /// The grant permits only reading.
+    /// The grant permits the other domain only to read the page.
     #[error("the page is granted for reading only")]
     ReadOnly,
     /// The byte range exceeds the granted page.
@@ -231,7 +231,7 @@ impl GrantTables {
     }
 }
 
-/// Returns the byte range of an access to a page, which must lie within the page.
+/// Checks that an access lies within a page, and returns its byte range.
 fn range(offset: u16, length: usize) -> Result<core::ops::Range<usize>, GrantError> {
     let start = usize::from(offset);
     let end = start.checked_add(length).filter(|end| *end <= PAGE).ok_or(GrantError::Bounds)?;

@@ -11,9 +11,9 @@ pub const PAGE: usize = 4096;
 /// Access to a page that a grant entry permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrantAccess {
-    /// The grantee may read the page.
+    /// Access by the grantee: reading the page.
     Read,
-    /// The grantee may read and write the page.
+    /// Access by the grantee: reading and writing the page.
     Write,
 }
 

@@ -28,11 +28,11 @@ pub enum IommuFaultReason {
 pub struct IommuFault {
     /// Routing id of the PCI function that made the blocked request.
     pub rid: Rid,
-    /// Address that the blocked request named.
+    /// DMA address that the blocked request named.
     pub iova: Iova,
-    /// Access, read or write, that the blocked request asked for.
+    /// Kind of the blocked DMA access: read or write.
     pub access: IommuAccess,
-    /// Reason why the request was blocked.
+    /// Reason why the IOMMU blocked the request.
     pub reason: IommuFaultReason,
 }
 

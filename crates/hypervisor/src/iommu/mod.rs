@@ -29,9 +29,9 @@ use pcie::{Iova, Rid};
 /// Kind of access of a PCI function to memory by DMA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IommuAccess {
-    /// Read of memory by DMA.
+    /// Access: a read of memory by DMA.
     Read,
-    /// Write to memory by DMA.
+    /// Access: a write to memory by DMA.
     Write,
 }
 
@@ -40,13 +40,13 @@ pub enum IommuAccess {
 pub struct DmaTranslation {
     /// Host physical address that the device address is translated to.
     pub address: u64,
-    /// Bytes from the translated address to the end of its page.
+    /// Bytes from the translated host address to the end of its page.
     pub room: u64,
     /// Page-table entries loaded for the translation; 0 on an IOTLB hit.
     pub loads: u8,
 }
 
-/// Page walks and table loads that the translation of an address range took.
+/// Work of translating an address range: translations, IOTLB misses and loads of page-table entries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TranslationWork {
     /// Pages of the range that were translated, by IOTLB hits and misses together.

@@ -29,7 +29,7 @@ pub enum IommuPageSize {
 }
 
 impl IommuPageSize {
-    /// Returns the page size in bytes.
+    /// Returns the IOMMU page's size in bytes.
     #[must_use]
     pub const fn bytes(self) -> u64 {
         1 << self.shift()
@@ -76,9 +76,9 @@ impl DmaRights {
 pub struct IommuPage {
     /// Host physical address of the page's first byte.
     pub host: u64,
-    /// Size of the mapped page.
+    /// Size of the page that the IOMMU maps.
     pub size: IommuPageSize,
-    /// Accesses that the mapping permits to the domain's devices.
+    /// DMA accesses that the mapping permits to the domain's devices.
     pub rights: DmaRights,
 }
 
@@ -95,7 +95,7 @@ pub enum IommuMapError {
     /// An address is not a multiple of the page size.
     #[error("the IOMMU mapping's address is not a multiple of the page size")]
     Misaligned,
-    /// An address is too wide: 48 bits for the device, 52 for the host.
+    /// An address of the IOMMU mapping is too wide: 48 bits for the device, 52 for the host.
     #[error("the IOMMU mapping's address is too wide (device: at most 48 bits, host: at most 52 bits)")]
     Width,
     /// The DMA address is mapped already.
@@ -104,7 +104,7 @@ pub enum IommuMapError {
     /// No page of this size is mapped at the address.
     #[error("the IOMMU maps no page of this size at the device address")]
     Unmapped,
-    /// The rights are empty, which an entry cannot distinguish from unmapped.
+    /// The rights of an IOMMU mapping are empty, which an entry cannot distinguish from unmapped.
     #[error("the IOMMU page's access rights are empty")]
     NoRights,
 }

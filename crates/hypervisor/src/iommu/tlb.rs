@@ -16,7 +16,7 @@ pub struct IotlbCounts {
     pub misses: u64,
 }
 
-/// Translation in one way of an IOTLB set.
+/// Translation stored in one way of an IOTLB set.
 #[derive(Debug, Clone, Copy)]
 struct IotlbEntry {
     page: IommuPage,
@@ -45,7 +45,7 @@ pub struct Iotlb {
     /// Bit mask of an IOTLB set's index: the number of sets, a power of two, minus one.
     mask: u64,
     clock: u64,
-    /// Page sizes that the IOTLB has ever cached; lookups skip the others.
+    /// Page sizes of which the IOTLB has ever cached a translation; lookups skip other sizes.
     known: [bool; 2],
     counts: IotlbCounts,
 }

@@ -11,13 +11,13 @@ const LOWEST_PRIORITY: u8 = 1;
 /// Destination of an interprocessor interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IpiDestination {
-    /// APIC with this id; an id of all ones addresses every APIC.
+    /// Destination: the APIC with this id; an id of all ones addresses every APIC.
     Physical(u32),
-    /// APICs whose logical destination matches this value.
+    /// Destination: the APICs whose logical destination matches this value.
     Logical(u32),
-    /// All APICs, including the sending one.
+    /// Destination: all APICs, including the sending one.
     All,
-    /// All APICs except the sending one.
+    /// Destination: all APICs except the sending one.
     Others,
 }
 
@@ -28,7 +28,7 @@ pub struct Ipi {
     pub vector: u8,
     /// Delivery mode of the interrupt, 0 to 7: fixed, lowest priority, SMI, reserved, NMI, INIT, start-up, reserved.
     pub mode: u8,
-    /// APICs that the interrupt is sent to.
+    /// APICs that the interprocessor interrupt is sent to.
     pub to: IpiDestination,
 }
 

@@ -21,7 +21,7 @@ pub use registers::{ApicWriteEffect, GeneralProtection};
 pub use timer::{ApicTimer, ApicTimerMode};
 pub use vectors::VectorSet;
 
-use registers::Lvt;
+use registers::LocalVectorTable;
 use sim::{VirtualDuration, VirtualInstant};
 
 /// Spurious-interrupt register bit: APIC enabled by software.
@@ -71,7 +71,7 @@ pub struct Lapic {
     command: u64,
     errors: u32,
     errors_shown: u32,
-    lvt: Lvt,
+    lvt: LocalVectorTable,
     timer: ApicTimer,
 }
 
@@ -91,7 +91,7 @@ impl Lapic {
             command: 0,
             errors: 0,
             errors_shown: 0,
-            lvt: Lvt::default(),
+            lvt: LocalVectorTable::default(),
             timer: ApicTimer::new(bus_tick),
         }
     }
@@ -159,7 +159,7 @@ impl Lapic {
         self.inject().unwrap_or(self.spurious as u8)
     }
 
-    /// Ends the in-service interrupt of highest priority (10.8.5).
+    /// Ends the in-service interrupt of highest priority at the local APIC (10.8.5).
     pub fn eoi(&mut self) -> EoiEffect {
         let ended = self.isr.highest();
         if let Some(vector) = ended {

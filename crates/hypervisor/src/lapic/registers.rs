@@ -54,20 +54,21 @@ const MASKED: u32 = 1 << 16;
 /// Writable bits of each entry of the local vector table (LVT).
 const LVT_WRITABLE: [u32; 6] = [0x7_00ff, 0x1_07ff, 0x1_07ff, 0x1_a7ff, 0x1_a7ff, 0x1_00ff];
 
-/// Effect of a write to an APIC register.
+/// Effect of a write to an APIC register, which the caller may have to act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApicWriteEffect {
-    /// The APIC register was written without another effect. After TPR or SVR, call [`Lapic::deliverable`].
+    /// Write effect: the APIC register was written without another effect. After TPR or SVR, call
+    /// [`Lapic::deliverable`].
     Stored,
-    /// The write changed nothing: the register is read-only or reserved, or the value was rejected.
+    /// Write effect: nothing changed, since the register is read-only or reserved, or the value was rejected.
     Ignored,
-    /// The APIC register write ended an interrupt.
+    /// Write effect: the APIC register write ended an interrupt.
     Eoi(EoiEffect),
-    /// The write sent an interrupt to other CPUs, which the caller delivers.
+    /// Write effect: an interrupt to other CPUs was sent, which the caller delivers.
     Ipi(Ipi),
-    /// The write requested an interrupt at this CPU, with this outcome.
+    /// Write effect: an interrupt was requested at this CPU, with this outcome.
     SelfIpi(super::InterruptRequestOutcome),
-    /// The write programmed the timer: call [`Lapic::deadline`].
+    /// Write effect: the timer was programmed; call [`Lapic::deadline`].
     Timer,
 }
 
@@ -76,17 +77,17 @@ pub enum ApicWriteEffect {
 #[error("general-protection fault: invalid access to an x2APIC register")]
 pub struct GeneralProtection;
 
-/// Local vector table of an APIC.
+/// Entries of an APIC's local vector table (LVT): timer, errors and other local interrupt sources.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Lvt([u32; 6]);
+pub(super) struct LocalVectorTable([u32; 6]);
 
-impl Default for Lvt {
+impl Default for LocalVectorTable {
     fn default() -> Self {
         Self([MASKED; 6])
     }
 }
 
-impl Lvt {
+impl LocalVectorTable {
     pub(super) fn timer_vector(&self) -> u8 {
         self.0[0] as u8
     }
@@ -247,7 +248,7 @@ impl Lapic {
     }
 }
 
-/// Returns the register offset, or 0, which is no register, if the offset is not a multiple of 16.
+/// Returns the APIC register offset if it is a multiple of 16, or else 0, at which no register is.
 fn aligned(offset: u16) -> u16 {
     if offset.is_multiple_of(16) { offset } else { 0 }
 }

@@ -6,12 +6,12 @@ use sim::{VirtualDuration, VirtualInstant};
 /// Timer mode: bits 18:17 of the LVT entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ApicTimerMode {
-    /// The timer counts once from the initial count to zero.
+    /// Timer mode: counts once from the initial count to zero.
     #[default]
     OneShot,
-    /// The timer restarts from the initial count whenever it reaches zero.
+    /// Timer mode: restarts from the initial count whenever the count reaches zero.
     Periodic,
-    /// The timer expires once, at a given time.
+    /// Timer mode: expires once, at a given time.
     TscDeadline,
 }
 

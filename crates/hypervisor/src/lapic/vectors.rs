@@ -36,7 +36,7 @@ impl VectorSet {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// Returns the 32-bit register of interrupt vectors 32n to 32n+31; zero for n of 8 and above.
+    /// Returns a 32-bit register of the set: interrupt vectors 32n to 32n+31, or zero for n of 8 and above.
     #[must_use]
     pub fn dword(&self, n: usize) -> u32 {
         self.0.get(n / 2).map_or(0, |word| (word >> (32 * (n % 2))) as u32)

@@ -17,7 +17,7 @@ const CONTROL: u64 = 12;
 /// Bit of the MSI-X vector control word: the vector is masked.
 const MASKED: u8 = 1;
 
-/// Policy for a guest's accesses to the MSI-X table: the device model or the hypervisor handles them.
+/// Policy for a guest's accesses to the MSI-X table: either the device model or the hypervisor handles them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MsixTableHandler {
     /// The device model handles every table access; forwarding an access takes two domain switches.
@@ -92,7 +92,7 @@ impl VirtualMsixTable {
         self.counts
     }
 
-    /// Returns the MSI-X table behind the guest's accesses.
+    /// Returns the emulated MSI-X table that the guest's accesses change.
     #[must_use]
     pub fn table(&self) -> &MsiXTable {
         &self.table
@@ -142,7 +142,7 @@ impl VirtualMsixTable {
         self.table.signal(vector)
     }
 
-    /// Returns the next interrupt message that is no longer pending; call until `None`.
+    /// Removes and returns the next pending interrupt message whose vector is no longer masked; call until `None`.
     pub fn release(&mut self) -> Option<(u16, InterruptMessage)> {
         self.table.release()
     }

@@ -4,7 +4,7 @@
 
 use pcie::msix::InterruptMessage;
 
-/// Bits 31:20 of the address of every interrupt message.
+/// Value of address bits 31:20 of every interrupt message.
 const WINDOW: u64 = 0xfee;
 /// Address bit of an interrupt message: the message is remappable.
 const REMAPPABLE: u64 = 1 << 4;
@@ -16,7 +16,7 @@ const MODE_SHIFT: u32 = 8;
 pub struct GuestInterrupt {
     /// Interrupt vector of the guest, 16 or above.
     pub vector: u8,
-    /// Destination APIC id of the interrupt.
+    /// APIC id of the processor that the interrupt is sent to.
     pub destination: u8,
     /// The interrupt message's destination id is logical.
     pub logical: bool,

@@ -52,7 +52,7 @@ pub enum InterruptRemapError {
     /// The message is not an interrupt that a device may request.
     #[error("the device's message is not an interrupt in compatibility format with a vector from 16 to 255")]
     Message,
-    /// No physical vector is free.
+    /// No physical interrupt vector is free for the device.
     #[error(transparent)]
     Exhausted(#[from] VectorsExhausted),
     /// The remapping table entry belongs to another domain.
@@ -96,7 +96,7 @@ impl InterruptRemapper {
         Self { entries: Vec::new(), vectors, blocked: 0 }
     }
 
-    /// Returns the machine's physical vectors.
+    /// Returns the machine's physical interrupt vectors.
     #[must_use]
     pub fn vectors(&self) -> &PhysicalVectorSpace {
         &self.vectors

@@ -4,9 +4,9 @@ use super::VectorOwner;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// First dynamic vector number of an interrupt table; lower numbers are exceptions.
+/// First interrupt vector that the hypervisor allocates to devices; lower numbers are exceptions.
 pub const FIRST: u8 = 0x20;
-/// Last dynamic vector of an interrupt table; higher ones are the hypervisor's own: timers, kicks, spurious.
+/// Last interrupt vector that the hypervisor allocates to devices; higher ones are its own: timers, kicks, spurious.
 pub const LAST: u8 = 0xdf;
 
 /// All physical interrupt vectors are in use; vectors are never shared.
@@ -37,13 +37,13 @@ impl PhysicalVectorSpace {
         Self::per_cpu(1)
     }
 
-    /// Creates an interrupt table for each of `cpus` CPUs (at least one).
+    /// Creates an interrupt table for each of `cpus` CPUs (at least one), with vectors to allocate.
     #[must_use]
     pub fn per_cpu(cpus: u16) -> Self {
         Self { tables: vec![[None; 256]; cpus.max(1).into()] }
     }
 
-    /// Returns the number of free physical vectors.
+    /// Returns the number of free physical interrupt vectors.
     #[must_use]
     pub fn free_vectors(&self) -> usize {
         let free = |table: &[Option<VectorOwner>; 256]| {
@@ -80,7 +80,8 @@ impl PhysicalVectorSpace {
     }
 }
 
-/// Returns the dynamic vector numbers of an interrupt table. 80h is excluded: a guest's Linux uses it for system calls.
+/// Returns the vector numbers of an interrupt table that are allocated to devices. 80h is excluded: a guest's Linux
+/// uses it for system calls.
 fn dynamic() -> impl Iterator<Item = u8> {
     (FIRST..=LAST).filter(|&vector| vector != 0x80)
 }

@@ -16,7 +16,7 @@ pub mod etqf {
     pub const TIMED: u32 = 1 << 30;
     /// ETQF: a matching frame goes to the filter's queue.
     pub const QUEUE_ENABLE: u32 = 1 << 31;
-    /// Stored bits of ETQF.
+    /// ETQF: writable bits of an ether type filter.
     pub const KEPT: u32 = TYPE | 0xf << QUEUE_SHIFT | ENABLE | IMMEDIATE | TIMED | QUEUE_ENABLE;
 }
 
@@ -26,7 +26,7 @@ pub mod synqf {
     pub const QUEUE_ENABLE: u32 = 1 << 0;
     /// SYNQF: position of the filter's queue, 4 bits.
     pub const QUEUE_SHIFT: u32 = 1;
-    /// Stored bits of SYNQF.
+    /// SYNQF: writable bits of the filter of TCP SYN segments.
     pub const KEPT: u32 = QUEUE_ENABLE | 0xf << QUEUE_SHIFT;
 }
 
@@ -52,7 +52,7 @@ pub mod ftqf {
     pub const ANY_DESTINATION: u32 = 1 << 30;
     /// FTQF: the filter does not compare the source port.
     pub const ANY_SOURCE_PORT: u32 = 1 << 31;
-    /// Stored bits of FTQF.
+    /// FTQF: writable bits of a five-tuple filter.
     pub const KEPT: u32 = 0xf80f_f1ff;
 }
 
@@ -67,7 +67,7 @@ pub mod imir {
     /// IMIR: position of the filter's priority, 3 bits: the matching filter with the highest priority
     /// applies.
     pub const PRIORITY_SHIFT: u32 = 29;
-    /// Stored bits of IMIR.
+    /// IMIR: writable bits of a five-tuple filter's port and interrupt.
     pub const KEPT: u32 = 0xe003_ffff;
 }
 
@@ -82,7 +82,7 @@ pub mod imirext {
     pub const FLAGS_SHIFT: u32 = 13;
     /// IMIREXT: the filter does not compare the TCP flags.
     pub const ANY_FLAGS: u32 = 1 << 19;
-    /// Stored bits of IMIREXT.
+    /// IMIREXT: writable bits of a five-tuple filter's size and TCP flags.
     pub const KEPT: u32 = 0x000f_ffff;
 }
 
@@ -92,7 +92,7 @@ pub mod imirvp {
     pub const PRIORITY: u32 = 7;
     /// IMIRVP: the filter compares VLAN priorities.
     pub const ENABLE: u32 = 1 << 3;
-    /// Stored bits of IMIRVP.
+    /// IMIRVP: writable bits of the immediate interrupt by VLAN priority.
     pub const KEPT: u32 = PRIORITY | ENABLE;
 }
 

@@ -2,7 +2,7 @@
 
 /// Bits of the control of pools (VT_CTL).
 pub mod vt_ctl {
-    /// VT_CTL: position of the default pool.
+    /// VT_CTL: position of the default pool's number.
     pub const DEF_PL_SHIFT: u32 = 7;
     /// VT_CTL: mask of the default pool.
     pub const DEF_PL_MASK: u32 = 7 << DEF_PL_SHIFT;

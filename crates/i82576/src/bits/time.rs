@@ -12,7 +12,7 @@ pub mod tcptimer {
     pub const FINISH: u32 = 1 << 10;
     /// TCPTIMER: the count restarts at its end.
     pub const LOOP: u32 = 1 << 11;
-    /// Stored bits of TCPTIMER.
+    /// TCPTIMER: writable bits of the millisecond timer.
     pub const KEPT: u32 = DURATION | COUNT_EN | LOOP;
 }
 

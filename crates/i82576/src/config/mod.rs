@@ -40,7 +40,7 @@ pub const fn identity() -> FunctionIds {
     }
 }
 
-/// Adds the scratch bytes of every header, which no software reads back: cache line size and interrupt line.
+/// Adds the scratch bytes of every header, which only software writes and reads: cache line size and interrupt line.
 #[must_use]
 pub fn scratch(builder: ConfigSpaceBuilder) -> ConfigSpaceBuilder {
     builder

@@ -29,7 +29,7 @@ const FIRST_OFFSET: u16 = 0x180;
 const FIRST_OFFSET_ARI: u16 = 0x80;
 /// Distance between the function numbers of consecutive VFs: VFs of the two ports alternate on the bus.
 const STRIDE: u16 = 2;
-/// BARs of one VF, each with its number.
+/// BARs of one VF, each with its BAR number.
 const VF_BARS: &[(u8, Bar)] =
     &[(0, Bar::memory64(ids::VF_BAR0_SIZE as u32)), (MSIX_BAR, Bar::memory64(ids::BAR3_SIZE as u32))];
 

@@ -12,13 +12,13 @@ const IC: u32 = 1 << 26;
 const RS: u32 = 1 << 27;
 const VLE: u32 = 1 << 30;
 
-/// Checksum to insert: the sum of all bytes from `start`, stored at `field`.
+/// Checksum that a legacy descriptor inserts: the sum of all bytes from `start`, stored at `field`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "Checksum")]
 pub struct LegacyChecksumInsertion {
-    /// Offset of the first summed byte (CSS).
+    /// Offset of the first byte that the legacy checksum sums (CSS).
     pub start: u8,
-    /// Offset in the packet where the card stores the checksum (CSO).
+    /// Offset in the packet where the card stores the legacy checksum (CSO).
     pub field: u8,
 }
 
@@ -27,11 +27,11 @@ pub struct LegacyChecksumInsertion {
 pub struct LegacyTxDescriptor {
     /// DMA address of the transmit buffer.
     pub address: u64,
-    /// Bytes of the packet in the buffer.
+    /// Bytes of the packet in the transmit buffer.
     pub length: u16,
-    /// True for the last buffer of the packet.
+    /// True if the descriptor has the last buffer of the packet.
     pub end_of_packet: bool,
-    /// True to request a write-back of DD.
+    /// True to request a report: the card writes the descriptor back with DD.
     pub report_status: bool,
     /// Checksum that the card inserts into the packet, if any.
     pub checksum: Option<LegacyChecksumInsertion>,
@@ -40,7 +40,7 @@ pub struct LegacyTxDescriptor {
 }
 
 impl LegacyTxDescriptor {
-    /// Parses a descriptor whose DEXT is clear.
+    /// Parses a legacy transmit descriptor (DEXT is clear).
     #[must_use]
     #[inline]
     pub fn parse(raw: &[u8; SIZE]) -> Self {
@@ -56,7 +56,8 @@ impl LegacyTxDescriptor {
         }
     }
 
-    /// Returns the descriptor as the driver writes it; the card always inserts the frame check sequence.
+    /// Returns the legacy transmit descriptor as the driver writes it; the card always inserts the frame check
+    /// sequence.
     #[must_use]
     pub fn emit(&self) -> [u8; SIZE] {
         let flag = |on: bool, bit: u32| if on { bit } else { 0 };
@@ -72,7 +73,7 @@ impl LegacyTxDescriptor {
         from_dwords([self.address as u32, (self.address >> 32) as u32, command, status])
     }
 
-    /// Returns the equivalent advanced data descriptor.
+    /// Returns the advanced data descriptor with the same meaning as the legacy one.
     #[must_use]
     pub fn as_data(&self) -> AdvancedDataDescriptor {
         AdvancedDataDescriptor {
@@ -92,18 +93,18 @@ impl LegacyTxDescriptor {
 pub struct LegacyRxWriteBack {
     /// Address of the packet buffer, as the driver posted it.
     pub address: u64,
-    /// Bytes of the packet in the buffer.
+    /// Bytes of the packet in the receive buffer.
     pub length: u16,
     /// Packet checksum: the sum of the frame from RXCSUM.PCSS on.
     pub checksum: u16,
-    /// Status (bits 7:0) and errors (bits 31:24). DD included.
+    /// Status (bits 7:0) and errors (bits 31:24) of the legacy receive descriptor. DD included.
     pub status: u32,
     /// VLAN tag that the card stripped, if [`VP`](super::rx::status::VP) is set.
     pub vlan_tag: u16,
 }
 
 impl LegacyRxWriteBack {
-    /// Parses a written-back descriptor. Returns `None` until the card has completed it.
+    /// Parses a legacy receive descriptor that was written back. Returns `None` until the card has completed it.
     #[must_use]
     pub fn parse(raw: &[u8; SIZE]) -> Option<Self> {
         let (sizes, rest) = (dword(raw, 2), dword(raw, 3));
@@ -116,7 +117,7 @@ impl LegacyRxWriteBack {
         })
     }
 
-    /// Returns the descriptor as the card writes it, with DD set.
+    /// Returns the legacy receive descriptor as the card writes it, with DD set.
     #[must_use]
     pub fn emit(&self) -> [u8; SIZE] {
         let sizes = u32::from(self.length) | u32::from(self.checksum) << 16;

@@ -1,4 +1,4 @@
-//! Requests of a data descriptor, tested in place: the card tests two or three bits of each packet.
+//! Tests the requests of a data descriptor in place: the card tests two or three bits of each packet.
 //! [`AdvancedDataDescriptor`] is the parsed form.
 
 use super::tx::{
@@ -6,12 +6,12 @@ use super::tx::{
 };
 use super::{SIZE, dword, qword};
 
-/// Data descriptor in its raw words: each request is one bit test, where [`AdvancedDataDescriptor`] parses the whole.
+/// Data descriptor in its raw words: each request is one bit test, whereas [`AdvancedDataDescriptor`] parses the whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RawDataDescriptor {
-    /// Address of the descriptor's buffer.
+    /// Address of the raw descriptor's buffer.
     address: u64,
-    /// Command of the descriptor in the low half, and its status in the high half.
+    /// Command of the data descriptor in the low half, and its status in the high half.
     asked: u64,
 }
 

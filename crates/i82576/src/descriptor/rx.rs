@@ -4,11 +4,11 @@
 use super::{DD, SIZE, dword, from_dwords, qword};
 use serde::{Deserialize, Serialize};
 
-/// Receive descriptor as the driver posts it.
+/// Receive descriptor as the driver posts it: addresses of a packet buffer and a header buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "Posted")]
 pub struct PostedRxDescriptor {
-    /// Address of the packet buffer, for data.
+    /// Address of the packet buffer, which receives the data.
     pub packet: u64,
     /// Address of the header buffer, if headers are split off; bit 0 must be clear.
     pub header: u64,
@@ -22,7 +22,7 @@ impl PostedRxDescriptor {
         Self { packet: qword(raw, 0), header: qword(raw, 1) & !1 }
     }
 
-    /// Returns the descriptor as the driver writes it.
+    /// Returns the posted receive descriptor as the driver writes it.
     #[must_use]
     #[inline]
     pub fn emit(&self) -> [u8; SIZE] {
@@ -70,7 +70,7 @@ pub mod status {
     pub const VEXT: u32 = 1 << 9;
     /// Receive status: the packet is the first fragment of a UDP datagram with a checksum.
     pub const UDPV: u32 = 1 << 10;
-    /// Receive status: the frame was to interrupt immediately.
+    /// Receive status: a filter has marked the frame for an immediate interrupt.
     pub const DYNINT: u32 = 1 << 11;
     /// Receive status: RXSTMPL and RXSTMPH have the frame's time of arrival.
     pub const TS: u32 = 1 << 16;
@@ -113,7 +113,7 @@ pub mod rss_type {
 pub struct AdvancedRxWriteBack {
     /// Fields that the RSS hash covers (see [`super::rx::rss_type`]).
     pub rss_type: u8,
-    /// Recognized headers (see [`packet_type`]).
+    /// Headers that the card recognized in the packet (see [`packet_type`]).
     pub packet_type: u16,
     /// Bytes of the recognized headers if `split`, else bytes in the header buffer. Headers that exceed the header
     /// buffer ([`status::HBO`]) count whole.
@@ -131,7 +131,7 @@ pub struct AdvancedRxWriteBack {
 }
 
 impl AdvancedRxWriteBack {
-    /// Parses a written-back descriptor. Returns `None` until the card has completed it.
+    /// Parses an advanced receive descriptor that was written back. Returns `None` until the card has completed it.
     #[must_use]
     #[inline]
     pub fn parse(raw: &[u8; SIZE]) -> Option<Self> {
@@ -148,7 +148,7 @@ impl AdvancedRxWriteBack {
         })
     }
 
-    /// Returns the descriptor as the card writes it, with DD set.
+    /// Returns the advanced receive descriptor as the card writes it, with DD set.
     #[must_use]
     #[inline(always)]
     pub fn emit(&self) -> [u8; SIZE] {
@@ -160,7 +160,7 @@ impl AdvancedRxWriteBack {
         from_dwords([info, self.hash, self.status | DD, sizes])
     }
 
-    /// Returns true for the last descriptor of a packet.
+    /// Returns true if the receive descriptor is the last of its packet.
     #[must_use]
     pub fn end_of_packet(&self) -> bool {
         self.status & status::EOP != 0

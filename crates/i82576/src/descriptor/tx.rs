@@ -5,16 +5,16 @@
 use super::{DD, SIZE, dword, from_dwords, legacy, qword};
 use serde::{Deserialize, Serialize};
 
-/// Parsed transmit descriptor.
+/// Parsed transmit descriptor of any type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnyTxDescriptor {
-    /// The descriptor names a buffer of a packet.
+    /// The transmit descriptor names a buffer of a packet.
     Data(AdvancedDataDescriptor),
-    /// The descriptor has offload parameters of later packets.
+    /// The transmit descriptor has offload parameters of later packets.
     Context(AdvancedContextDescriptor),
-    /// The descriptor names a buffer of a packet, in the legacy format.
+    /// The transmit descriptor names a buffer of a packet, in the legacy format.
     Legacy(legacy::LegacyTxDescriptor),
-    /// The descriptor is of a reserved type.
+    /// The transmit descriptor is of a reserved type.
     Other,
 }
 
@@ -25,9 +25,9 @@ pub struct TxBufferFields {
     pub address: u64,
     /// Bytes of the packet in the buffer.
     pub length: u16,
-    /// True for the last buffer of the packet.
+    /// True if the descriptor has the last buffer of the packet.
     pub end_of_packet: bool,
-    /// True to request a write-back of DD.
+    /// True to request a report: the card writes the descriptor back with DD.
     pub report_status: bool,
 }
 
@@ -62,9 +62,9 @@ pub struct AdvancedDataDescriptor {
     pub address: u64,
     /// Bytes of the packet in the buffer.
     pub length: u16,
-    /// True for the last buffer of the packet.
+    /// True if the descriptor has the last buffer of the packet.
     pub end_of_packet: bool,
-    /// True to request a write-back of DD.
+    /// True to request a report: the card writes the descriptor back with DD.
     pub report_status: bool,
     /// True to insert the context's VLAN tag. Applies in the packet's first descriptor.
     pub insert_vlan: bool,
@@ -72,13 +72,13 @@ pub struct AdvancedDataDescriptor {
     pub segment: bool,
     /// True if the card must time-stamp the packet. Applies in the packet's first descriptor.
     pub time_stamp: bool,
-    /// True to insert the IPv4 header checksum.
+    /// True to insert the IPv4 header checksum into the packet.
     pub insert_ip_checksum: bool,
-    /// True to insert the TCP, UDP or SCTP checksum.
+    /// True to insert the TCP, UDP or SCTP checksum into the packet.
     pub insert_l4_checksum: bool,
-    /// Index of the queue's context, 0 or 1.
+    /// Index of the queue's offload context that the descriptor names, 0 or 1.
     pub context: u8,
-    /// True to check the packet against the context.
+    /// True to check the packet against its offload context.
     pub check_context: bool,
     /// Bytes of the packet; of its payload without headers, when it is to be segmented.
     pub payload_length: u32,
@@ -87,14 +87,14 @@ pub struct AdvancedDataDescriptor {
 /// Transport protocol of the packets that use a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum L4PacketType {
-    /// The context describes UDP packets, or "generic" ones in Linux.
+    /// Transport protocol of the context: UDP, or "generic" in Linux.
     #[default]
     Udp,
-    /// The context describes TCP packets.
+    /// Transport protocol of the context: TCP.
     Tcp,
-    /// The context describes SCTP packets.
+    /// Transport protocol of the context: SCTP.
     Sctp,
-    /// The context has the reserved value of the packet type.
+    /// Transport protocol of the context: the reserved value.
     Reserved,
 }
 
@@ -103,21 +103,21 @@ pub enum L4PacketType {
 #[serde(into = "[u8; SIZE]", from = "[u8; SIZE]")]
 #[serde(rename = "Context")]
 pub struct AdvancedContextDescriptor {
-    /// Bytes before the IP header (0..=127).
+    /// Number of bytes before the packet's IP header (0..=127).
     pub mac_length: u8,
-    /// Bytes of the IP header, options and extensions included (0..=511).
+    /// Number of bytes of the packet's IP header, options and extensions included (0..=511).
     pub ip_length: u16,
-    /// Bytes of the transport header.
+    /// Number of bytes of the packet's transport header.
     pub l4_length: u8,
-    /// VLAN tag to insert: priority, DEI, id.
+    /// VLAN tag to insert into the packet: priority, DEI, id.
     pub vlan_tag: u16,
-    /// True if the IP header is version 4.
+    /// True if the packet's IP header is version 4.
     pub ipv4: bool,
     /// Transport protocol of the packets that the context describes.
     pub l4: L4PacketType,
     /// Payload bytes of each segment that the card cuts.
     pub mss: u16,
-    /// Index of the queue's context that this sets.
+    /// Index of the queue's offload context that this descriptor sets.
     pub index: u8,
 }
 
@@ -135,8 +135,8 @@ pub fn buffer(raw: &[u8; SIZE]) -> Option<TxBufferFields> {
     })
 }
 
-/// Returns the bytes of a packet of one descriptor without offloads, given the descriptor's second word, or `None`
-/// for every other packet. This takes one test, where [`buffer`] and
+/// Returns the bytes of a packet that is one descriptor without offloads, given the descriptor's second word, or `None`
+/// for every other packet. This takes one test, whereas [`buffer`] and
 /// [`RawDataDescriptor`](super::orders::RawDataDescriptor) take several.
 #[must_use]
 #[inline(always)]
@@ -147,8 +147,8 @@ pub fn plain_length(second: u64) -> Option<u32> {
     plain.then_some((second as u16).into())
 }
 
-/// Returns the bytes of a packet of one descriptor that asks for checksums at most, given the descriptor's second word, or `None` for
-/// every other packet.
+/// Returns the bytes of a packet that is one descriptor with checksum requests at most, given the descriptor's second
+/// word, or `None` for every other packet.
 #[must_use]
 #[inline(always)]
 pub fn summed_length(second: u64) -> Option<u32> {
@@ -223,7 +223,7 @@ impl AdvancedDataDescriptor {
         }
     }
 
-    /// Returns the descriptor as the driver writes it; the card always inserts the frame check sequence.
+    /// Returns the data descriptor as the driver writes it; the card always inserts the frame check sequence.
     #[must_use]
     #[inline]
     pub fn emit(&self) -> [u8; SIZE] {
@@ -267,7 +267,7 @@ impl AdvancedContextDescriptor {
         }
     }
 
-    /// Returns the descriptor as the driver writes it.
+    /// Returns the context descriptor as the driver writes it.
     #[must_use]
     #[inline]
     pub fn emit(&self) -> [u8; SIZE] {

@@ -15,24 +15,24 @@ mod switch;
 mod tests;
 mod vfs;
 
-/// Effect of software's reads and writes on the stored value.
+/// Effect of software's reads and writes on a register's stored value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RegisterAccess {
-    /// Writes store the bits within the mask.
+    /// Read-write register: writes store the bits within the mask.
     Rw(u32),
     /// Read-only register: writes are ignored.
     Ro,
-    /// Reads clear the value; writes are ignored.
+    /// Register cleared by reads; writes are ignored.
     Rc,
-    /// Writing a one clears the bit, within the mask.
+    /// Write-1-to-clear register: writing a one clears the bit, within the mask.
     W1c(u32),
-    /// Writing a one sets the bit, within the mask.
+    /// Write-1-to-set register: writing a one sets the bit, within the mask.
     W1s(u32),
-    /// Reads return zero; the card defines the effect of writes.
+    /// Write-only register: reads return zero; the card defines the effect of writes.
     Wo,
 }
 
-/// Use of a register by the card, beyond storing its value.
+/// Use of a register's value by the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RegisterEffect {
     /// No use: no part of the card reads or changes the value.
@@ -52,7 +52,7 @@ pub enum CardPart {
     Interrupt,
     /// Registers of one VF: its mailbox, its reset, its interrupts.
     Vf,
-    /// Registers by which queues restart or get work.
+    /// Registers by which queues restart or get descriptors.
     Queue,
     /// Registers that limit the transmit rates of pools.
     Pacing,
@@ -100,7 +100,7 @@ impl DecodedFormSet {
         Self(self.0 | others.0)
     }
 
-    /// Adds the forms of another set.
+    /// Adds the decoded forms of another set.
     pub fn add(&mut self, others: Self) {
         *self = self.and(others);
     }
@@ -115,7 +115,7 @@ impl DecodedFormSet {
 /// Mask of all bits of a register.
 pub(crate) const ALL: u32 = 0xffff_ffff;
 
-/// Second location of some of a register's elements.
+/// Second location (alias) of some of a register's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RegisterAlias {
     /// Offset in BAR0 of the second location of element 0.
@@ -131,9 +131,9 @@ pub struct RegisterAlias {
 pub struct PfRegister {
     /// Name of the register in the datasheet.
     pub name: &'static str,
-    /// Offset of element 0 in BAR0, in bytes.
+    /// Offset in BAR0 of the register's element 0, in bytes.
     pub offset: u32,
-    /// Distance to the next element in bytes.
+    /// Distance to the register's next element in bytes.
     pub stride: u32,
     /// Number of elements of the register.
     pub count: u32,
@@ -228,19 +228,19 @@ impl PfRegister {
         self
     }
 
-    /// Returns the offsets of the elements, in order.
+    /// Returns the offsets of the register's elements, in order.
     pub fn offsets(&self) -> impl Iterator<Item = u32> {
         let (offset, stride) = (self.offset, self.stride);
         (0..self.count).map(move |i| offset + i * stride)
     }
 
-    /// Returns the offsets and reset values of the elements, in order.
+    /// Returns the offsets and reset values of the register's elements, in order.
     pub fn resets(&self) -> impl Iterator<Item = (u32, u32)> {
         let (first, reset) = (self.first.unwrap_or(self.reset), self.reset);
         self.offsets().zip(core::iter::once(first).chain(core::iter::repeat(reset)))
     }
 
-    /// Returns the offsets of the elements' second locations, in order.
+    /// Returns the offsets of the second locations of the register's elements, in order.
     pub fn aliases(&self) -> impl Iterator<Item = u32> {
         self.alias
             .into_iter()

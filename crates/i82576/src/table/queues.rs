@@ -16,9 +16,9 @@ pub(crate) const RING_LENGTH: u32 = 0x000f_fff0;
 pub(crate) const INDEX: u32 = 0xffff;
 /// Writable bits of RXDCTL and TXDCTL: thresholds, enable and priority. SWFLSH clears itself.
 pub(crate) const DCTL: u32 = 0x0a1f_1f1f;
-/// Writable bits of SRRCTL.
+/// SRRCTL: writable bits of a receive queue's buffer sizes and descriptor format.
 pub(crate) const SRRCTL: u32 = 0xcff0_3f7f;
-/// Writable bits of TDWBAL.
+/// TDWBAL: writable bits of the address at which the card writes a transmit ring's head.
 pub(crate) const WRITE_BACK: u32 = 0xffff_fffd;
 
 const Q0: numbers::QueueIndex = match numbers::QueueIndex::new(0) {

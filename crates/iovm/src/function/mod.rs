@@ -60,7 +60,7 @@ impl VirtualFunction {
         self.index.function()
     }
 
-    /// Returns the VF's routing id on the host's bus. The guest sees the address that its VMM chooses.
+    /// Returns the VF's routing id on the host's bus. In the guest the VF has an address that the VMM chooses.
     #[must_use]
     pub fn rid(&self) -> Rid {
         self.rid
@@ -121,7 +121,7 @@ impl VirtualFunction {
         self.table.reset();
     }
 
-    /// Returns the VF's state, which the next process restores.
+    /// Returns the VF's state, from which another process can restore the VF.
     #[must_use]
     pub fn save(&self) -> VirtualFunctionState {
         VirtualFunctionState { config: self.endpoint.save(), table: self.table.save() }

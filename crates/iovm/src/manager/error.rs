@@ -27,15 +27,15 @@ pub enum VfEnableError {
     /// The request was for more VFs than the device has.
     #[error("{asked} VFs were requested, but the device has {total}: request at most {total}")]
     TooMany {
-        /// Requested number of VFs to enable.
+        /// Requested number of VFs, which the device does not have.
         asked: u16,
-        /// Number of VFs of the device.
+        /// Number of VFs that the device has.
         total: u16,
     },
     /// The number of VFs cannot change while VFs are enabled.
     #[error("{enabled} VFs are enabled already: disable them first")]
     AlreadyEnabled {
-        /// Number of VFs that are enabled.
+        /// Number of VFs that are enabled at present.
         enabled: u16,
     },
     /// The last VF's routing id would be beyond the last bus.
@@ -44,7 +44,7 @@ pub enum VfEnableError {
     /// The device did not keep the written number of VFs.
     #[error("the device did not accept {asked} VFs: reset it and try again")]
     Refused {
-        /// Requested number of VFs to enable.
+        /// Requested number of VFs, which the device did not keep.
         asked: u16,
     },
 }
@@ -57,13 +57,13 @@ pub enum VfAssignmentError {
     NotEnabled {
         /// Index of the VF that is not enabled.
         vf: VfIndex,
-        /// Number of VFs that are enabled.
+        /// Number of VFs that are enabled at present.
         enabled: u16,
     },
     /// The VF was removed by the manager and not added again.
     #[error("{0} was removed: add it first")]
     Absent(VfIndex),
-    /// The VF to add is present already.
+    /// The VF to add is present in the manager already.
     #[error("{0} is already present")]
     AlreadyPresent(VfIndex),
     /// The VF has an owner, and must be taken back first.
@@ -71,11 +71,11 @@ pub enum VfAssignmentError {
     Assigned {
         /// Index of the VF that has an owner.
         vf: VfIndex,
-        /// Owner of the VF.
+        /// Owner that the VF has.
         owner: VfOwner,
     },
-    /// The VF has no owner.
-    #[error("{0} has no owner")]
+    /// The VF to take back has no owner.
+    #[error("{0} has no owner to take it back from")]
     NotAssigned(VfIndex),
     /// The VF is quarantined, since its last reset failed.
     #[error("{0} is quarantined because its last reset failed: reset the VF first")]
@@ -94,9 +94,9 @@ pub enum ManagerRestoreError {
     /// The saved state and the device have different numbers of VFs.
     #[error("the saved state has {saved} VFs and the device has {enabled}: restore the device first")]
     Mismatch {
-        /// Number of VFs in the saved state.
+        /// Number of VFs in the manager's saved state.
         saved: usize,
-        /// Number of VFs that are enabled.
+        /// Number of VFs that are enabled on the device.
         enabled: u16,
     },
     /// The saved configuration space of a VF has bytes beyond the last one.

@@ -41,9 +41,9 @@ impl fmt::Display for VfOwner {
 /// Routing method of the bus above the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BusRouting {
-    /// The bus routes by bus, device and function: VFs are on the next bus.
+    /// Bus that routes by bus, device and function: VFs are on the bus after the PF's.
     Flat,
-    /// The bus routes by bus and an 8-bit function number (ARI): VFs are on the PF's bus.
+    /// Bus that routes by bus and an 8-bit function number (ARI): VFs are on the PF's bus.
     Ari,
 }
 
@@ -53,7 +53,7 @@ pub enum BusRouting {
 pub enum VfAssignmentState {
     /// The VF is not enabled, or was removed: a bus scan does not find the VF.
     Absent,
-    /// The VF has been reset and has no owner.
+    /// The VF is present: it has been reset, and has no owner.
     Present,
     /// The VF is assigned to this owner, which drives it.
     Assigned(VfOwner),
@@ -142,7 +142,7 @@ impl SrIovManager {
         self.slots.get(vf.index()).map_or(VfAssignmentState::Absent, |slot| slot.state)
     }
 
-    /// Returns a VF as its guest sees it, unless the VF is absent.
+    /// Returns a VF as its guest sees it, or `None` if the VF is absent.
     #[must_use]
     pub fn function(&self, vf: VfIndex) -> Option<&VirtualFunction> {
         self.slots
@@ -272,14 +272,14 @@ impl SrIovManager {
         effects
     }
 
-    /// Returns the manager's state, which a successor process restores.
+    /// Returns the manager's state, from which another process can restore the manager.
     #[must_use]
     pub fn save(&self) -> SrIovManagerState {
         let save = |slot: &EnabledVf| EnabledVfState { state: slot.state, function: slot.function.save() };
         SrIovManagerState { slots: self.slots.iter().map(save).collect() }
     }
 
-    /// Creates the manager from a predecessor's state, on a device that has been restored already.
+    /// Creates the manager from the saved state of a previous process, on a device that has been restored already.
     ///
     /// # Errors
     /// [`ManagerRestoreError`].

@@ -11,7 +11,7 @@ use crate::named::Metrics;
 use crate::runner::plan::{ExperimentSelection, SettingAssignment};
 use crate::runner::{self, ExperimentOptions, LabError};
 
-/// Values of cost constants, by name.
+/// Cost constants of the model by name, each with its value.
 pub(super) type ConstantValues = Vec<(&'static str, u64)>;
 
 /// Warm-up time of every calibration run. The adaptive policy samples once a second, and a datagram receiver's rate is
@@ -24,7 +24,7 @@ const SEED: u64 = 1;
 pub(super) struct CalibrationRunner {
     catalogue: Catalogue,
     targets: Vec<&'static CalibrationTarget>,
-    /// Experiment points that the targets need, each once.
+    /// Experiment points that the calibration targets need, without duplicates.
     points: Vec<&'static PointRef>,
     /// Settings that all runs of the calibration have.
     set: Vec<SettingAssignment>,
@@ -90,12 +90,13 @@ impl CalibrationRunner {
         Ok(metrics)
     }
 
-    /// Returns the relative residual of each target for the model's values `found`, times the target's weight.
+    /// Returns the relative deviation of the model's value `found` from each calibration target, times the target's
+    /// weight.
     pub(super) fn misfits<'a>(&'a self, found: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
         self.targets.iter().zip(found).map(|(target, found)| target.weight * (found / target.value().0 - 1.0))
     }
 
-    /// Computes each target's value from the metrics of all experiment points.
+    /// Computes the model's value of each calibration target from the metrics of all experiment points.
     pub(super) fn values(&self, metrics: &[Metrics]) -> Vec<f64> {
         let of = |point: &PointRef| {
             let at = self.points.iter().position(|known| *known == point);

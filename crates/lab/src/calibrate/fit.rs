@@ -3,13 +3,13 @@
 
 /// Maximum number of steps of the calibration's search.
 const STEPS: usize = 5;
-/// Distance between the positions of finite differences: large enough to exceed rounding to integers and the phases of
+/// Step of the calibration's finite differences: large enough to exceed rounding to integers and the phases of
 /// interrupts.
 const PROBE: f64 = 0.1;
 /// Damping factors of the search's steps. All are tried, whole and halved, and the best position is used, including the
 /// probes.
 const DAMPING: [f64; 3] = [1e-4, 1e-2, 1e-1];
-/// Relative reduction of the sum of squares below which the calibration's search stops.
+/// Relative reduction of the sum of squared misfits below which the calibration's search stops.
 const ENOUGH: f64 = 0.005;
 
 /// Minimises the sum of squares of the misfits, starting at `at`. `misfits` evaluates several positions at once, so
@@ -47,24 +47,26 @@ fn squares(misfits: &[f64]) -> f64 {
     misfits.iter().map(|misfit| misfit * misfit).sum()
 }
 
-/// Returns the position that is `PROBE` further along dimension `side`, or back at the edge of the cube.
+/// Moves a position of the calibration's search by `PROBE` along dimension `side`: forwards, or backwards at the edge
+/// of the unit cube.
 fn probe(at: &[f64], side: usize) -> Vec<f64> {
     let mut place = at.to_vec();
     place[side] += if at[side] + PROBE <= 1.0 { PROBE } else { -PROBE };
     place
 }
 
-/// Returns the derivative of each target's misfit along a dimension.
+/// Returns the derivative of each calibration target's misfit along one dimension of the search.
 fn slope(here: &[f64], probed: &[f64], moved: f64) -> Vec<f64> {
     probed.iter().zip(here).map(|(there, here)| (there - here) / moved).collect()
 }
 
-/// Returns the midpoint between two positions in the cube.
+/// Returns the midpoint between two positions of the calibration's search.
 fn middle(from: &[f64], to: &[f64]) -> Vec<f64> {
     from.iter().zip(to).map(|(from, to)| f64::midpoint(*from, *to)).collect()
 }
 
-/// Minimises the linearised sum of squares in the cube by coordinate descent; `damping` weighs the distance from `at`.
+/// Minimises the calibration's linearised sum of squares in the unit cube by coordinate descent; `damping` weighs the
+/// distance from `at`.
 fn advance(at: &[f64], here: &[f64], slopes: &[Vec<f64>], damping: f64) -> Vec<f64> {
     const ROUNDS: usize = 2_000;
     let (mut place, mut misfits) = (at.to_vec(), here.to_vec());

@@ -7,7 +7,7 @@ use hypervisor::cost::{CostConstant, CostTable};
 /// Cost constants that the calibration scales together.
 #[derive(Clone, Copy, Debug)]
 pub struct ConstantGroup {
-    /// Description of the group of cost constants.
+    /// Description of the group of cost constants for reports.
     pub name: &'static str,
     /// Cost constants of the group: all are multiplied by one factor, each within its own range.
     pub members: &'static [CostConstant],
@@ -56,8 +56,8 @@ pub fn degrees_of_freedom() -> usize {
 }
 
 impl ConstantGroup {
-    /// Returns two factors of the group: one scales all constants to or below their ranges' lower ends, one
-    /// to or above the upper ends.
+    /// Returns the smallest and the largest factor of a group of cost constants: they scale every constant of
+    /// the group to the ends of its range or beyond.
     fn factors(&self, seeds: &CostTable) -> (f64, f64) {
         let rows = self.members.iter().map(|&cost| seeds.row(cost));
         rows.fold((1.0, 1.0), |(least, most): (f64, f64), row| {
@@ -66,14 +66,15 @@ impl ConstantGroup {
         })
     }
 
-    /// Returns the position of the uncalibrated values between the group's factors, from 0 (all constants at
-    /// their least) to 1 (all at their greatest).
+    /// Returns the position of a group's uncalibrated cost constants between its two factors, from 0 (all
+    /// constants at their least) to 1 (all at their greatest).
     pub(super) fn start(&self, seeds: &CostTable) -> f64 {
         let (least, most) = self.factors(seeds);
         (1.0 - least) / (most - least)
     }
 
-    /// Returns the value of each constant of the group at a position from 0 to 1, as an integer.
+    /// Returns the value of each cost constant of a group, given the group's position in its range from 0 to
+    /// 1.
     pub(super) fn constants(&self, seeds: &CostTable, place: f64) -> Vec<(&'static str, u64)> {
         let (least, most) = self.factors(seeds);
         let factor = least + (most - least) * place;

@@ -44,7 +44,7 @@ const PULL: f64 = 0.02;
 /// Result of a calibration of the model's constants.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Calibration {
-    /// Constants that the calibration may move.
+    /// Cost constants that the calibration may change, with their values before and after.
     pub constants: Vec<FittedConstant>,
     /// Residuals of all calibration targets, including those that nothing is fitted to.
     pub residuals: Vec<Residual>,

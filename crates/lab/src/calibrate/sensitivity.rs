@@ -21,7 +21,7 @@ const WORTH: f64 = 0.5;
 /// experiments.
 const BRIEF: [(&str, u32); 2] = [("measure_ms", 10), ("warm_up_ms", 5)];
 
-/// Cost table of experiment runs, with the settings that produce it.
+/// Cost table for runs of experiments, with the settings that select it.
 #[derive(Clone, Debug)]
 pub struct RunConstants {
     /// Cost table that the experiments use.
@@ -104,8 +104,8 @@ fn differing(base: &[Metrics], found: &[Metrics]) -> Vec<usize> {
     (0..base.len()).filter(|&at| base[at] != found[at]).collect()
 }
 
-/// Returns the metrics of all experiment points with the given constants: runs the points `felt`, and copies
-/// the others' metrics from `base`.
+/// Returns the metrics of all experiment points with the given cost constants. Runs only the points with the
+/// indices `felt`, and copies the others' metrics from `base`.
 fn rerun_metrics(
     bench: &CalibrationRunner,
     base: &[Metrics],

@@ -9,7 +9,7 @@ use hypervisor::cost::{CostUnit, OBSERVATIONS, PublishedObservation};
 use crate::experiments;
 use crate::named::Metrics;
 
-/// Published value, with the formula that computes the model's value for comparison.
+/// Published value to calibrate the model on, with the formula that computes the model's value for comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct CalibrationTarget {
     /// Name of the published observation that the target is compared with.
@@ -22,12 +22,12 @@ pub struct CalibrationTarget {
     pub weight: f64,
 }
 
-/// Name of an experiment, and a point of its axes.
+/// Experiment point that a calibration target uses: the experiment's name and axis values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PointRef {
-    /// Name of the point's experiment.
+    /// Name of the experiment that the point belongs to.
     pub experiment: &'static str,
-    /// Value of the point for each axis of the experiment, followed by settings.
+    /// Value of the experiment's axes at this point, followed by changed settings.
     pub axes: &'static [(&'static str, &'static str)],
 }
 
@@ -42,13 +42,15 @@ impl fmt::Display for PointRef {
 /// Formula that computes a target's value from the metrics of its points.
 #[derive(Clone, Copy, Debug)]
 pub enum TargetFormula {
-    /// Metric of the target's only point, times a unit conversion factor.
+    /// Formula: one metric of the target's only experiment point, times a unit conversion factor.
     Metric(&'static str, f64),
-    /// Sum of metrics of the target's only point, all in one unit.
+    /// Formula: the sum of several metrics of the target's only experiment point, all in one unit.
     Sum(&'static [&'static str]),
-    /// Percentage by which the sum of the metrics is lower at the target's second point than at its first.
+    /// Formula: the percentage by which a sum of metrics is lower at the target's second experiment point than at its
+    /// first.
     Saving(&'static [&'static str]),
-    /// Increase of a metric from the target's first point to its second, divided by this number of steps.
+    /// Formula: the increase of a metric from the target's first experiment point to its second, divided by this number
+    /// of steps.
     Slope(&'static str, f64),
 }
 

@@ -14,7 +14,7 @@ use hypervisor::exit::EoiPath;
 use hypervisor::msix::MsixTableHandler;
 use sim::VirtualDuration;
 
-/// Creates the declaration of a metric.
+/// Creates the declaration of an experiment's metric.
 pub(crate) const fn metric(name: &'static str, unit: &'static str, what: &'static str) -> Metric {
     Metric { name, unit, what }
 }
@@ -136,7 +136,7 @@ pub(crate) fn total(metrics: Metrics, measured: &ServerResults) -> Metrics {
     metrics.with(TOTAL.name, measured.cpu_total_pct())
 }
 
-/// Returns the point's value on the axis called `axis`, as a small count.
+/// Returns an experiment point's value on the axis called `axis`, a count of at most 255.
 pub(crate) fn count(at: &ExperimentPoint, axis: &str) -> Result<u8, PointRunError> {
     let value = at.axes.int(axis)?;
     u8::try_from(value)

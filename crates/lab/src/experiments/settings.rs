@@ -279,8 +279,8 @@ pub(crate) fn with_clients(
     Ok(setup)
 }
 
-/// Returns the path of end-of-interrupt writes that are not emulated. On a processor whose EOI does not exit,
-/// the setting has no effect and is not read.
+/// Returns the path of end-of-interrupt writes that the hypervisor does not emulate. On a processor whose EOI
+/// causes no VM exit, the setting is not read.
 pub(crate) fn fast_eoi(context: &PointContext, table: &CostTable) -> Result<EoiPath, PointRunError> {
     if table.features().on_eoi().is_none() {
         return Ok(EoiPath::Fast);

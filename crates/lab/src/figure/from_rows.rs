@@ -40,7 +40,7 @@ impl fmt::Debug for FigureAnnotations<'_> {
 }
 
 impl FigureAnnotations<'static> {
-    /// Annotations without stated values and intervals.
+    /// Annotations of a figure that has no stated values and no confidence intervals.
     pub const NONE: Self = Self { stated: &[], spread: &|_, _| None };
 }
 

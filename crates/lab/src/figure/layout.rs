@@ -27,7 +27,7 @@ pub(super) struct ChartLayout {
     pub(super) left_ticks: ScaleTicks,
     pub(super) right_ticks: Option<ScaleTicks>,
     stacks: usize,
-    /// Each variant has its own stack of bars, and the variant's lines run above it.
+    /// The chart has a stack of bars for each variant; otherwise one stack has all variants.
     stack_a_variant: bool,
     numbers: Option<(f64, f64)>,
     places: usize,
@@ -157,7 +157,7 @@ fn extremes(chart: &Chart, right: bool) -> impl Iterator<Item = f64> + Clone + '
     points.chain(tops).chain(stated)
 }
 
-/// Returns the range of the drawn numbers with a small margin.
+/// Returns the least and the greatest drawn number of a chart, with a small margin.
 fn range(numbers: &[f64]) -> (f64, f64) {
     let low = numbers.iter().copied().fold(f64::INFINITY, f64::min);
     let high = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);

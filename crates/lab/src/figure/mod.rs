@@ -54,7 +54,7 @@ pub struct StatedMarker {
     pub height: f64,
     /// Value that the paper states.
     pub value: f64,
-    /// The model was calibrated on this value.
+    /// The model was calibrated on the value that the paper states.
     pub is_calibrated: bool,
 }
 
@@ -63,7 +63,7 @@ pub struct StatedMarker {
 pub enum XPositions {
     /// Names at equal distances along x, with levels from the outermost in.
     Names(Vec<Vec<String>>),
-    /// Numbers along x, drawn to scale.
+    /// Numbers along the chart's x axis, drawn to scale.
     Numbers(Vec<f64>),
 }
 
@@ -79,9 +79,9 @@ impl XPositions {
 /// Vertical scale of a chart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChartScale {
-    /// Quantity that the scale measures.
+    /// Quantity that the chart's scale measures.
     pub title: String,
-    /// Unit of the vertical scale.
+    /// Unit of the chart's vertical scale.
     pub unit: String,
 }
 

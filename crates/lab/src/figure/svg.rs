@@ -17,7 +17,7 @@ impl Display for PixelCoordinate {
 /// Attributes of an SVG element, by name.
 pub(super) type SvgAttributes<'a> = &'a [(&'a str, &'a dyn Display)];
 
-/// SVG markup under construction.
+/// SVG markup that is being written.
 #[derive(Debug, Default)]
 pub(super) struct Svg {
     text: String,

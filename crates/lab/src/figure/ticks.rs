@@ -21,7 +21,8 @@ impl ScaleTicks {
         Self { step, first: (low / step).floor() as i64, last: (high / step).ceil() as i64 }
     }
 
-    /// Creates a scale with as many tick intervals as `other`, so that their grid lines coincide.
+    /// Creates a scale with as many tick intervals as the chart's other scale, so that the grid lines of both
+    /// coincide.
     pub(super) fn cover_in(values: impl Iterator<Item = f64> + Clone, other: &Self) -> Self {
         if other.first != 0 || values.clone().any(|value| value < 0.0) {
             return Self::cover(values, other.intervals());

@@ -22,7 +22,7 @@ const ONE_THREAD: &[PointRef] =
 const THREADS: &[PointRef] =
     &[PointRef { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "8")] }];
 
-/// Throughput and processor use of each compared set-up, as targets to compute.
+/// Calibration-style targets for the throughput and processor use of each compared set-up on this host.
 static COMPARED: [[CalibrationTarget; 2]; 3] = [
     [reported("SR-IOV", SR_IOV, THROUGHPUT), reported("SR-IOV", SR_IOV, CPU)],
     [

@@ -9,9 +9,9 @@ use thiserror::Error;
 pub struct CountMismatch {
     /// Quantity whose two counts must be equal.
     pub what: String,
-    /// Expected count of the quantity.
+    /// Count that the quantity should have.
     pub owed: u64,
-    /// Count of the quantity that the model found.
+    /// Count that the quantity has in the model.
     pub found: u64,
 }
 
@@ -34,7 +34,7 @@ impl ConservationChecks {
         self.balance(what, 0, times);
     }
 
-    /// Ends the checks. Returns the first violated equation as an error.
+    /// Ends the conservation checks. Returns the first violated equation as an error.
     pub(crate) fn close(self) -> Result<(), CountMismatch> {
         self.open.map_or(Ok(()), Err)
     }

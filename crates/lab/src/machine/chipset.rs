@@ -36,7 +36,7 @@ pub(crate) struct AssignedFunction {
 /// Error: the IOMMU blocked a DMA request of a PCI function.
 pub(crate) struct DmaBlocked;
 
-/// Memory, IOMMU and interrupts of the machine.
+/// Memory, IOMMU and interrupt hardware of the modelled machine.
 #[derive(Debug)]
 pub(crate) struct Chipset {
     pub(crate) memory: HostMemory,
@@ -44,7 +44,7 @@ pub(crate) struct Chipset {
     /// Number of DMA requests that the IOMMU allowed outside the memory of the function's domain.
     pub(crate) escaped: u64,
     pub(crate) remapper: InterruptRemapper,
-    /// Event channels of all domains.
+    /// Event channels of all domains of the machine.
     pub(crate) channels: EventChannels,
     /// First domain that received each physical interrupt vector.
     first_owners: BTreeMap<PhysicalVector, DomainId>,

@@ -61,7 +61,7 @@ impl GuestApicCode {
         mapped.then(|| Self { cpu: VcpuRegisters { cr3: tables.cr3(), ..VcpuRegisters::default() }, region })
     }
 
-    /// Handles a VM exit of the guest at an APIC write, with the given policy for EOI writes.
+    /// Handles the VM exit of a guest's write to its APIC, with the given policy for EOI writes.
     pub(crate) fn exit(
         &mut self,
         store: ApicStore,

@@ -32,16 +32,16 @@ const ENABLE: u32 = 0x1ff;
 /// Bit of the timer's LVT entry: the timer is periodic.
 const PERIODIC: u32 = 1 << 17;
 
-/// Local APIC, virtual or physical, with the guest code that writes to it.
+/// Local APIC of a guest, virtual or physical, with the guest code that writes to its registers.
 #[derive(Debug)]
 pub(crate) struct Apic {
     pub(crate) lapic: Lapic,
     code: GuestApicCode,
-    /// Domain of the event channels behind the platform device, if there is one.
+    /// Domain whose event channels interrupt the guest through its platform device, if it has that device.
     platform: Option<DomainId>,
 }
 
-/// Timer of a paravirtualized guest, kept by the hypervisor.
+/// Periodic and one-shot timer that the hypervisor keeps for a paravirtualized guest.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ParavirtualTimer {
     due: Option<VirtualInstant>,
@@ -282,7 +282,7 @@ impl Apic {
     }
 }
 
-/// Returns the number of APIC timer counts until `span` is over.
+/// Converts a duration to a number of APIC timer counts, rounded up.
 fn counts(span: VirtualDuration) -> u32 {
     u32::try_from(span.picos().div_ceil(COUNT.picos())).unwrap_or(u32::MAX)
 }

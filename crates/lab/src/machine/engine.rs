@@ -21,19 +21,19 @@ pub trait Actor: Sized {
     /// Handles an event of the actor at the event's time `now`.
     fn handle(&mut self, event: Self::Event, now: VirtualInstant, core: &mut SimulationCore<Self::Event>);
 
-    /// Executes a step of a virtual CPU, and finishes it with [`SimulationCore`].
+    /// Executes one step of a virtual CPU's program, and reports the step's end to [`SimulationCore`].
     fn execute(&mut self, step: VcpuStep, core: &mut SimulationCore<Self::Event>);
 
     /// Checks the actor's conservation equations, such as that of frames sent and frames found.
     fn check_books(&self, books: &mut ConservationChecks);
 }
 
-/// Event in the simulation engine's queue.
+/// Event in the simulation engine's queue, of the processors or of the simulated system.
 #[derive(Debug, Clone, Copy)]
 enum QueuedEvent<E> {
-    /// The hardware thread is due a visit, which runs the thread's next step.
+    /// The engine must visit this hardware thread and run the thread's next step.
     Visit(HardwareThreadId),
-    /// The scheduler's clocks have reached a deadline.
+    /// The processors' scheduler has reached a deadline of its clocks.
     Scheduler,
     /// Event of the simulated system, not of the processors.
     Own(E),
@@ -58,13 +58,13 @@ pub struct Simulation<A: Actor> {
     pub(crate) system: A,
 }
 
-/// Defect of the model, found by a conservation check: the run's results are invalid.
+/// Defect of the lab's model, found by a conservation check: the run's results are invalid.
 #[derive(Debug, Error)]
 pub enum ModelDefect {
     /// Processor cycles were not conserved.
     #[error(transparent)]
     Cycles(#[from] CycleConservationError),
-    /// A count other than cycles was not conserved.
+    /// Two counts of the model that must be equal differ, such as frames sent and frames found.
     #[error(transparent)]
     Books(#[from] CountMismatch),
 }
@@ -145,7 +145,7 @@ impl<E: Copy> SimulationCore<E> {
         }
     }
 
-    /// Runs the processors' scheduler at its wake-up, and schedules the visits that follow.
+    /// Runs the processors' scheduler at its wake-up, and schedules the visits of threads that follow.
     fn run_scheduler(&mut self, now: VirtualInstant) {
         (self.due, self.time) = (None, None);
         for visit in self.processors.run_scheduler(now) {

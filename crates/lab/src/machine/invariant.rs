@@ -14,9 +14,9 @@ pub enum InvariantViolation {
     #[error("interrupt vector {0} of a VF did not follow its mask bit")]
     Mask(u16),
     /// An end of interrupt did not end exactly the in-service interrupt of highest priority.
-    #[error("an end of interrupt did not end the interrupt of highest priority alone")]
+    #[error("an end of interrupt did not end exactly the interrupt of highest priority")]
     EndOfInterrupt,
     /// The instruction at a VM exit did not write the expected APIC register.
-    #[error("exit for APIC register {0:#x}, but the exiting instruction does not write the register")]
+    #[error("VM exit for APIC register {0:#x}, but the instruction that exited does not write the register")]
     Instruction(u16),
 }

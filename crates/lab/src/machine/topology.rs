@@ -30,13 +30,13 @@ pub struct Topology {
 /// Hardware threads that virtual CPUs are assigned to in turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadAssignment {
-    /// Threads with this index, one thread of each core.
+    /// Virtual CPUs run on one thread of each core: the thread with this index within its core.
     Sibling(u16),
-    /// All threads of consecutive cores without siblings.
+    /// Virtual CPUs run on all threads of consecutive cores without sibling threads.
     Cores {
-        /// Index of the group's first core.
+        /// Index of the first of the consecutive cores.
         first: u16,
-        /// Number of the group's cores.
+        /// Number of consecutive cores.
         count: u16,
     },
 }
@@ -118,20 +118,20 @@ impl Topology {
         self.cores() * self.threads_per_core
     }
 
-    /// Returns the hardware thread of the service domain's virtual CPU `n`.
+    /// Returns the hardware thread on which virtual CPU `n` of the service domain runs.
     #[must_use]
     pub fn service(&self, n: u16) -> HardwareThreadId {
         self.thread_of(self.service_home, n)
     }
 
-    /// Returns the hardware thread of the virtual CPU of guest `n`.
+    /// Returns the hardware thread on which the virtual CPU of guest `n` runs.
     #[must_use]
     pub fn guest(&self, n: u16) -> HardwareThreadId {
         self.thread_of(self.guest_home, n)
     }
 
-    /// Returns the hardware thread of program `n` of a bare machine. Without a service domain, programs use the second
-    /// threads once every core has one.
+    /// Returns the hardware thread on which program `n` of a bare machine runs. Without a service domain, programs use
+    /// the second threads once every core has one.
     #[must_use]
     pub fn bare(&self, n: u16) -> HardwareThreadId {
         let round = n / self.cores() + self.threads_per_core / 2;

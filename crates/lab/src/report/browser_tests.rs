@@ -12,9 +12,9 @@ use super::tests::{records, report};
 
 const WIDTH: u32 = 1200;
 const HEIGHT: u32 = 3000;
-/// First four colours of figures in light mode.
+/// First four colours of the report's figures in light mode, expected in the screenshot.
 const LIGHT: [u32; 4] = [0x2f_6d_b3, 0xe0_8a_2e, 0x3a_94_67, 0x7d_5f_b0];
-/// First four colours of figures in dark mode.
+/// First four colours of the report's figures in dark mode, expected in the screenshot.
 const DARK: [u32; 4] = [0x6a_a5_e8, 0xf0_a9_5c, 0x63_bd_8f, 0xab_8f_dd];
 
 #[test]

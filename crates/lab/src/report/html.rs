@@ -10,7 +10,7 @@ use crate::row::ResultRow;
 use crate::value::ParameterValue;
 
 const STYLE: &str = include_str!("style.css");
-/// Content security policy of the report's page: the browser loads and runs nothing, whatever a row's names
+/// Content security policy of the report's page: the browser loads and runs nothing, whatever names the result rows
 /// contain.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 

@@ -236,7 +236,8 @@ impl ReportSection {
         self.missing < plan::points(self.experiment).len()
     }
 
-    /// Returns a command for each row of the section whose point is not in the experiment's sweep.
+    /// Returns the commands that reproduce rows of the section at points that are not in the experiment's sweep, one
+    /// per row.
     fn beyond(&self, seeds: SeedRange) -> Vec<String> {
         let points = plan::points(self.experiment);
         let beyond = self.rows.iter().filter(|row| !points.contains(&axes(self.experiment, &row.params)));
@@ -255,7 +256,7 @@ fn command(names: &str, SeedRange { first, count }: SeedRange, changed: &Params)
     format!("softiov lab run {names} --seed {first}{several}{set}")
 }
 
-/// Range of consecutive seeds.
+/// Range of consecutive seeds of a report's rows.
 #[derive(Clone, Copy, Debug)]
 struct SeedRange {
     first: u64,
@@ -313,8 +314,8 @@ fn changed(experiment: &Experiment, params: &Params) -> Params {
         .collect()
 }
 
-/// Returns the sort key of a point: listed points by their position, others by their values, including those
-/// beyond the sweep.
+/// Returns the position of an experiment point in the report: listed points in their listed order, others ordered by
+/// their axis values.
 fn order(experiment: &Experiment, points: &[Params], params: &Params) -> (usize, Vec<i64>) {
     let listed = match experiment.points {
         PointCombinations::All => 0,

@@ -18,7 +18,7 @@ pub(super) struct ConfidenceIntervals {
 }
 
 impl ConfidenceIntervals {
-    /// Returns `true` if the confidence intervals belong to that row.
+    /// Returns `true` if the confidence intervals belong to this result row.
     pub(super) fn is_of(&self, row: &ResultRow) -> bool {
         self.experiment == row.experiment && self.params == row.params
     }

@@ -36,9 +36,9 @@ pub struct ExperimentOptions {
     pub seed: u64,
     /// Number of threads that run experiment points; the rows do not depend on it.
     pub jobs: NonZeroUsize,
-    /// Part of the experiment points to run, if not all.
+    /// Shard of the experiment points to run; `None` runs all points.
     pub shard: Option<Shard>,
-    /// Assignments to axes and settings.
+    /// Assignments `key=value` to axes and settings of the run.
     pub set: Vec<SettingAssignment>,
     /// Produce rows also at points where a changed setting has no effect. Otherwise such points fail.
     pub unaffected: bool,
@@ -95,7 +95,7 @@ pub struct FailedPoint {
 /// Error of an experiment run.
 #[derive(Debug, Error)]
 pub enum LabError {
-    /// The experiment run could not be planned.
+    /// The selected experiment points could not be determined before the run.
     #[error(transparent)]
     Plan(#[from] RunPlanError),
     /// Result rows cannot be stored.
@@ -140,8 +140,8 @@ fn first(failures: &[FailedPoint]) -> String {
     lines.concat()
 }
 
-/// Runs the selected points of experiments. The rows depend on the catalogue, the selection, the seed and the
-/// settings, but not on the number of jobs or on stored rows.
+/// Runs the selected points of experiments on several threads. The rows depend on the catalogue, the
+/// selection, the seed and the settings, but not on the number of jobs or on stored rows.
 ///
 /// # Errors
 /// [`LabError`] if the plan is invalid, a point fails, or rows cannot be stored or written.

@@ -28,7 +28,7 @@ pub enum ExperimentSelection {
 pub struct SettingAssignment {
     /// Name of the axis or setting that is assigned.
     pub key: String,
-    /// Value that is assigned, as written.
+    /// Value that is assigned to the axis or setting, as written.
     pub value: String,
 }
 
@@ -40,7 +40,7 @@ impl<K: ToString, V: ToString> From<(K, V)> for SettingAssignment {
 
 /// Error: an assignment lacks its `=`, key or value.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[error("expected key=value")]
+#[error("expected an assignment of the form key=value")]
 pub struct NotAnAssignment;
 
 impl FromStr for SettingAssignment {
@@ -63,7 +63,7 @@ pub struct Shard {
 
 /// Error: a shard is not of the form i/n.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[error("expected i/n with i from 1 to n, such as 1/4")]
+#[error("expected a shard i/n with i from 1 to n, such as 1/4")]
 pub struct NotAShard;
 
 impl FromStr for Shard {
@@ -91,10 +91,10 @@ pub enum RunPlanError {
     UnknownExperiment {
         /// Name of the requested experiment, as written.
         name: String,
-        /// Names of all experiments.
+        /// Names of all experiments that exist.
         known: String,
     },
-    /// No axis or setting has this name.
+    /// No axis or setting has the name that was assigned.
     #[error("unknown axis or setting `{key}`{hint}")]
     UnknownKey {
         /// Name of the axis or setting, as written.
@@ -115,7 +115,7 @@ pub enum RunPlanError {
     /// The assignments exclude every point of an experiment.
     #[error("{experiment} has no point with these settings; `softiov lab list --json` lists its points")]
     NoPoint {
-        /// Name of the experiment without a point.
+        /// Name of the experiment that has no point left.
         experiment: &'static str,
     },
 }

@@ -33,7 +33,7 @@ impl Default for RunProgress {
 }
 
 impl RunProgress {
-    /// Shows the number of points to run.
+    /// Shows the number of experiment points to run.
     pub fn planned(&self, points: usize) {
         self.bar.set_length(points as u64);
         if self.visible {
@@ -41,7 +41,7 @@ impl RunProgress {
         }
     }
 
-    /// Shows that a point is complete.
+    /// Shows that an experiment point is complete.
     pub fn done(&self, point: &ExperimentPoint) {
         self.bar.inc(1);
         if self.visible {
@@ -53,7 +53,7 @@ impl RunProgress {
         }
     }
 
-    /// Runs `act`, which may write to standard output, while the progress bar is hidden.
+    /// Runs the function `act`, which may write to standard output, while the progress bar is hidden.
     pub fn aside<T>(&self, act: impl FnOnce() -> T) -> T {
         self.bar.suspend(act)
     }

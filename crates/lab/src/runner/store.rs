@@ -54,7 +54,7 @@ pub enum RowStoreError {
     /// A file of result rows, or their folder, cannot be read or written.
     #[error("cannot read or write {}: {error}", .path.display())]
     Io {
-        /// Path of the file or folder.
+        /// Path of the file or folder of rows.
         path: PathBuf,
         /// Error that the system returned for the file or folder.
         error: io::Error,

@@ -1,4 +1,4 @@
-//! Tests of the runner of experiments: reproducible and complete rows, and failures that name their points.
+//! Tests of the experiment runner: reproducible and complete rows, and failures that name their points.
 
 use std::num::NonZeroUsize;
 use std::{fs, io};
@@ -70,7 +70,7 @@ fn result_row_of_a_point_is_independent_of_other_points() {
 }
 
 #[test]
-fn experiment_axis_may_take_the_values_of_a_setting() {
+fn experiment_axis_named_like_a_setting_varies_the_setting() {
     const EOI: Axis = Axis {
         name: "cost.eoi_full",
         what: "an end of interrupt",
@@ -245,7 +245,7 @@ fn damaged_or_outdated_stored_rows_are_replaced() {
     assert_eq!(go(&names(&["sizes"]), &options).unwrap().reused, 4);
 }
 
-/// Observer of a run that accepts two rows and then fails.
+/// Observer of an experiment run that accepts two rows and then fails.
 struct FailingObserver(Vec<String>);
 
 impl RunObserver for FailingObserver {

@@ -5,7 +5,7 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::error::{PathContext, Result};
+use super::error::{AssetPathContext, Result};
 use super::progress::ProgressReporter;
 
 /// Cache folder of finished guest parts (kernels, programs). Building a part takes the folder's lock until this value
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn cached_part_of_a_recipe_exists_only_after_publication() {
+    fn cached_guest_part_is_visible_only_after_it_is_complete() {
         let folder = tempfile::tempdir().unwrap();
         let mut cache = AssetCache::open(folder.path()).unwrap();
         let part = cache.part("thing", "flour");

@@ -35,7 +35,7 @@ pub enum AssetError {
     )]
     Keyring(String),
     /// A program that prepares the guest's files failed.
-    #[error("{program} failed: {detail}")]
+    #[error("cannot prepare the files of the Linux guest: {program} failed: {detail}")]
     Program {
         /// Name of the failed program and the first of its arguments.
         program: String,
@@ -45,7 +45,7 @@ pub enum AssetError {
     /// A file of the guest could not be read or written.
     #[error("cannot read or write {path}: {source}")]
     File {
-        /// Path of the file or folder that failed.
+        /// Path of the file or folder that could not be read or written.
         path: String,
         /// Error that the system returned for the file.
         source: io::Error,
@@ -58,11 +58,11 @@ pub enum AssetError {
 pub(super) type Result<T> = std::result::Result<T, AssetError>;
 
 /// Extension of I/O results that converts an error into an [`AssetError`] with the path of its file.
-pub(super) trait PathContext<T> {
+pub(super) trait AssetPathContext<T> {
     fn at(self, path: &Path) -> Result<T>;
 }
 
-impl<T> PathContext<T> for io::Result<T> {
+impl<T> AssetPathContext<T> for io::Result<T> {
     fn at(self, path: &Path) -> Result<T> {
         self.map_err(|source| AssetError::File { path: path.display().to_string(), source })
     }

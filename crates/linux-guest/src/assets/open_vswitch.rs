@@ -10,7 +10,7 @@ use super::{AssetBuilder, apt, libraries};
 
 /// Packages of Open vSwitch, fetched alone: they depend on an interpreter, and on services that would start.
 const PACKAGES: [&str; 2] = ["openvswitch-common", "openvswitch-switch"];
-/// Packages of the libraries that the programs are linked to.
+/// Packages of the libraries that Open vSwitch's programs are linked to.
 pub(super) const LIBRARY_PACKAGES: [&str; 6] =
     ["libbpf1", "libcap-ng0", "libnuma1", "libssl3", "libunbound8", "libxdp1"];
 pub(super) const SCHEMA: &str = "usr/share/openvswitch/vswitch.ovsschema";

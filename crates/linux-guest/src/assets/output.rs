@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn print_uris_yields_the_names_of_the_downloaded_files() {
+    fn apt_print_uris_output_yields_the_package_file_names() {
         let printed = "Reading package lists...\n\
             'http://deb.example/debian/pool/main/g/glibc/libc6_2.41-12%2bdeb13u4_amd64.deb' \
              libc6_2.41-12+deb13u4_amd64.deb 2846580 MD5Sum:5559581916477ef1f57ea9f82cecf22e\n\

@@ -106,7 +106,7 @@ fn source_files() -> Vec<PathBuf> {
     files
 }
 
-/// Returns the archives in a sources.list of lines `deb [ option=value ... ] uri suite component ...`.
+/// Parses a sources.list of lines `deb [ option=value ... ] uri suite component ...`, and returns its archives.
 fn one_line_entries(text: &str) -> Vec<AptSource> {
     let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix("deb "));
     let entry = |line: &str| {
@@ -118,7 +118,8 @@ fn one_line_entries(text: &str) -> Vec<AptSource> {
     lines.filter_map(entry).collect()
 }
 
-/// Returns the archives in a sources file of stanzas `Key: value ...`, of which only `URIs` and `Suites` are read.
+/// Parses a sources file of stanzas `Key: value ...`, of which only `URIs` and `Suites` are read, and returns its
+/// archives.
 fn deb822_entries(text: &str) -> Vec<AptSource> {
     let mut entries = Vec::new();
     for stanza in text.split("\n\n") {
@@ -142,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_formats_of_apt_sources_name_only_the_debian_mirror() {
+    fn debian_mirror_is_found_in_both_formats_of_apt_sources() {
         let list = "# deb http://old.example/debian bookworm main\n\
                     deb https://packages.example/apt tool-stable main\n\
                     deb [arch=amd64 signed-by=/k.gpg] http://mirror.example/debian bookworm main contrib\n";

@@ -43,17 +43,17 @@ pub(super) enum CommandError {
 #[derive(Debug)]
 pub(super) struct ControlChannel {
     writer: Mutex<UnixStream>,
-    shared: Arc<SharedChannelState>,
+    shared: Arc<SharedControlChannelState>,
 }
 
 #[derive(Debug, Default)]
-struct SharedChannelState {
-    state: Mutex<ChannelState>,
+struct SharedControlChannelState {
+    state: Mutex<ControlChannelState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct ChannelState {
+struct ControlChannelState {
     closed: bool,
     boots: u64,
     boot_id: String,
@@ -69,7 +69,7 @@ impl ControlChannel {
         let reader = stream.try_clone()?;
         // The timeout prevents that a guest which does not read blocks its host forever.
         stream.set_write_timeout(Some(Duration::from_secs(5)))?;
-        let shared = Arc::new(SharedChannelState::default());
+        let shared = Arc::new(SharedControlChannelState::default());
         let theirs = Arc::clone(&shared);
         thread::Builder::new().name("guest-control".into()).spawn(move || theirs.read(reader))?;
         Ok(Self { writer: Mutex::new(stream), shared })
@@ -142,8 +142,8 @@ pub(super) struct PendingCommand {
     boots: u64,
 }
 
-impl SharedChannelState {
-    fn lock(&self) -> MutexGuard<'_, ChannelState> {
+impl SharedControlChannelState {
+    fn lock(&self) -> MutexGuard<'_, ControlChannelState> {
         // A panic of another thread does not leave the state incomplete.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -186,7 +186,7 @@ impl SharedChannelState {
     fn wait<T>(
         &self,
         timeout: Duration,
-        mut ready: impl FnMut(&ChannelState) -> Option<T>,
+        mut ready: impl FnMut(&ControlChannelState) -> Option<T>,
     ) -> Result<T, CommandError> {
         let deadline = Instant::now() + timeout;
         let mut state = self.lock();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn late_answer_to_a_command_may_be_waited_for_again() {
+    fn guest_command_that_timed_out_can_be_waited_for_again() {
         let (host, mut guest) = pair();
         let job = host.start("x").unwrap();
         assert_eq!(host.wait(job, Duration::ZERO), Err(CommandError::Late));

@@ -23,7 +23,7 @@ const TAIL_LINES: usize = 40;
 pub(super) enum QemuStartError {
     #[error(transparent)]
     System(#[from] io::Error),
-    #[error("the program ended at once ({status}): {tail}")]
+    #[error("QEMU ended at once ({status}): {tail}")]
     Ended { status: ExitStatus, tail: String },
 }
 

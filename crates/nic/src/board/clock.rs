@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Unit of TIMINCA's period in nanoseconds.
 const UNIT: u64 = 16;
 
-/// IEEE 1588 clock of the card (SYSTIM), with the high half that the clock had when software last read the low half.
+/// IEEE 1588 clock of the card (SYSTIM), with the high half of its count when software last read the low half.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename = "Clock")]
 pub(crate) struct SystimClock {
@@ -51,14 +51,14 @@ impl SystimClock {
         self.set(self.at(now) & 0xffff_ffff | u64::from(value) << 32, now);
     }
 
-    /// Applies a write of the clock's increment (TIMINCA), which sets the clock's rate from now on.
+    /// Applies a write of TIMINCA, which sets the rate of the card's IEEE 1588 clock from now on.
     pub(crate) fn set_increment(&mut self, value: u32, now: Time) {
         self.set(self.at(now), now);
         self.increment = value;
     }
 
-    /// Applies a write of the clock's adjustment (TIMADJ): adds its 63 bits to the count, or subtracts them if the sign
-    /// bit is set.
+    /// Applies a write of TIMADJ, which adjusts the IEEE 1588 clock: adds 63 bits to the count, or subtracts them if
+    /// the sign bit is set.
     pub(crate) fn adjust(&mut self, low: u32, high: u32, now: Time) {
         let amount = u64::from(low) | u64::from(high & 0x7fff_ffff) << 32;
         let count = self.at(now);

@@ -6,7 +6,7 @@ use i82576::bits::eerw;
 use i82576::{MacAddress, nvm};
 use serde::{Deserialize, Serialize};
 
-/// Value of an erased word, which reads beyond the last word return.
+/// Value of an erased NVM word, which reads beyond the last word return.
 const ERASED: u16 = 0xffff;
 
 /// Contents of the NVM, word by word.

@@ -11,7 +11,7 @@ pub(crate) struct Phy {
     values: [u16; phy::REGISTERS],
     /// True if the link was lost since the last read of the status register (BMSR.LINK latches low).
     lost: bool,
-    /// True if the PHY's link is up.
+    /// True if the PHY's link to the wire is up.
     up: bool,
 }
 

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 /// Countdown of the TCP timer: stopped or running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TcpTimer {
-    /// The timer is stopped with this time left. With no time left it stays stopped until KICK_START.
+    /// The TCP timer is stopped with this time left. With no time left it stays stopped until KICK_START.
     Still(Duration),
-    /// The timer runs and ends at this time.
+    /// The TCP timer runs and ends at this time.
     Ends(Time),
 }
 
 impl TcpTimer {
-    /// Applies a write of the timer's register (TCPTIMER). Returns true if the write itself interrupts (FINISH).
+    /// Applies a write of the TCP timer's register (TCPTIMER). Returns true if the write itself interrupts (FINISH).
     pub(crate) fn written(&mut self, value: u32, now: Time) -> bool {
         let finish = value & bits::FINISH != 0;
         let mut left = match *self {
@@ -32,8 +32,8 @@ impl TcpTimer {
         finish
     }
 
-    /// Advances the timer to `now`. Returns true if the count ended at least once since the last call: a looping count
-    /// that ended several times makes one interrupt.
+    /// Advances the TCP timer to `now`. Returns true if the count ended at least once since the last call: a looping
+    /// count that ended several times makes one interrupt.
     pub(crate) fn pass(&mut self, register: u32, now: Time) -> bool {
         let Self::Ends(end) = *self else { return false };
         if end > now {
@@ -49,7 +49,7 @@ impl TcpTimer {
         true
     }
 
-    /// Returns the time at which the count ends, or `None` while the timer is stopped.
+    /// Returns the time at which the TCP timer's count ends, or `None` while the timer is stopped.
     pub(crate) fn end(&self) -> Option<Time> {
         match *self {
             Self::Still(_) => None,

@@ -28,7 +28,7 @@ const FRAMES: usize = BYTES / BLOCK;
 /// Mask of the size field in RXPBS, in KB.
 const SIZE: u32 = 0x7f;
 
-/// A frame in the packet buffer that waits for receive descriptors, without its bytes.
+/// A frame that waits in the packet buffer for receive descriptors: its queue and description, without its bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WaitingFrame {
     /// Receive queue that the frame waits for.
@@ -37,16 +37,16 @@ pub(crate) struct WaitingFrame {
     length: usize,
     /// Number of bytes of the frame check sequence at the frame's end.
     pub(crate) trailer: usize,
-    /// True if the frame came from the uplink.
+    /// True if the waiting frame came from the uplink.
     pub(crate) from_uplink: bool,
-    /// True if the frame is urgent: its interrupt ignores the throttle.
+    /// True if the waiting frame is urgent: its interrupt ignores the throttle.
     pub(crate) urgent: bool,
     /// Fields of the frame's receive descriptor.
     pub(crate) description: RxDescriptorFields,
 }
 
 impl WaitingFrame {
-    /// Returns the room that the frame takes in the buffer, in bytes.
+    /// Returns the room in bytes that the waiting frame takes in the packet buffer.
     fn size(&self) -> usize {
         self.length.next_multiple_of(BLOCK)
     }
@@ -55,19 +55,19 @@ impl WaitingFrame {
 /// The receive packet buffer, in which frames wait for descriptors.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PacketBuffer {
-    /// Bytes of the frames, each frame in whole blocks behind the one before.
+    /// Bytes of the waiting frames in the packet buffer, each frame in whole blocks behind the one before.
     bytes: Box<[u8]>,
-    /// Number of bytes of the buffer in use.
+    /// Number of bytes of the packet buffer in use.
     used: usize,
-    /// Waiting frames in the order of their arrival.
+    /// Frames that wait in the packet buffer, in the order of their arrival.
     frames: Box<[Option<WaitingFrame>]>,
     count: usize,
-    /// Number of bytes of the buffer that the frames of each queue use.
+    /// Number of bytes of the packet buffer that the frames of each queue use.
     held: [usize; QUEUES],
 }
 
 impl PacketBuffer {
-    /// Creates an empty buffer with all its memory: the frame path does not allocate.
+    /// Creates an empty packet buffer with all its memory: the frame path does not allocate.
     pub(crate) fn new() -> Self {
         Self {
             bytes: vec![0; BYTES].into_boxed_slice(),
@@ -107,7 +107,7 @@ impl PacketBuffer {
         true
     }
 
-    /// Puts a frame into the buffer behind the others. The caller has checked the room.
+    /// Puts a frame into the packet buffer behind the others. The caller has checked the room.
     fn push(&mut self, frame: WaitingFrame, bytes: &[u8]) {
         self.bytes[self.used..self.used + frame.length].copy_from_slice(bytes);
         self.frames[self.count] = Some(frame);
@@ -116,7 +116,8 @@ impl PacketBuffer {
         self.held[frame.queue.index()] += frame.size();
     }
 
-    /// Calls `stays` for each frame in the order of arrival, and removes those for which it returns `false`.
+    /// Calls `stays` for each waiting frame in the order of arrival, and removes the frames for which it returns
+    /// `false`.
     fn sift(&mut self, mut stays: impl FnMut(&WaitingFrame, &[u8]) -> bool) {
         let (count, mut from) = (self.count, 0);
         (self.count, self.used) = (0, 0);

@@ -23,7 +23,7 @@ pub(crate) struct SavedFrame {
 }
 
 impl PacketBuffer {
-    /// Saves the waiting frames, in the order of their arrival.
+    /// Saves the frames of the packet buffer, in the order of their arrival.
     pub(crate) fn save(&self) -> Vec<SavedFrame> {
         let mut from = 0;
         let saved = self.frames[..self.count].iter().flatten().map(|frame| {

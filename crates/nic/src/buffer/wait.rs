@@ -20,7 +20,7 @@ use plane::frame::AddressPair;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UndeliveredFrame<'a> {
     pub(crate) queue: QueueIndex,
-    /// Bytes of the frame as it will be delivered.
+    /// Bytes of the undelivered frame as it will be delivered.
     pub(crate) bytes: &'a [u8],
     /// Number of bytes of the frame check sequence at the end of `bytes`.
     pub(crate) trailer: usize,
@@ -153,7 +153,7 @@ impl<B: Bus> FramePath<'_, B> {
 }
 
 impl PacketBuffer {
-    /// Returns the queues that frames wait for, a bit each.
+    /// Returns the receive queues for which frames wait in the packet buffer, a bit each.
     fn waiting(&self) -> u16 {
         QueueIndex::all().filter(|queue| self.has(*queue)).fold(0, |set, queue| set | 1 << queue.get())
     }

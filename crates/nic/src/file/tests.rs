@@ -8,7 +8,7 @@ use i82576::table::{self, PfRegister, RegisterAccess};
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
 
-/// Map of register offsets to registers, which is the same for every register file.
+/// Map from offsets to registers, which is the same for every register file.
 static MAP: LazyLock<RegisterMap> = LazyLock::new(RegisterMap::new);
 
 const ALL: u32 = u32::MAX;

@@ -28,10 +28,11 @@ use i82576::{Time, VfIndex};
 use pcie::Function;
 use pcie::pages::{GuestPages, PageRegisters};
 
-/// Reserved bit that marks a published value of VTEICS, VTEIMS and VTEIMC. Drivers write it as zero.
+/// Reserved bit in the values that the card publishes for VTEICS, VTEIMS and VTEIMC: software that stores writes the
+/// bit as zero, so the card sees the store.
 pub const SEEN: u32 = 1 << 31;
 
-/// Number of registers in the mapped pages.
+/// Number of VF registers in the mapped pages.
 pub const COUNT: usize = {
     let (mut count, mut row) = (0, 0);
     while row < TABLE.len() {
@@ -43,8 +44,8 @@ pub const COUNT: usize = {
     count
 };
 
-/// Offsets of the registers in the mapped pages, in the order in which stores are applied. Mask bits are cleared before
-/// they are set, a ring is set up before it is enabled, and tails come last.
+/// Offsets of the VF registers in the mapped pages, in the order in which the guest's stores are applied. Mask bits are
+/// cleared before they are set, a ring is set up before it is enabled, and tails come last.
 pub const REGISTERS: [u32; COUNT] = {
     let mut offsets = [0; COUNT];
     let (mut place, mut rank) = (0, 0);
@@ -67,10 +68,10 @@ pub const REGISTERS: [u32; COUNT] = {
     offsets
 };
 
-/// Rank of tails in the order of [`REGISTERS`]: they are applied last.
+/// Rank of ring tails in the order of [`REGISTERS`]: stores to them are applied last.
 const LAST: u8 = 4;
 
-/// Index of the first tail in [`REGISTERS`].
+/// Index of the first ring tail in [`REGISTERS`].
 const TAILS: usize = {
     let mut place = 0;
     while rank(REGISTERS[place]) < LAST {
@@ -83,7 +84,7 @@ const fn is_mapped(offset: u32) -> bool {
     MAPPED.start <= offset && offset < MAPPED.end
 }
 
-/// Returns the position of a register in the order of [`REGISTERS`]; lower ranks are applied first.
+/// Returns the rank of a register in the order of [`REGISTERS`]: stores to lower ranks are applied first.
 const fn rank(offset: u32) -> u8 {
     let rx = offset.wrapping_sub(RX_BLOCK) % QUEUE_STRIDE;
     let tx = offset.wrapping_sub(TX_BLOCK) % QUEUE_STRIDE;
@@ -128,15 +129,15 @@ impl Doorbells {
         doorbells
     }
 
-    /// Returns true if the guest has stored anything since the last [`Nic::read_doorbells`].
+    /// Returns true if the guest has stored to the mapped pages since the last [`Nic::read_doorbells`].
     #[must_use]
     pub fn has_stores<P: GuestPages>(&self, pages: &P) -> bool {
         self.places.has_stores(pages)
     }
 }
 
-/// Returns the value to write to a register for a guest's store. A store to VTEIMS also unmasks the `enabled` vectors,
-/// and stores to VTEIMS and VTEIMC update `enabled`.
+/// Returns the value to write to a register for a guest's store to its mapped page. A store to VTEIMS also unmasks the
+/// `enabled` vectors, and stores to VTEIMS and VTEIMC update `enabled`.
 fn value_to_write(enabled: &mut u32, offset: u32, value: u32) -> u32 {
     match offset {
         VTEIMS => {
@@ -156,7 +157,7 @@ const NOTHING: ResolvedVfRegister =
     ResolvedVfRegister { offset: 0, shift: 0, mask: 0, access: window::TABLE[0].access };
 
 impl Nic {
-    /// Applies the guest's stores since the last call. Returns true if there were any.
+    /// Applies the guest's stores to the mapped pages since the last call. Returns true if there were any.
     pub fn read_doorbells<P: GuestPages>(&mut self, doorbells: &mut Doorbells, pages: &P, now: Time) -> bool {
         let Doorbells { vf, places, enabled, .. } = doorbells;
         // The card itself masks only vectors in VTEIAM. Any other masked vector was disabled by a reset or through the PF's view.
@@ -203,7 +204,7 @@ impl Nic {
     }
 }
 
-/// Returns true if a store to the register has an effect even if it repeats the register's last value.
+/// Returns true if a store to the register has an effect even if it repeats the value stored last.
 const fn acts(offset: u32) -> bool {
     matches!(offset, VTEICS | VTEIMS | VTEIMC)
 }

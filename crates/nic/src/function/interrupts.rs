@@ -35,7 +35,7 @@ impl Nic {
         }
     }
 
-    /// Reads a function's bits of a vector register.
+    /// Reads the bits of a vector register that belong to a function's vectors.
     pub(crate) fn vectors_read(&mut self, slot: ResolvedVfRegister, now: Time) -> u32 {
         let ResolvedVfRegister { offset, shift, mask, .. } = slot;
         let value = self.state.file.read(slot);
@@ -51,7 +51,7 @@ impl Nic {
         }
     }
 
-    /// Applies a function's write to its bits of a vector register.
+    /// Applies a function's write to its bits of a vector register (EICR and its masks).
     pub(crate) fn vectors_written(&mut self, slot: ResolvedVfRegister, value: u32, now: Time) {
         let bits = (value & slot.mask) << slot.shift;
         match slot.offset {
@@ -71,8 +71,8 @@ impl Nic {
         }
     }
 
-    /// Returns the bits that the PF may change in a vector register: not those of the VFs' vectors in EICR,
-    /// EIAC and EIAM.
+    /// Returns the bits of a vector register that the PF may change: in EICR, EIAC and EIAM not those of the
+    /// VFs' vectors.
     fn own(&self, offset: u32) -> u32 {
         match offset {
             r::EICR | r::EIAC | r::EIAM => self.state.owners.pf_vectors() | !ALL_VECTORS,

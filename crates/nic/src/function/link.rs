@@ -6,7 +6,7 @@ use i82576::VfIndex;
 use i82576::bits::icr;
 
 impl Nic {
-    /// Returns true if the port has a link.
+    /// Returns true if the port has a link to the wire.
     #[must_use]
     pub fn link(&self) -> bool {
         self.state.link

@@ -7,9 +7,9 @@ use i82576::register::{self as r, rx, tx};
 use i82576::{PoolIndex, QueueIndex};
 use pcie::Function;
 
-/// First register block of the receive queues: 16 blocks of 64 bytes.
+/// Offset of the receive queues' first register block: 16 blocks of 64 bytes.
 const RX_BLOCKS: u32 = 0xc000;
-/// First register block of the transmit queues: 16 blocks of 64 bytes.
+/// Offset of the transmit queues' first register block: 16 blocks of 64 bytes.
 const TX_BLOCKS: u32 = 0xe000;
 
 impl Nic {

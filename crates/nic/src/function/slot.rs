@@ -1,5 +1,5 @@
-//! Reads and writes of a register's bits by PF or VFs: in the register file, and then their side effects in the card.
-//! Effects for the PF alone are in `pf`.
+//! Reads and writes of the register bits that the PF or a VF reaches: in the register file, and then their side effects
+//! in the card. Effects for the PF alone are in `pf`.
 
 use crate::Nic;
 use i82576::Time;

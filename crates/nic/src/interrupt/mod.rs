@@ -107,8 +107,8 @@ impl Interrupts {
         self.notify_others(file, before);
     }
 
-    /// Raises the unmasked causes of ICR that are new since `before`: at the vectors in IVAR_MISC, and at the single
-    /// interrupt.
+    /// Raises the unmasked causes of ICR that were not yet set in `before`: at the vectors in IVAR_MISC, and at the
+    /// single interrupt.
     fn notify_others(&mut self, file: &mut RegisterFile, before: u32) {
         let new = unmasked_others(file) & !before;
         if new == 0 {
@@ -183,8 +183,8 @@ impl Interrupts {
         self.unsent &= !bits;
     }
 
-    /// Sends every message that is due, and returns the time of the next throttled message. `form` is the PF's kind of
-    /// interrupt.
+    /// Sends every interrupt message that is due, and returns the time of the next throttled message. `form` is the
+    /// PF's kind of interrupt.
     pub(crate) fn send<B: Bus>(
         &mut self,
         file: &mut RegisterFile,
@@ -245,7 +245,7 @@ impl Interrupts {
     }
 }
 
-/// Masks the causes that IAM names after an access to ICR, if the access `counts` as the handling of an interrupt.
+/// Masks the causes that IAM names after an access to ICR, if `counts` says that the access handles an interrupt.
 fn others_automask(file: &mut RegisterFile, counts: bool) {
     if counts {
         file.update(r::IMS, file.get(r::IAM), 0);

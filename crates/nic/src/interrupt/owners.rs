@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Bits of all vectors in EICR and its masks.
 pub(crate) const ALL_VECTORS: u32 = (1 << i82576::ids::VECTORS) - 1;
 
-/// Owners of vectors and queues, and the functions that may master the bus.
+/// Owners of interrupt vectors and queues (PF or VF), and the functions that may master the bus.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "Owners")]
 pub(crate) struct ResourceOwners {

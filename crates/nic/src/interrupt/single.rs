@@ -30,13 +30,13 @@ pub(crate) enum InterruptMode {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename = "Single")]
 pub(super) struct SingleInterrupt {
-    /// True if a message is pending: a cause was raised since the last message.
+    /// True if the single interrupt's message is pending: a cause was raised since the last message.
     owed: bool,
-    /// True if the bus sees the pin asserted.
+    /// True if the PF's INTx pin is asserted on the bus.
     raised: bool,
 }
 
-/// Vector 0, the PF's single interrupt. EITR 0 throttles it.
+/// MSI-X vector 0, which carries the PF's single interrupt. EITR 0 throttles it.
 pub(crate) const VECTOR_0: VectorIndex = match VectorIndex::new(0) {
     Some(vector) => vector,
     None => panic!(),

@@ -24,14 +24,14 @@ pub(crate) struct InterruptThrottle {
 #[serde(rename = "Credits")]
 struct LowLatencyCredits {
     count: u32,
-    /// Time from which the vector's next credit accrues.
+    /// Time at which the vector gains its next low-latency credit.
     since: Time,
 }
 
 impl LowLatencyCredits {
     const NONE: Self = Self { count: 0, since: Time::ZERO };
 
-    /// Returns the vector's credits at `now`, with those gained since `since`.
+    /// Returns the vector's low-latency credits at `now`, with those gained since `since`.
     fn at(self, eitr: u32, gpie: u32, now: Time) -> Self {
         let interval = Duration::from_micros(gpie::credit_us(gpie).into());
         if eitr & eitr::LLI_EN == 0 || interval.is_zero() {
@@ -100,7 +100,7 @@ impl InterruptThrottle {
         stored | credits << eitr::CREDITS_SHIFT | self.counter(vector, now)
     }
 
-    /// Returns the counter field of the throttle register EITR as it reads now.
+    /// Returns the counter field of the throttle register EITR with its current value.
     #[must_use]
     fn counter(&self, vector: VectorIndex, now: Time) -> u32 {
         let left = self.silent_until(vector).since(now).as_micros() as u64;

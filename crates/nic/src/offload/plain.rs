@@ -16,7 +16,8 @@ use rings::{RunProperties, RxFormat, TxFormat};
 pub(crate) struct TxDescriptorFormat;
 
 impl TxFormat for TxDescriptorFormat {
-    /// Lengths of a plain frame in bytes. The longest costs no more than one frame of the budget.
+    /// Lengths in bytes of frames that may be sent as plain frames. The longest costs no more than one frame of the
+    /// budget.
     const LENGTHS: RangeInclusive<u32> = HEADER as u32..=4095;
 
     #[inline(always)]

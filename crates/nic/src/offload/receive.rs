@@ -15,9 +15,9 @@ use plane::frame::TrustedChecksum;
 /// Fields of a receive descriptor that depend on the frame's contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct FrameContents {
-    /// Headers found in the frame: bits of `rx::packet_type`.
+    /// Bits of the packet type in the receive descriptor (`rx::packet_type`): the headers found in the frame.
     pub packet_type: u16,
-    /// Checksum results of the frame: bits of `rx::status`.
+    /// Bits of the status in the receive descriptor (`rx::status`): the frame's checksum results.
     pub status: u32,
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn packet_sum(frame: &[u8], rxcsum: u32) -> Option<u16> {
 /// Descriptor fields of an IPv4 packet in the place of the RSS hash: identification, and a fragment's sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct FragmentFields {
-    /// Identification of the IPv4 packet.
+    /// Identification field of the IPv4 packet.
     pub identification: u16,
     /// Sum of the packet's payload, if the packet is a fragment of a UDP datagram and RXCSUM.IPPCSE is set.
     pub sum: u16,

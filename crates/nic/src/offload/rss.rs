@@ -9,7 +9,7 @@ use i82576::register as r;
 use offload::headers::{FrameHeaders, NetworkHeader, TransportHeader};
 use offload::toeplitz::Toeplitz;
 
-/// Number of bytes in the RSS hash key.
+/// Length of the RSS hash key, in bytes.
 const KEY: usize = 40;
 /// RSS type in the receive descriptor: IPv6 with extensions.
 const IPV6_EX: u8 = 4;
@@ -29,13 +29,13 @@ pub(crate) struct FrameHash {
 
 /// Decoded settings of receive-side scaling: key, hash types and redirection table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Rss {
+pub(crate) struct RssSettings {
     types: u32,
     redirection: [u8; 128],
     toeplitz: Toeplitz,
 }
 
-impl Rss {
+impl RssSettings {
     /// Decodes hash types (MRQC), key (RSSRK) and redirection table (RETA) from the register file.
     #[must_use]
     pub(crate) fn load(file: &RegisterFile) -> Self {

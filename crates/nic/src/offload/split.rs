@@ -10,7 +10,7 @@ use offload::headers::{FrameHeaders, NetworkHeader, TransportHeader};
 use plane::tag::TAG;
 use serde::{Deserialize, Serialize};
 
-/// Offsets at which a frame may be split into headers and payload.
+/// Offsets in a frame at which headers may be split from payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "Split")]
 pub(crate) struct HeaderSplit {
@@ -45,7 +45,7 @@ impl HeaderSplit {
         Self { kind, ethernet: ethernet as u16, headers: headers as u16 }
     }
 
-    /// Returns the split offsets of the same frame with one more VLAN tag.
+    /// Returns the offsets for header split of the same frame with one more VLAN tag.
     #[must_use]
     pub(crate) fn with_tag(self) -> Self {
         let ethernet = if self.ethernet == 0 { 0 } else { self.ethernet + TAG as u16 };

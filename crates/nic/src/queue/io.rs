@@ -1,9 +1,9 @@
-//! Registers, owner and bus that a queue's methods use beside the queue's own state.
+//! Registers, owner and bus that a queue's methods need beside the queue's own state.
 
 use crate::file::RegisterFile;
 use pcie::Function;
 
-/// Registers, owner and bus of a queue.
+/// Registers, owner and bus that a receive or transmit queue works with.
 #[derive(Debug)]
 pub(crate) struct QueueIo<'a, B> {
     /// Register file of the card.

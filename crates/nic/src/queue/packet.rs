@@ -14,7 +14,7 @@ pub(crate) struct DescriptorOffloads {
     pub first: RawDataDescriptor,
     /// Context that the packet refers to. A legacy descriptor brings its own tag.
     pub context: AdvancedContextDescriptor,
-    /// Checksum that a legacy descriptor requests.
+    /// Checksum that the packet's legacy descriptor requests.
     pub checksum: Option<legacy::LegacyChecksumInsertion>,
 }
 

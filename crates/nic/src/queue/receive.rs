@@ -16,11 +16,11 @@ use pcie::{Bus, DmaFault, Function, Iova};
 use rings::{PlainReceiver, PostedDescriptors, Ring};
 use serde::{Deserialize, Serialize};
 
-/// Fields of a frame's receive descriptor, except lengths.
+/// Fields of a frame's receive descriptor, except its lengths.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename = "Description")]
 pub(crate) struct RxDescriptorFields {
-    /// RSS type and hash of the received frame.
+    /// RSS type and RSS hash of the received frame.
     pub rss: (u8, u32),
     /// Headers found in the frame (PKTTYPE).
     pub packet_type: u16,
@@ -28,7 +28,7 @@ pub(crate) struct RxDescriptorFields {
     pub status: u32,
     /// VLAN tag that was stripped from the frame.
     pub vlan_tag: u16,
-    /// Headers of the frame that may be split off.
+    /// Offsets at which the frame's headers may be split from its payload.
     pub split: HeaderSplit,
     /// Packet checksum of the frame, for descriptors in the legacy format.
     pub checksum: u16,
@@ -64,11 +64,11 @@ struct FrameDelivery<'a> {
 /// Reason why a queue did not receive a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReceiveError {
-    /// The queue is disabled, or the registers of its ring are invalid.
+    /// The receive queue is disabled, or the registers of its ring are invalid.
     Disabled,
-    /// The queue has too few descriptors for the whole frame.
+    /// The receive queue has too few descriptors for the whole frame.
     NoDescriptors,
-    /// The ring or a buffer is not in the function's memory.
+    /// The receive ring or a buffer is not in the function's memory.
     Fault,
 }
 
@@ -97,13 +97,13 @@ impl ReceiveQueue {
         Self { queue, posted: PostedDescriptors::at(0), halted: false, ring: None }
     }
 
-    /// Decodes the ring, after a write to one of its registers or from a saved state.
+    /// Decodes the receive queue's ring, after a write to one of its registers or from a saved state.
     pub(crate) fn decode(&mut self, file: &RegisterFile) {
         self.ring = ring::receive(file, self.queue);
     }
 
-    /// Discards descriptors that were fetched or not written back, and restarts at the head register: the queue was reset,
-    /// enabled or got another ring.
+    /// Discards the receive queue's fetched and unwritten descriptors, and restarts at the head register: the queue was
+    /// reset, enabled or got another ring.
     pub(crate) fn restart(&mut self, file: &RegisterFile) {
         let head = file.get(rx_block(self.queue) + rx::RDH);
         *self = Self { posted: PostedDescriptors::at(head), ..Self::new(self.queue) };
@@ -271,7 +271,7 @@ fn write<B: Bus>(io: &mut QueueIo<'_, B>, iova: Iova, bytes: &[u8]) -> bool {
 }
 
 impl RxDescriptorFields {
-    /// Sets the fields of a frame in the frame's last descriptor.
+    /// Sets the frame's status, length and offload fields in its last receive descriptor.
     fn tell(&self, back: &mut AdvancedRxWriteBack) {
         (back.rss_type, back.hash) = self.rss;
         back.packet_type = self.packet_type;

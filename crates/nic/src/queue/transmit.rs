@@ -46,15 +46,15 @@ impl Default for PacketDescriptors {
     }
 }
 
-/// Result of reading the descriptors of the next packet.
+/// Result of reading the descriptors of the next packet of a transmit queue.
 enum PacketScan {
-    /// A packet: its number of descriptors, and the index of the one with its first buffer.
+    /// A whole packet: its number of descriptors, and the index of the one with its first buffer.
     Complete(usize, usize),
-    /// The queue has only contexts before the tail, this number of them, and no buffer behind them.
+    /// The transmit queue has only contexts before the tail, this number of them, and no buffer behind them.
     Contexts(usize),
-    /// The packet's last descriptor (EOP) is not before the tail yet.
+    /// The packet is incomplete: its last descriptor (EOP) is not before the tail yet.
     Incomplete,
-    /// The next descriptors make no valid packet: their number, and the reason.
+    /// The next descriptors make no valid packet: their number, and the reason to drop them.
     Invalid(usize, PacketDropReason),
 }
 
@@ -64,8 +64,8 @@ enum PacketScan {
 pub(crate) struct TransmitQueue {
     queue: QueueIndex,
     contexts: [AdvancedContextDescriptor; 2],
-    /// Descriptors fetched ahead: `fetched` of them from ring index `fetched_at` on. They are never a whole ring. So
-    /// the head meets a descriptor that has to be fetched before it meets one of the ring's previous turn.
+    /// Transmit descriptors fetched ahead: `fetched` of them from ring index `fetched_at` on. They are never a whole
+    /// ring. So the head meets a descriptor that has to be fetched before it meets one of the ring's previous turn.
     burst: [[u8; SIZE]; BURST],
     fetched_at: u32,
     fetched: u32,
@@ -79,7 +79,7 @@ pub(crate) struct TransmitQueue {
     pub held: HeldPacket<DescriptorOffloads>,
     /// Ring decoded from the registers; `None` if the queue is disabled or the registers are invalid. It is not saved.
     ring: Option<Ring>,
-    /// Hint to the bus at the memory that holds the ring; `buffers` is that of the ring's buffers.
+    /// Hint to the bus at the memory that holds the transmit ring; `buffers` is the hint for the ring's buffers.
     hint: MemoryHint,
     buffers: MemoryHint,
 }
@@ -114,13 +114,13 @@ impl TransmitQueue {
         ring::transmit(file, self.queue).is_none_or(|ring| ring.contains(self.done.head()))
     }
 
-    /// Reads the ring's registers again, after one was written or the queue was restored.
+    /// Decodes the transmit ring's registers again, after one was written or the queue was restored.
     pub(crate) fn decode(&mut self, file: &RegisterFile) {
         self.ring = ring::transmit(file, self.queue);
     }
 
-    /// Drops fetched descriptors and starts at the head register, after the queue was enabled or got another ring. Contexts stay until
-    /// they are overwritten.
+    /// Drops the transmit queue's fetched descriptors and starts at the head register, after the queue was enabled or
+    /// got another ring. Contexts stay until they are overwritten.
     pub(crate) fn restart(&mut self, file: &RegisterFile) {
         self.fetched = 0;
         self.done = WriteBackBatch::at(file.get(tx_block(self.queue) + tx::TDH));
@@ -129,7 +129,7 @@ impl TransmitQueue {
         self.decode(file);
     }
 
-    /// Reads the ring's registers after a write of TXDCTL. Returns true if the queue is still enabled and keeps a
+    /// Decodes the transmit ring again after a write of TXDCTL. Returns true if the queue is still enabled and keeps a
     /// packet that waits between two segments.
     #[must_use]
     pub(crate) fn goes_on(&mut self, file: &RegisterFile) -> bool {
@@ -150,14 +150,14 @@ impl TransmitQueue {
         !self.held.is_empty() || waiting.is_some_and(|ring| ring.available(self.next(&ring)) > 0)
     }
 
-    /// Returns the cost of the last packet, in frames of the budget.
+    /// Returns the cost of the transmit queue's last packet, in frames of the poll's budget.
     #[must_use]
     pub(crate) fn effort(&self) -> usize {
         let (descriptors, bytes) = self.effort;
         (descriptors / DESCRIPTORS_A_FRAME).max(bytes / BYTES_A_FRAME)
     }
 
-    /// Returns the ring that the registers describe; `None` if the queue sends nothing.
+    /// Returns the transmit ring that the registers describe, or `None` if the queue sends nothing.
     #[must_use]
     pub(crate) fn open(&self, file: &RegisterFile) -> Option<Ring> {
         debug_assert_eq!(self.ring, ring::transmit(file, self.queue));
@@ -181,7 +181,7 @@ impl TransmitQueue {
         self.take_from(io, ring, packet, buffers).unwrap_or_else(|_| self.halt())
     }
 
-    /// Stops the queue after a fault of its ring.
+    /// Stops the transmit queue after a fault of its ring.
     #[cold]
     fn halt(&mut self) -> NextPacket<DescriptorOffloads> {
         self.done.halt();
@@ -245,8 +245,8 @@ impl TransmitQueue {
         ring.advance(self.done.head(), self.done.waiting())
     }
 
-    /// Reads descriptors into `packet` up to the end of a packet. Contexts take effect at once: reading them again does
-    /// no harm.
+    /// Reads transmit descriptors into `packet` up to the end of a packet. Contexts take effect at once: reading them
+    /// again does no harm.
     fn scan<B: Bus>(
         &mut self,
         io: &mut QueueIo<'_, B>,
@@ -287,8 +287,8 @@ impl TransmitQueue {
         })
     }
 
-    /// Returns the index within the fetched burst of the descriptor at a ring index. Fetches a burst that starts with
-    /// the descriptor if it was not fetched yet.
+    /// Returns the index within the fetched burst of the transmit descriptor at a ring index. Fetches a burst that
+    /// starts with the descriptor if it was not fetched yet.
     fn fetch<B: Bus>(&mut self, io: &mut QueueIo<'_, B>, ring: &Ring, index: u32) -> Result<usize, DmaFault> {
         let at = index.wrapping_sub(self.fetched_at);
         if at < self.fetched {

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 /// Write-back method of a queue: the descriptors, or the head alone.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WriteBackMethod {
-    /// Offset of the queue's head register.
+    /// Offset of the transmit queue's head register.
     pub register: u32,
     /// Address of the head write-back (TDWBAL), which replaces the write-back of descriptors.
     pub memory: Option<Iova>,
@@ -128,7 +128,7 @@ impl WriteBackBatch {
         self.halted = true;
     }
 
-    /// Returns true if the ring has faulted.
+    /// Returns true if the transmit ring has faulted.
     #[must_use]
     pub(crate) fn is_halted(&self) -> bool {
         self.halted

@@ -32,7 +32,7 @@ impl EtherTypeFilters {
         self.those(|filter| filter & etqf::ENABLE != 0 && types.contains(&Some(filter as u16)))
     }
 
-    /// Returns the queue that the last matching filter selects, or `None` if it selects no queue.
+    /// Returns the queue that the last matching ether type filter selects, or `None` if it selects no queue.
     pub(super) fn queue(&self, hits: u8) -> Option<QueueIndex> {
         let filter = self.registers[Self::last(hits)?];
         (filter & etqf::QUEUE_ENABLE != 0).then(|| QueueIndex::of_field(filter >> etqf::QUEUE_SHIFT))
@@ -43,7 +43,7 @@ impl EtherTypeFilters {
         Self::last(hits).is_some_and(|last| self.registers[last] & etqf::IMMEDIATE != 0)
     }
 
-    /// Returns true if the last matching filter is for the precision time protocol.
+    /// Returns true if the last matching ether type filter is for the precision time protocol.
     pub(super) fn timed(&self, hits: u8) -> bool {
         Self::last(hits).is_some_and(|last| self.registers[last] & etqf::TIMED != 0)
     }

@@ -39,7 +39,7 @@ pub(crate) struct ReceiveFilters {
     syn: Option<QueueIndex>,
     /// True if the SYN filter comes before the five-tuple filters (RFCTL.SYNQFP).
     syn_first: bool,
-    /// Kind of packets whose arrival is stamped, if a filter has found the precision time protocol.
+    /// Kind of precision time packets whose arrival is stamped, among those that a filter has found.
     timed: Option<TimestampFilter>,
     /// Lowest VLAN priority whose frames interrupt at once (IMIRVP).
     urgent: Option<u8>,
@@ -63,7 +63,7 @@ pub(crate) struct FilterMatches {
 /// Result of the receive filters for a frame in one pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct FilterVerdict {
-    /// Queue that a filter chooses for the frame.
+    /// Receive queue that a filter chooses for the frame.
     pub(crate) queue: Option<QueueIndex>,
     /// True if the frame interrupts at once.
     pub(crate) immediate: bool,

@@ -15,7 +15,7 @@ const DESTINATION: usize = 16;
 /// TCP flags that a filter can compare: FIN, SYN, RST, PSH, ACK, URG from the lowest bit on.
 const FLAGS: u8 = 0x3f;
 
-/// Registers of a five-tuple filter.
+/// Registers of a five-tuple filter, which compares a packet's addresses, ports and protocol.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct FiveTupleFilter {
     control: u32,

@@ -18,7 +18,7 @@ use plane::tag;
 /// Settings of reception in the filter registers, which the switch does not need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ReceiveSettings {
-    /// Pools whose frames are spread over their queues by RSS, a bit each. Without VMDq bit 0 stands for all queues.
+    /// Pools that RSS spreads over their two queues, a bit each. Without VMDq bit 0 stands for all queues.
     pub(crate) scales: u8,
     /// True if frames from the wire are delivered with their check sequence (RCTL.SECRC is clear). Pools never get it.
     pub(crate) keeps_check_sequence: bool,

@@ -1,5 +1,5 @@
-//! Tests that the frame path does not allocate: a case that has run once takes no memory when it runs again, whatever
-//! the frame needs.
+//! Tests that the frame path does not allocate: once a kind of frame has passed the card, it takes no memory when it
+//! passes again.
 
 use crate::common::{CardFixture, RING, TestBus, data, mac, packet, plain, tagged, tcp};
 use i82576::bits::{srrctl, vmrctl};
@@ -26,7 +26,7 @@ impl Bus for UnloggedBus<'_> {
     fn msix(&mut self, _function: Function, _vector: u16) {}
 }
 
-/// A wire that delivers a frame `left` times, and counts the frames that it gets.
+/// A wire that delivers one frame `left` times, and counts the frames that the card sends.
 struct CountingWire {
     frame: Vec<u8>,
     left: usize,
@@ -56,7 +56,7 @@ fn bench() -> CardFixture {
     bench
 }
 
-/// Posts the used receive descriptors of both VFs again, so that every round begins alike.
+/// Posts the used receive descriptors of both VFs again, so that every round of the test begins alike.
 fn post(bench: &mut CardFixture) {
     for n in 0..2 {
         let (head, tail) = (bench.vf(n).read(vf::RX_BLOCK + rx::RDH), bench.vf(n).rings().rx_tail);

@@ -1,4 +1,5 @@
-//! Tests the card as PF drivers use it before they set up rings: NVM, PHY, semaphores, clock, and igb's register test.
+//! Tests the card as PF drivers use it before they set up rings: NVM, PHY, semaphores, clock, and the register
+//! self-test of Linux igb.
 
 use crate::common::{CardFixture, PORT, mac, plain};
 use i82576::bits::{ctrl, icr, mdic, rctl, status, tctl};
@@ -205,7 +206,7 @@ fn ciaa_and_ciad_do_not_reach_vf_configuration_space() {
     assert_eq!(bench.pf().read(r::VFLRE), 0);
 }
 
-/// Registers of igb's `ethtool -t`: offset, stride, count, and the bits that read as written.
+/// Registers that Linux igb tests in `ethtool -t`: offset, stride, count, and the bits that read as written.
 const PATTERNS: &[(u32, u32, u32, u32)] = &[
     (0x0028, 0x100, 1, 0xffff_ffff),
     (0x002c, 0x100, 1, 0x0000_ffff),

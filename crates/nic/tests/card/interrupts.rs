@@ -214,7 +214,7 @@ fn pf_icr_causes_interrupt_on_the_ivar_misc_vector() {
 }
 
 #[test]
-fn icr_read_without_nsicr_clears_it_only_with_inta() {
+fn icr_read_clears_causes_without_nsicr_only_if_inta_is_set() {
     let mut bench = CardFixture::new(3);
     bench.pf().write(r::GPIE, gpie::MULTIPLE_MSIX | gpie::EIAME);
     bench.pf().read(r::ICR);
@@ -232,7 +232,7 @@ fn icr_read_without_nsicr_clears_it_only_with_inta() {
 }
 
 #[test]
-fn pf_interrupt_masks_by_eiam_only_with_eiame() {
+fn pf_vector_is_auto_masked_only_if_gpie_eiame_is_set() {
     for (eiame, expected) in [(0, 1), (gpie::EIAME, 0)] {
         let mut bench = CardFixture::new(3);
         bench.pf().write(r::GPIE, gpie::MULTIPLE_MSIX | eiame);

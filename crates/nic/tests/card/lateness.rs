@@ -18,8 +18,8 @@ fn irregular(least: u64, most: u64) -> impl FnMut() -> u64 {
     }
 }
 
-/// Runs a card for a second in which VF 0 always has packets to send. The card is polled every `gap` nanoseconds, not at its
-/// deadlines.
+/// Runs a card for a second in which VF 0 always has packets to send. The card is polled in intervals of `gap`
+/// nanoseconds, not at its deadlines.
 fn run_late(bench: &mut CardFixture, descriptors: &[[u8; 16]], mut gap: impl FnMut() -> u64) {
     while bench.now.as_nanos() < SECOND {
         fill(bench, 0, descriptors);
@@ -35,7 +35,7 @@ fn poll(bench: &mut CardFixture) -> usize {
     bench.wire_got().len()
 }
 
-/// Returns the KB that `mbps` carry in ten milliseconds.
+/// Returns the number of KB that a rate of `mbps` carries in ten milliseconds.
 fn ten_milliseconds(mbps: u32) -> u32 {
     (mbps * 10_000 / 8).div_ceil(1_024)
 }

@@ -11,37 +11,37 @@ use i82576::register::{self as r, vf};
 
 /// Length in bytes of the longest frame, without check sequence.
 const LONGEST: usize = MAX_FRAME - FCS;
-/// Tested lengths of frames in bytes, relative to a limit.
+/// Differences of the tested frame lengths from a length limit, in bytes.
 const AROUND: [isize; 5] = [-4, -1, 0, 1, 4];
 
 /// Sources of a frame's VLAN tags: the frame's bytes, its transmit descriptor, the pool's default tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct TagOrigins {
-    /// The frame's bytes have the outer tag, and CTRL_EXT.EXT_VLAN is set.
+struct VlanTagOrigins {
+    /// The frame's bytes have the outer VLAN tag, and CTRL_EXT.EXT_VLAN is set.
     outer: bool,
-    /// The frame's bytes have the inner or only tag.
+    /// The frame's bytes have the inner or only VLAN tag.
     bytes: bool,
-    /// The packet's transmit descriptor asks for a tag.
+    /// The packet's transmit descriptor requests the insertion of a VLAN tag.
     descriptor: bool,
-    /// VMVIR adds a tag, which replaces other inner tags.
+    /// The pool's default tag (VMVIR) is inserted, which replaces other inner tags.
     port: bool,
 }
 
-const NONE: TagOrigins = TagOrigins { outer: false, bytes: false, descriptor: false, port: false };
-const TAGS: [TagOrigins; 10] = [
+const NONE: VlanTagOrigins = VlanTagOrigins { outer: false, bytes: false, descriptor: false, port: false };
+const TAGS: [VlanTagOrigins; 10] = [
     NONE,
-    TagOrigins { bytes: true, ..NONE },
-    TagOrigins { descriptor: true, ..NONE },
-    TagOrigins { port: true, ..NONE },
-    TagOrigins { bytes: true, descriptor: true, ..NONE },
-    TagOrigins { bytes: true, port: true, ..NONE },
-    TagOrigins { descriptor: true, port: true, ..NONE },
-    TagOrigins { outer: true, bytes: true, ..NONE },
-    TagOrigins { outer: true, descriptor: true, ..NONE },
-    TagOrigins { outer: true, port: true, ..NONE },
+    VlanTagOrigins { bytes: true, ..NONE },
+    VlanTagOrigins { descriptor: true, ..NONE },
+    VlanTagOrigins { port: true, ..NONE },
+    VlanTagOrigins { bytes: true, descriptor: true, ..NONE },
+    VlanTagOrigins { bytes: true, port: true, ..NONE },
+    VlanTagOrigins { descriptor: true, port: true, ..NONE },
+    VlanTagOrigins { outer: true, bytes: true, ..NONE },
+    VlanTagOrigins { outer: true, descriptor: true, ..NONE },
+    VlanTagOrigins { outer: true, port: true, ..NONE },
 ];
 
-impl TagOrigins {
+impl VlanTagOrigins {
     /// Returns the number of bytes of VLAN tags that the card adds.
     fn added(self) -> usize {
         match self {
@@ -78,7 +78,7 @@ fn use_outer_tags(bench: &mut CardFixture) {
     bench.pf().set(r::CTRL_EXT, ctrl_ext::EXT_VLAN);
 }
 
-/// Returns the frame with an outer tag.
+/// Returns the frame with an outer VLAN tag.
 fn outer(frame: &[u8]) -> Vec<u8> {
     let mut both = tagged(5, frame);
     both[12..14].copy_from_slice(&[0x88, 0xa8]);
@@ -90,7 +90,7 @@ fn around(limit: usize) -> impl Iterator<Item = (usize, bool)> {
 }
 
 /// Sends a frame from VF 0 with the descriptor's tag that `tags` requests, in one buffer or in two.
-fn send(bench: &mut CardFixture, tags: TagOrigins, frame: &[u8], pieces: bool) {
+fn send(bench: &mut CardFixture, tags: VlanTagOrigins, frame: &[u8], pieces: bool) {
     let (address, length) = (bench.vf(0).place(frame), frame.len() as u16);
     let first = if pieces { data(address, 64) } else { packet(address, length) };
     let first =
@@ -130,7 +130,7 @@ fn vlan_tags_count_in_the_longest_frame_between_vfs() {
 #[test]
 fn frame_over_length_by_its_port_vlan_tag_blocks_no_queue() {
     for (tags, invalid) in
-        [(TagOrigins { port: true, ..NONE }, 0), (TagOrigins { descriptor: true, ..NONE }, 1)]
+        [(VlanTagOrigins { port: true, ..NONE }, 0), (VlanTagOrigins { descriptor: true, ..NONE }, 1)]
     {
         let mut bench = tags.bench();
         bench.pf().write(r::DTXCTL, dtxctl::MDP_EN);
@@ -144,7 +144,7 @@ fn frame_over_length_by_its_port_vlan_tag_blocks_no_queue() {
 
 #[test]
 fn vlan_tags_count_in_the_longest_segment_to_the_wire() {
-    let tags = [NONE, TagOrigins { descriptor: true, ..NONE }, TagOrigins { port: true, ..NONE }];
+    let tags = [NONE, VlanTagOrigins { descriptor: true, ..NONE }, VlanTagOrigins { port: true, ..NONE }];
     for (tags, cuts) in tags.into_iter().flat_map(|tags| [(tags, false), (tags, true)]) {
         for (length, fits) in around(LONGEST) {
             let mut bench = tags.bench();
@@ -180,15 +180,15 @@ fn vlan_tags_count_in_the_longest_segment_to_the_wire() {
 }
 
 /// Tags of a frame that arrives: none, one, and two with CTRL_EXT.EXT_VLAN.
-const ARRIVING: [TagOrigins; 4] = [
+const ARRIVING: [VlanTagOrigins; 4] = [
     NONE,
-    TagOrigins { bytes: true, ..NONE },
-    TagOrigins { outer: true, ..NONE },
-    TagOrigins { outer: true, bytes: true, ..NONE },
+    VlanTagOrigins { bytes: true, ..NONE },
+    VlanTagOrigins { outer: true, ..NONE },
+    VlanTagOrigins { outer: true, bytes: true, ..NONE },
 ];
 
 /// Returns a card whose VF 0 receives frames with the given tags, with the inner one stripped or not.
-fn receiver(tags: TagOrigins, strips: bool, options: u32) -> CardFixture {
+fn receiver(tags: VlanTagOrigins, strips: bool, options: u32) -> CardFixture {
     let mut bench = CardFixture::new(3);
     bench.vf(0).start();
     if tags.outer {
@@ -236,7 +236,7 @@ fn stripping_a_vlan_tag_changes_no_port_counter() {
     // Octets and sizes are those on the wire: a frame of 64 bytes counts as 64 after its tag is stripped.
     for length in [60, 61, 123, 124, 251, 252, 1019, 1020] {
         let counted = [false, true].map(|strips| {
-            let tags = TagOrigins { bytes: true, ..NONE };
+            let tags = VlanTagOrigins { bytes: true, ..NONE };
             let mut bench = receiver(tags, strips, POOL);
             bench.wire_sends(&tags.frame(0, length));
             let got = bench.vf(0).expect_frame().bytes.len();
@@ -254,7 +254,7 @@ fn stripping_a_vlan_tag_changes_no_port_counter() {
 #[test]
 fn inserted_vlan_tag_counts_in_size_and_not_in_padding() {
     for (length, wire) in [(20, 68), (60, 68), (119, 127), (120, 128), (1015, 1023), (1016, 1024)] {
-        for tags in [TagOrigins { descriptor: true, ..NONE }, TagOrigins { port: true, ..NONE }] {
+        for tags in [VlanTagOrigins { descriptor: true, ..NONE }, VlanTagOrigins { port: true, ..NONE }] {
             let mut bench = tags.bench();
             send(&mut bench, tags, &tags.frame(9, length), false);
             assert_eq!(bench.wire_got()[0].len() + FCS, wire);

@@ -226,9 +226,10 @@ fn mapped_pages_of_a_disabled_vf_read_ones() {
 
 /// An action of a hostile guest on its pages, or of the card.
 #[derive(Debug, Clone)]
-enum PageAction {
+enum MappedPageAction {
     Store(usize, u32),
-    /// Register and the new value of its low half: a store of which only that half is visible yet.
+    /// Stores only the low half of a new register value, as when the card reads in the middle of a guest's store: the
+    /// register and the half.
     Torn(usize, u16),
     Hear,
     ReadPages,
@@ -237,16 +238,16 @@ enum PageAction {
     Frame,
 }
 
-fn act() -> impl Strategy<Value = PageAction> {
+fn act() -> impl Strategy<Value = MappedPageAction> {
     let value = prop_oneof![any::<u32>(), 0u32..80, any::<u32>().prop_map(|bits| bits | dctl::ENABLE)];
     prop_oneof![
-        8 => (0..COUNT, value).prop_map(|(place, value)| PageAction::Store(place, value)),
-        4 => (0..COUNT, any::<u16>()).prop_map(|(place, half)| PageAction::Torn(place, half)),
-        1 => proptest::prelude::Just(PageAction::Hear),
-        1 => proptest::prelude::Just(PageAction::ReadPages),
-        1 => proptest::prelude::Just(PageAction::PublishRegisters),
-        2 => proptest::prelude::Just(PageAction::Poll),
-        1 => proptest::prelude::Just(PageAction::Frame),
+        8 => (0..COUNT, value).prop_map(|(place, value)| MappedPageAction::Store(place, value)),
+        4 => (0..COUNT, any::<u16>()).prop_map(|(place, half)| MappedPageAction::Torn(place, half)),
+        1 => proptest::prelude::Just(MappedPageAction::Hear),
+        1 => proptest::prelude::Just(MappedPageAction::ReadPages),
+        1 => proptest::prelude::Just(MappedPageAction::PublishRegisters),
+        2 => proptest::prelude::Just(MappedPageAction::Poll),
+        1 => proptest::prelude::Just(MappedPageAction::Frame),
     ]
 }
 
@@ -258,16 +259,16 @@ proptest! {
         let mut bench = bench();
         for act in &acts {
             match *act {
-                PageAction::Store(place, value) => bench.vf(0).write(REGISTERS[place], value),
-                PageAction::Torn(place, half) => {
+                MappedPageAction::Store(place, value) => bench.vf(0).write(REGISTERS[place], value),
+                MappedPageAction::Torn(place, half) => {
                     let before = bench.vf(0).read(REGISTERS[place]);
                     bench.vf(0).write(REGISTERS[place], before & 0xffff_0000 | u32::from(half));
                 }
-                PageAction::Hear => drop(bench.vf(0).read(vf::STATUS)),
-                PageAction::ReadPages => drop(bench.read_doorbells()),
-                PageAction::PublishRegisters => bench.publish_registers(),
-                PageAction::Poll => drop(bench.poll_once()),
-                PageAction::Frame => bench.wire_sends(&plain(mac(0), mac(7), 60)),
+                MappedPageAction::Hear => drop(bench.vf(0).read(vf::STATUS)),
+                MappedPageAction::ReadPages => drop(bench.read_doorbells()),
+                MappedPageAction::PublishRegisters => bench.publish_registers(),
+                MappedPageAction::Poll => drop(bench.poll_once()),
+                MappedPageAction::Frame => bench.wire_sends(&plain(mac(0), mac(7), 60)),
             }
         }
         bench.poll_once();

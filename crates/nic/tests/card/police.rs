@@ -243,7 +243,7 @@ fn control(dst: MacAddress, operation: u8, quanta: u8) -> Vec<u8> {
 
 const FLOW_CONTROL: MacAddress = MacAddress([0x01, 0x80, 0xc2, 0, 0, 1]);
 
-/// Returns a card with CTRL.RFCE set, whose VF 1 gets frames to the flow control address.
+/// Returns a card whose CTRL.RFCE enables flow control, and whose VF 1 gets frames to the flow control address.
 fn flow_control() -> CardFixture {
     let mut bench = bench();
     bench.pf().set_address(20, FLOW_CONTROL, 0b010);
@@ -288,7 +288,7 @@ fn mac_control_frames_are_delivered_without_rfce() {
     assert_eq!(controlled(&mut bench), (4, [0; 3]));
 }
 
-/// Sends a frame to VF 1 while its ring has no free descriptor. Returns RQDPC of the queue, MPC and RNBC.
+/// Sends a frame to VF 1 while its ring has no free descriptor. Returns the counters RQDPC of the queue, MPC and RNBC.
 fn missed(bench: &mut CardFixture) -> [u32; 3] {
     let rqdpc = rx_block(index(1).queue(0)) + rx::RQDPC;
     bench.vf(1).write(vf::RX_BLOCK + rx::RDT, 0);

@@ -1,4 +1,4 @@
-//! Tests receive descriptors: the division of a frame between buffers, and the enable bits of a queue.
+//! Tests receive descriptors: how a frame is divided between buffers, and the enable bits of a queue.
 //! `receive::offload` tests the descriptors' contents.
 
 mod legacy;
@@ -27,7 +27,7 @@ fn at(register: u32) -> u32 {
     vf::RX_BLOCK + register
 }
 
-/// Returns a frame of `length` bytes for VF 0.
+/// Returns a test frame of `length` bytes for VF 0.
 fn frame(length: usize) -> Vec<u8> {
     plain(mac(0), mac(9), length - 14)
 }

@@ -51,11 +51,11 @@ fn sleep_and_wake(bench: &mut CardFixture) {
 
 type ResetTrigger = fn(&mut CardFixture);
 
-/// Ways to reset the whole port that act like a power-on.
+/// Functions that each reset the whole port in a way that acts like a power-on.
 const OF_EVERYTHING: [ResetTrigger; 3] =
     [|bench| level_reset(bench, Pf), sleep_and_wake, |bench| bench.nic.conventional_reset()];
 
-/// Ways to reset VF 1 alone.
+/// Functions that each reset VF 1 alone.
 const OF_VF_1: [ResetTrigger; 3] = [
     |bench| bench.vf(1).write(vf::CTRL, ctrl::RST),
     |bench| bench.pf().write(r::vf_block(index(1)), ctrl::RST),
@@ -142,7 +142,7 @@ fn after_pf_reset_done() -> CardFixture {
 }
 
 #[test]
-fn mailbox_rstd_is_set_by_each_vf_reset_and_cleared_by_a_read() {
+fn reset_done_bit_is_set_by_each_vf_reset_and_cleared_by_read() {
     for reset in OF_VF_1 {
         let mut bench = after_pf_reset_done();
         reset(&mut bench);
@@ -155,7 +155,7 @@ fn mailbox_rstd_is_set_by_each_vf_reset_and_cleared_by_a_read() {
 }
 
 #[test]
-fn port_reset_sets_mailbox_rsti_until_pfrstd() {
+fn port_reset_shows_vfs_a_reset_until_the_pf_writes_pfrstd() {
     let again: ResetTrigger = |bench| bench.enable_vfs(3);
     let reset: ResetTrigger = |bench| bench.pf().write(r::CTRL, ctrl::RST);
     for (reset, of_port) in OF_EVERYTHING.map(|reset| (reset, true)).into_iter().chain([(reset, false)]) {
@@ -185,7 +185,7 @@ fn port_reset_sets_mailbox_rsti_until_pfrstd() {
 }
 
 #[test]
-fn newly_enabled_vfs_read_mailbox_rstd_once() {
+fn newly_enabled_vfs_read_the_reset_done_bit_once() {
     let mut bench = after_pf_reset_done();
     bench.config(Pf, pf::SRIOV + sriov::CONTROL, 0);
     bench.enable_vfs(3);

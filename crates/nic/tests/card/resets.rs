@@ -10,7 +10,7 @@ use pcie::capability::{express, power, sriov};
 use pcie::config::offset;
 use pcie::{ConfigAccess, Function, Function::Vf};
 
-/// Ways to reset VF 1.
+/// Functions that each reset VF 1 in one way.
 const WAYS: [fn(&mut CardFixture); 3] = [
     |bench| bench.vf(1).write(vf::CTRL, ctrl::RST),
     |bench| bench.pf().write(r::vf_block(index(1)), ctrl::RST),

@@ -24,12 +24,13 @@ const VFS: u8 = 3;
 
 /// An action of a driver, a guest, the host, the wire or of time.
 #[derive(Debug, Clone)]
-enum RunAction {
+enum SavedCardAction {
     Write(Function, u32, u32),
     Read(Function, u32),
     Start(u8),
     Send(u8, Vec<[u8; 16]>),
-    /// VF, receiver, length, shape: a VF sends a packet to be cut into segments ([`packets::send_large`]).
+    /// Sends a packet of a VF to be cut into segments ([`packets::send_large`]): the VF, the receiver, the length, and
+    /// the packet's shape.
     SendLarge(u8, u8, u16, u8),
     /// VF, receiver, kinds, count: a VF sends equal frames ([`packets::send_many`]).
     SendMany(u8, u8, [u8; 2], usize),
@@ -42,10 +43,10 @@ enum RunAction {
     Rate(u8, u32),
     Configure(Function, u16, u32),
     Reset(Function),
-    /// The PF sets the port up again.
+    /// The PF sets the port up again, as its driver does at the start.
     SetUp,
     StormControl(u32),
-    /// The PF uses NVM, PHY, clock, timer or I/O BAR, by the number in [`use_board`].
+    /// Makes the PF use NVM, PHY, clock, timer or I/O BAR, by the number that [`use_board`] takes.
     Board(u8, u32),
     Link(bool),
     Wait(u64),
@@ -71,47 +72,47 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-fn act() -> impl Strategy<Value = RunAction> {
+fn act() -> impl Strategy<Value = SavedCardAction> {
     prop_oneof![
-        4 => (0..VFS, register(), value()).prop_map(|(vf, at, value)| RunAction::Write(Vf(vf), at & !3, value)),
-        3 => (pf_register(), value()).prop_map(|(at, value)| RunAction::Write(Pf, at, value)),
-        2 => (0..VFS, register()).prop_map(|(vf, at)| RunAction::Read(Vf(vf), at & !3)),
-        2 => pf_register().prop_map(|at| RunAction::Read(Pf, at)),
-        3 => (0..VFS).prop_map(RunAction::Start),
-        3 => (0..VFS, descriptors()).prop_map(|(vf, descriptors)| RunAction::Send(vf, descriptors)),
-        4 => (0..VFS, 0..10u8, 500..20_000u16, any::<u8>()).prop_map(|(vf, to, bytes, shape)| RunAction::SendLarge(vf, to, bytes, shape)),
-        6 => (0..VFS, 0..6u8, any::<[u8; 2]>(), 1..40usize).prop_map(|(vf, to, kinds, count)| RunAction::SendMany(vf, to, kinds, count)),
-        2 => any::<u32>().prop_map(RunAction::Police),
+        4 => (0..VFS, register(), value()).prop_map(|(vf, at, value)| SavedCardAction::Write(Vf(vf), at & !3, value)),
+        3 => (pf_register(), value()).prop_map(|(at, value)| SavedCardAction::Write(Pf, at, value)),
+        2 => (0..VFS, register()).prop_map(|(vf, at)| SavedCardAction::Read(Vf(vf), at & !3)),
+        2 => pf_register().prop_map(|at| SavedCardAction::Read(Pf, at)),
+        3 => (0..VFS).prop_map(SavedCardAction::Start),
+        3 => (0..VFS, descriptors()).prop_map(|(vf, descriptors)| SavedCardAction::Send(vf, descriptors)),
+        4 => (0..VFS, 0..10u8, 500..20_000u16, any::<u8>()).prop_map(|(vf, to, bytes, shape)| SavedCardAction::SendLarge(vf, to, bytes, shape)),
+        6 => (0..VFS, 0..6u8, any::<[u8; 2]>(), 1..40usize).prop_map(|(vf, to, kinds, count)| SavedCardAction::SendMany(vf, to, kinds, count)),
+        2 => any::<u32>().prop_map(SavedCardAction::Police),
         // 63 buffers without EOP fill the ring, and their packet is dropped.
-        2 => (0..VFS, prop_oneof![3 => Just(63), 1 => 1..64usize]).prop_map(|(vf, count)| RunAction::Chain(vf, count)),
-        2 => (0..VFS).prop_map(RunAction::Post),
-        5 => frame().prop_map(RunAction::Arrive),
-        1 => (0..VFS, rate()).prop_map(|(vf, rate)| RunAction::Rate(vf, rate)),
-        1 => (function(), 0..0x200u16, any::<u16>()).prop_map(|(function, at, value)| RunAction::Configure(function, at, value.into())),
-        1 => function().prop_map(RunAction::Reset),
-        3 => Just(RunAction::SetUp),
-        1 => (0..20u32).prop_map(RunAction::StormControl),
-        3 => (0..5u8, any::<u32>()).prop_map(|(what, value)| RunAction::Board(what, value)),
-        1 => any::<bool>().prop_map(RunAction::Link),
-        3 => (0..2_000u64).prop_map(RunAction::Wait),
-        8 => (1..40usize).prop_map(RunAction::Poll),
+        2 => (0..VFS, prop_oneof![3 => Just(63), 1 => 1..64usize]).prop_map(|(vf, count)| SavedCardAction::Chain(vf, count)),
+        2 => (0..VFS).prop_map(SavedCardAction::Post),
+        5 => frame().prop_map(SavedCardAction::Arrive),
+        1 => (0..VFS, rate()).prop_map(|(vf, rate)| SavedCardAction::Rate(vf, rate)),
+        1 => (function(), 0..0x200u16, any::<u16>()).prop_map(|(function, at, value)| SavedCardAction::Configure(function, at, value.into())),
+        1 => function().prop_map(SavedCardAction::Reset),
+        3 => Just(SavedCardAction::SetUp),
+        1 => (0..20u32).prop_map(SavedCardAction::StormControl),
+        3 => (0..5u8, any::<u32>()).prop_map(|(what, value)| SavedCardAction::Board(what, value)),
+        1 => any::<bool>().prop_map(SavedCardAction::Link),
+        3 => (0..2_000u64).prop_map(SavedCardAction::Wait),
+        8 => (1..40usize).prop_map(SavedCardAction::Poll),
     ]
 }
 
 /// Draws actions of which most are traffic to VFs with running rings, so that most frames can travel in bursts.
-fn traffic() -> impl Strategy<Value = RunAction> {
+fn traffic() -> impl Strategy<Value = SavedCardAction> {
     let to = || prop_oneof![8 => 0..VFS, 1 => 0..6u8];
     prop_oneof![
         3 => act(),
-        8 => (0..VFS, to(), any::<[u8; 2]>(), 1..40usize).prop_map(|(vf, to, kinds, count)| RunAction::SendMany(vf, to, kinds, count)),
-        4 => (0..VFS, to(), 500..20_000u16, any::<u8>()).prop_map(|(vf, to, bytes, shape)| RunAction::SendLarge(vf, to, bytes, shape)),
-        6 => (0..VFS).prop_map(RunAction::Post),
-        2 => frame().prop_map(RunAction::Arrive),
-        10 => (1..40usize).prop_map(RunAction::Poll),
+        8 => (0..VFS, to(), any::<[u8; 2]>(), 1..40usize).prop_map(|(vf, to, kinds, count)| SavedCardAction::SendMany(vf, to, kinds, count)),
+        4 => (0..VFS, to(), 500..20_000u16, any::<u8>()).prop_map(|(vf, to, bytes, shape)| SavedCardAction::SendLarge(vf, to, bytes, shape)),
+        6 => (0..VFS).prop_map(SavedCardAction::Post),
+        2 => frame().prop_map(SavedCardAction::Arrive),
+        10 => (1..40usize).prop_map(SavedCardAction::Poll),
     ]
 }
 
-/// Value that an action returns: none, a register's, or the result of a poll.
+/// Value that an action of the test returns: none, a register's, or the result of a poll.
 #[derive(Debug, PartialEq, Eq)]
 enum ActionResult {
     Nothing,
@@ -119,13 +120,13 @@ enum ActionResult {
     Poll(PollResult),
 }
 
-fn perform(bench: &mut CardFixture, act: &RunAction) -> ActionResult {
+fn perform(bench: &mut CardFixture, act: &SavedCardAction) -> ActionResult {
     match act {
-        RunAction::Write(function, at, value) => bench.nic.write(*function, *at, *value, bench.now),
-        RunAction::Read(function, at) => {
+        SavedCardAction::Write(function, at, value) => bench.nic.write(*function, *at, *value, bench.now),
+        SavedCardAction::Read(function, at) => {
             return ActionResult::Value(bench.nic.read(*function, *at, bench.now));
         }
-        RunAction::Start(n) => {
+        SavedCardAction::Start(n) => {
             bench.vf(*n).start();
             if *n == 1 {
                 // Frames for this VF wait for descriptors.
@@ -133,42 +134,42 @@ fn perform(bench: &mut CardFixture, act: &RunAction) -> ActionResult {
             }
             bench.vf(*n).write(vf::VTEITR, 200 << eitr::INTERVAL_SHIFT);
         }
-        RunAction::Send(n, descriptors) => {
+        SavedCardAction::Send(n, descriptors) => {
             descriptors.iter().for_each(|raw| _ = bench.vf(*n).put(*raw));
             bench.vf(*n).ring();
         }
-        RunAction::SendLarge(n, to, bytes, shape) => send_large(bench, *n, *to, *bytes, *shape),
-        RunAction::SendMany(n, to, kinds, count) => send_many(bench, *n, *to, *kinds, *count),
-        RunAction::Police(bits) => police(bench, *bits),
-        RunAction::Chain(n, count) => {
+        SavedCardAction::SendLarge(n, to, bytes, shape) => send_large(bench, *n, *to, *bytes, *shape),
+        SavedCardAction::SendMany(n, to, kinds, count) => send_many(bench, *n, *to, *kinds, *count),
+        SavedCardAction::Police(bits) => police(bench, *bits),
+        SavedCardAction::Chain(n, count) => {
             // Not in a ring: a card may read it before or after it writes descriptors back.
             let buffer = data(bench.vf(*n).place(&[0x5a; 100]), 100).emit();
             (0..*count).for_each(|_| _ = bench.vf(*n).put(buffer));
             bench.vf(*n).ring();
         }
-        RunAction::Post(n) => bench.vf(*n).post(5),
-        RunAction::Arrive(frame) => bench.world.wire.incoming.push_back(frame.clone()),
-        RunAction::Rate(n, rate) => {
+        SavedCardAction::Post(n) => bench.vf(*n).post(5),
+        SavedCardAction::Arrive(frame) => bench.world.wire.incoming.push_back(frame.clone()),
+        SavedCardAction::Rate(n, rate) => {
             bench.pf().write(r::RTTDQSEL, (*n).into());
             bench.pf().write(r::RTTBCNRC, *rate);
         }
-        RunAction::Configure(function, at, value) => bench.config(*function, *at, *value),
-        RunAction::Reset(function) => {
+        SavedCardAction::Configure(function, at, value) => bench.config(*function, *at, *value),
+        SavedCardAction::Reset(function) => {
             let control = u16::from(EXPRESS) + express::DEVICE_CONTROL;
             bench.config(*function, control, express::DEVICE_CONTROL_FLR.into());
         }
-        RunAction::SetUp => set_up(bench),
-        RunAction::StormControl(threshold) => {
+        SavedCardAction::SetUp => set_up(bench),
+        SavedCardAction::StormControl(threshold) => {
             bench.pf().write(r::BSCTRH, *threshold);
             bench.pf().write(r::SCCRL, sccrl::BDICW | 1 << sccrl::INTERVAL_SHIFT);
         }
-        RunAction::Board(what, value) => return use_board(bench, *what, *value),
-        RunAction::Link(up) => {
+        SavedCardAction::Board(what, value) => return use_board(bench, *what, *value),
+        SavedCardAction::Link(up) => {
             bench.nic.set_link(*up);
             bench.nic.set_vf_link(crate::common::index(1), up.then_some(false));
         }
-        RunAction::Wait(us) => bench.wait_us(*us),
-        RunAction::Poll(frames) => {
+        SavedCardAction::Wait(us) => bench.wait_us(*us),
+        SavedCardAction::Poll(frames) => {
             bench.budget = PollBudget { frames: *frames };
             return ActionResult::Poll(bench.poll_once());
         }
@@ -231,11 +232,11 @@ fn set_aside(nic: &Nic) -> Nic {
     Nic::restore(state).unwrap()
 }
 
-/// All visible effects of a sequence of actions.
+/// All visible effects on the card of a sequence of actions.
 #[derive(PartialEq, Eq)]
-struct RunTrace {
+struct SavedCardTrace {
     answers: Vec<ActionResult>,
-    /// Memory of the functions, the card's requests for it, and its interrupts.
+    /// Memory of the functions, the card's requests to that memory, and its interrupts.
     bus: TestBus,
     frames: Vec<Vec<u8>>,
     counters: nic::PoolCounterArray,
@@ -244,11 +245,15 @@ struct RunTrace {
 }
 
 /// Runs the actions, and saves and restores the card before those for which `when` is true.
-fn trace(acts: &[RunAction], loopback: u64, when: impl Fn(usize) -> bool) -> RunTrace {
+fn trace(acts: &[SavedCardAction], loopback: u64, when: impl Fn(usize) -> bool) -> SavedCardTrace {
     trace_of(CardFixture::with_loopback(VFS, core::num::NonZeroU64::new(loopback)), acts, when)
 }
 
-fn trace_of(mut bench: CardFixture, acts: &[RunAction], when: impl Fn(usize) -> bool) -> RunTrace {
+fn trace_of(
+    mut bench: CardFixture,
+    acts: &[SavedCardAction],
+    when: impl Fn(usize) -> bool,
+) -> SavedCardTrace {
     (0..VFS).for_each(|vf| bench.vf(vf).start());
     let mut answers = Vec::new();
     for (i, act) in acts.iter().enumerate() {
@@ -273,11 +278,18 @@ fn trace_of(mut bench: CardFixture, acts: &[RunAction], when: impl Fn(usize) -> 
     let offsets = table::rows().flat_map(table::PfRegister::offsets).map(|at| (Pf, at));
     let registers = offsets.chain((0..0x4000).step_by(4).flat_map(|at| (0..VFS).map(move |n| (Vf(n), at))));
     let registers = registers.map(|(function, at)| bench.nic.read(function, at, bench.now)).collect();
-    RunTrace { answers, frames: bench.wire_got(), bus: bench.world.bus, counters, configuration, registers }
+    SavedCardTrace {
+        answers,
+        frames: bench.wire_got(),
+        bus: bench.world.bus,
+        counters,
+        configuration,
+        registers,
+    }
 }
 
 /// Returns a message about the first difference of two traces, or `None` if they are equal.
-fn difference(kept: &RunTrace, continued: &RunTrace) -> Option<String> {
+fn difference(kept: &SavedCardTrace, continued: &SavedCardTrace) -> Option<String> {
     fn first<T: PartialEq>(kept: &[T], continued: &[T]) -> Option<usize> {
         kept.iter().zip(continued).position(|(kept, continued)| kept != continued)
     }
@@ -310,7 +322,7 @@ proptest! {
         loopback in prop_oneof![Just(0), Just(100_000_000)],
     ) {
         // Linux has checksums reported in the place of hashes of fragments, so that a glance tells all.
-        let acts = [vec![RunAction::Police(1 << 5)], acts].concat();
+        let acts = [vec![SavedCardAction::Police(1 << 5)], acts].concat();
         let mut usual = trace(&acts, loopback, |_| false);
         let mut bench = CardFixture::with_loopback(VFS, core::num::NonZeroU64::new(loopback));
         bench.nic.take_no_shortcuts();

@@ -20,7 +20,7 @@ fn use_one_vector(bench: &mut CardFixture) {
     bench.config(Pf, u16::from(MSIX) + msix::CONTROL, u32::from(msix::CONTROL_ENABLE));
 }
 
-/// Changes of the pin, number of MSI messages, number of MSI-X messages.
+/// Interrupt signals of the PF: changes of the pin, number of MSI messages, number of MSI-X messages.
 type InterruptSignals = (Vec<bool>, usize, usize);
 
 /// Function that makes the PF use one kind of single interrupt.
@@ -318,7 +318,7 @@ fn interrupted(bench: &mut CardFixture) -> bool {
 /// Tests that EIAC and GPIE.EIAME apply to messages of vectors. With a single interrupt EICR keeps its causes until it
 /// is read.
 #[test]
-fn eiac_and_eiame_apply_only_to_msix_interrupts() {
+fn auto_clear_and_auto_mask_apply_only_to_msix_interrupts() {
     for use_one in [use_msi as InterruptSelector, use_one_vector] {
         let mut bench = CardFixture::bare();
         use_one(&mut bench);

@@ -195,7 +195,7 @@ fn host_statistics_count_a_vfs_frames_and_their_bytes() {
     assert_eq!((receiver.rx_packets, receiver.rx_bytes), (1, 100));
 }
 
-/// Reads the six registers that count frames by size, from `first` on.
+/// Reads the six statistics registers that count frames by size, from register `first` on.
 fn sizes(bench: &mut CardFixture, first: u32) -> [u32; 6] {
     [0, 4, 8, 12, 16, 20].map(|at| bench.pf().read(first + at))
 }
@@ -314,7 +314,7 @@ fn frame_without_room_to_wait_counts_as_a_missed_packet() {
 }
 
 #[test]
-fn rpthc_and_hgptc_count_a_frame_once_for_all_its_copies() {
+fn host_packet_counters_count_a_frame_once_for_all_copies() {
     let mut bench = bench();
     bench.wire_sends(&plain(mac(0), mac(9), 86));
     bench.wire_sends(&plain(ALL, mac(9), 86));

@@ -67,8 +67,9 @@ fn large(bench: &mut CardFixture) -> [[u8; 16]; 3] {
     [context.emit(), first.emit(), rest.emit()]
 }
 
-/// Uses every part of VF 0: traffic in both directions, a packet held between two segments, fetched and unused
-/// descriptors, throttled interrupts, words in the mailbox, and finally ones in every writable bit.
+/// Uses every part of VF 0, so that the next tenant could see traces: traffic in both directions, a packet held between
+/// two segments, fetched and unused descriptors, throttled interrupts, words in the mailbox, and finally ones in every
+/// writable bit.
 fn leave_traces(bench: &mut CardFixture) {
     bench.vf(0).start();
     bench.vf(0).start_second_receive();

@@ -16,15 +16,15 @@ struct SegmentationCase {
     six: bool,
     payload: usize,
     mss: u16,
-    /// True for each VLAN tag that the packet gets: by its descriptor, in its bytes, by the port VLAN.
+    /// VLAN tags of the packet: true for a tag by its descriptor, in its bytes, and by the port VLAN.
     tags: [bool; 3],
-    /// Offset in the packet's headers, and the bits that are flipped there.
+    /// Offset in the packet's headers of a byte to corrupt, and the bits that are flipped there.
     turned: Option<(usize, u8)>,
-    /// True for each requested checksum: of IP, of the transport.
+    /// Checksums that the packet requests: true for that of IP, and for that of the transport.
     sums: [bool; 2],
-    /// True for a mirror, for a transmit rate, and for a spoofed source address.
+    /// Policy of the host for the packet: true for a mirror, for a transmit rate, and for a spoofed source address.
     policy: [bool; 3],
-    /// Bytes that the context adds to the transport header's true length.
+    /// Bytes by which the context's length of the transport header exceeds the true length.
     header: u8,
 }
 

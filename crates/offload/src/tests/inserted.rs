@@ -10,8 +10,8 @@ use proptest::prelude::*;
 
 const HEAD: usize = 64;
 
-/// Inserts checksums into a frame as a burst of frames does. Returns the frame, and the index of its properties in a
-/// card's table. `None` if the frame is not plain.
+/// Inserts checksums into a frame as a burst of frames does. Returns the frame and the index of its properties in a
+/// card's table, or `None` if the frame is not plain.
 fn inserted(frame: &[u8], insertion: InsertedChecksums) -> Option<(Vec<u8>, usize)> {
     let (mut head, within) = ([0; HEAD], frame.len().min(HEAD));
     head[..within].copy_from_slice(&frame[..within]);

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
-/// Size of each VF's memory in bytes.
+/// Size of each benchmarked VF's memory in bytes.
 const LENGTH: u64 = 0x4_0000;
 /// Ends of three DMA regions in a VF's memory: of the rings, the sent frames' buffers and the receive buffers.
 const ENDS: [u64; 3] = [0x2000, 0x2_0000, LENGTH];
@@ -38,7 +38,7 @@ impl TwoVfMemory {
         }))
     }
 
-    /// Writes to the memory of VF `n`'s guest.
+    /// Writes to the memory of the guest of VF `n`.
     pub(crate) fn store(&self, n: usize, at: Iova, bytes: &[u8]) {
         self.0[n].1.write_all_at(bytes, at).expect("the bytes lie within the guest's memory");
     }

@@ -49,13 +49,13 @@ pub(crate) const DEVICE_CONTROL_2_WRITABLE: u16 = 0x1f;
 /// Values of the PCI Express capability that differ between functions.
 #[derive(Debug, Clone, Copy)]
 pub struct ExpressCapability {
-    /// Value of the device capabilities register.
+    /// Value of the PCI Express device capabilities register.
     pub device_capabilities: u32,
-    /// Value of the link capabilities register.
+    /// Value of the PCI Express link capabilities register.
     pub link_capabilities: u32,
-    /// Value of the link status word.
+    /// Value of the PCI Express link status word.
     pub link_status: u16,
-    /// Value of the device capabilities 2 register.
+    /// Value of the PCI Express device capabilities 2 register.
     pub device_capabilities_2: u32,
     /// True for a VF, which shares the PF's device and link settings: the VF's own control words are reserved (SR-IOV
     /// specification 1.1, 3.5).

@@ -1,6 +1,6 @@
-//! Capabilities as data: id and registers, relative to their offset. Each file has one capability: its `ID`,
-//! offsets, bits, and a builder. VPD, ATS, PASID, ACS and others are not provided, since no modelled function has
-//! them.
+//! Builds capabilities as data: id and registers, relative to the capability's offset. Each file has one capability:
+//! its `ID`, offsets, bits, and a builder. VPD, ATS, PASID, ACS and others are not provided, since no modelled function
+//! has them.
 
 pub mod aer;
 pub mod ari;
@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 pub struct Capability {
     /// Number by which software finds the capability (capability id).
     pub id: u8,
-    /// Registers from offset 2 on, relative to the capability's offset.
+    /// Registers of the capability from its byte 2 on; their offsets count from the capability's start.
     pub body: Vec<ConfigRegister>,
 }
 
@@ -30,7 +30,7 @@ pub struct Capability {
 pub struct ExtendedCapability {
     /// Number by which software finds the extended capability (extended capability id).
     pub id: u16,
-    /// Version of the capability's layout.
+    /// Version of the extended capability's register layout.
     pub version: u8,
     /// Registers from offset 4 on, relative to the capability's offset.
     pub body: Vec<ConfigRegister>,

@@ -27,9 +27,9 @@ pub(crate) const CONTROL_MASKABLE: u16 = 1 << 8;
 /// MSI settings in a function's MSI control word and mask bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MsiControl {
-    /// True if the function signals by MSI.
+    /// True if the function signals by MSI messages.
     pub enabled: bool,
-    /// True if the function's message is masked.
+    /// True if the function's MSI message is masked.
     pub masked: bool,
 }
 

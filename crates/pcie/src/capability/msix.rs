@@ -24,7 +24,7 @@ pub const CONTROL_ENABLE: u16 = 1 << 15;
 /// MSI-X settings in a function's MSI-X control word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MsiXControl {
-    /// True if the function signals by MSI-X.
+    /// True if the function signals by MSI-X messages.
     pub enabled: bool,
     /// True if every vector of the function is masked.
     pub masked: bool,
@@ -45,9 +45,9 @@ pub struct MsiXCapability {
     pub vectors: u16,
     /// Number of the BAR with the MSI-X table and the pending bits.
     pub bar: u8,
-    /// Offset of the MSI-X table in that BAR, a multiple of 8.
+    /// Offset of the MSI-X table in its BAR, a multiple of 8.
     pub table: u32,
-    /// Offset of the pending bits in that BAR, a multiple of 8.
+    /// Offset of the MSI-X pending bits in their BAR, a multiple of 8.
     pub pba: u32,
 }
 

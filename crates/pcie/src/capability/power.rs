@@ -28,14 +28,14 @@ pub(crate) const CONTROL_PME_STATUS: u16 = 1 << 15;
 /// Power states that functions support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PowerState {
-    /// The function works normally.
+    /// Power state D0: the function works normally.
     D0,
-    /// The function accepts only configuration requests.
+    /// Power state D3hot: the function accepts only configuration requests.
     D3Hot,
 }
 
 impl PowerState {
-    /// Returns the requested power state of a control word, or `None` for D1 and D2.
+    /// Returns the power state that a control word requests, or `None` for D1 and D2.
     #[must_use]
     pub(crate) const fn from_control(control: u16) -> Option<Self> {
         match control & CONTROL_STATE {

@@ -56,7 +56,7 @@ pub struct SrIovParameters {
     pub vf_device: u16,
     /// Supported page sizes: bit n is 4 KiB << n.
     pub pages: u32,
-    /// BARs of a single VF, each with its number.
+    /// BARs of a single VF, each with its BAR number.
     pub bars: &'static [(u8, Bar)],
 }
 

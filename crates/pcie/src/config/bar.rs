@@ -2,14 +2,14 @@
 
 use super::register::ConfigRegister;
 
-/// Address space of a BAR.
+/// Address space of a BAR: 32-bit memory, 64-bit memory or I/O ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BarKind {
-    /// The BAR is memory below 4 GiB.
+    /// Address space of memory below 4 GiB.
     Memory32,
-    /// The BAR is memory at any address; it uses the next BAR for its upper half.
+    /// Address space of memory at any address; the BAR uses the next BAR for its upper half.
     Memory64,
-    /// The BAR is I/O ports.
+    /// Address space of I/O ports.
     Io,
 }
 
@@ -62,8 +62,8 @@ impl Bar {
         [low].into_iter().chain((self.kind == BarKind::Memory64).then_some(high))
     }
 
-    /// Decodes the values of a BAR (and its neighbour) after all ones were written to both. Returns `None` for an
-    /// unused BAR, or one of more than 2 GiB.
+    /// Decodes the values read from a BAR (and its neighbour) after software wrote all ones to both. Returns `None` for
+    /// an unused BAR, or one of more than 2 GiB.
     #[must_use]
     pub fn from_sizing(low: u32, high: u32) -> Option<Self> {
         let kind = match low & 7 {

@@ -45,7 +45,8 @@ impl core::fmt::Debug for ConfigSpaceBuilder {
 }
 
 impl ConfigSpaceBuilder {
-    /// Creates a builder with a type 0 header of this identity. `command` is the mask of the writable command bits.
+    /// Creates a builder of a configuration space with a type 0 header that has the ids in `identity`. `command` is the
+    /// mask of the writable command bits.
     #[must_use]
     pub fn new(identity: FunctionIds, command: u16) -> Self {
         let empty: ConfigImage = [0; SIZE];
@@ -83,7 +84,7 @@ impl ConfigSpaceBuilder {
         self
     }
 
-    /// Adds BAR `number` (0 to 5); a 64-bit one takes the next number as well.
+    /// Adds BAR `number` (0 to 5) to the configuration space; a 64-bit BAR takes the next number as well.
     ///
     /// # Panics
     /// The BAR does not fit the header.

@@ -143,7 +143,7 @@ impl ConfigSpace {
         &self.bytes
     }
 
-    /// Returns the state of the configuration space, for [`ConfigSpace::load`] in a successor process.
+    /// Returns the saved state of the configuration space, from which [`ConfigSpace::load`] restores it.
     #[must_use]
     pub fn save(&self) -> ConfigSpaceState {
         let changeable = self.layout.changeable.iter().map(|&i| (i, usize::from(i)));
@@ -151,9 +151,9 @@ impl ConfigSpace {
         ConfigSpaceState(changed.map(|(at, i)| (at, self.bytes[i] & self.live(i))).collect())
     }
 
-    /// Restores the state of a space of the same layout. Returns false, and resets the space, if the state has
-    /// bytes beyond 4 KiB. Read-only bits keep the layout's value, so that a foreign state cannot change the
-    /// function's identity.
+    /// Restores the saved state of a configuration space of the same layout. Returns false, and resets the space, if
+    /// the state has bytes beyond 4 KiB. Read-only bits keep the layout's value, so that a foreign state cannot change
+    /// the function's identity.
     #[must_use]
     pub fn load(&mut self, state: &ConfigSpaceState) -> bool {
         self.reset();
@@ -167,7 +167,7 @@ impl ConfigSpace {
         true
     }
 
-    /// Returns the bits of byte `i` that can change: the writable and the clearable ones.
+    /// Returns the bits of byte `i` of the configuration space that can change: the writable and the clearable ones.
     fn live(&self, i: usize) -> u8 {
         self.layout.writable[i] | self.layout.clearable[i]
     }
@@ -197,7 +197,7 @@ impl FromIterator<(u16, u8)> for ConfigSpaceState {
     }
 }
 
-/// Returns `offset + at` as an index into configuration space, if it is below 4 KiB.
+/// Returns `offset + at` as an index into configuration space, or `None` from 4 KiB on.
 fn index(offset: u64, at: u64) -> Option<usize> {
     let i = usize::try_from(offset.checked_add(at)?).ok()?;
     (i < SIZE).then_some(i)

@@ -56,7 +56,8 @@ impl ConfigRegister {
         self
     }
 
-    /// Moves the register `base` bytes up: a capability's registers are relative to the capability's offset.
+    /// Moves the register `base` bytes up in the configuration space: a capability's registers are relative to the
+    /// capability's offset.
     #[must_use]
     pub const fn at(mut self, base: u16) -> Self {
         self.offset += base;

@@ -31,7 +31,7 @@ pub struct ConfigWriteEffects {
 }
 
 impl ConfigWriteEffects {
-    /// Returns true if the write changed nothing.
+    /// Returns true if the configuration write changed nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -121,7 +121,7 @@ impl Endpoint {
         self.space.reset();
     }
 
-    /// Returns the function's state, for [`Endpoint::load`] in a successor process.
+    /// Returns the function's saved state, from which [`Endpoint::load`] restores it.
     #[must_use]
     pub fn save(&self) -> ConfigSpaceState {
         self.space.save()
@@ -251,7 +251,7 @@ impl Endpoint {
         slept && state == PowerState::D0 && control & power::CONTROL_NO_SOFT_RESET == 0
     }
 
-    /// Returns true if these bytes set the bit that initiates a function level reset.
+    /// Returns true if a configuration write sets the bit that initiates a function level reset.
     fn initiates_reset(&self, at: u16, from: &[u8]) -> bool {
         let Some(express) = self.express else { return false };
         let capable = self.space.dword(express + express::DEVICE_CAPABILITIES) & DEVICE_CAPABILITIES_FLR;
@@ -261,7 +261,7 @@ impl Endpoint {
     }
 }
 
-/// Returns the fields of `after` that differ from `before`.
+/// Returns the effects of a configuration write: the fields of `after` that differ from `before`.
 fn changes(before: ConfigWriteEffects, after: ConfigWriteEffects) -> ConfigWriteEffects {
     fn new<T: Copy + PartialEq>(before: Option<T>, after: Option<T>) -> Option<T> {
         if before == after { None } else { after }

@@ -15,7 +15,7 @@ pub const ENTRY: usize = 16;
 pub const MOST_VECTORS: u16 = 2048;
 /// MSI-X vector control bit: the vector is masked.
 const MASKED: u32 = 1;
-/// Writable bits of a table entry's dwords: all but two of the address's, and one of vector control.
+/// Writable bits of an MSI-X table entry's dwords: all but two of the address's, and one of vector control.
 const WRITABLE: [u32; 4] = [!3, u32::MAX, u32::MAX, MASKED];
 /// Value of an MSI-X table entry after reset.
 const RESET: [u32; 4] = [0, 0, 0, MASKED];
@@ -48,7 +48,7 @@ impl MsiXTable {
         Self { entries: vec![RESET; vectors], pending: vec![false; vectors], control: MsiXControl::default() }
     }
 
-    /// Returns the number of vectors in the table.
+    /// Returns the number of vectors in the MSI-X table.
     #[must_use]
     pub fn vectors(&self) -> u16 {
         u16::try_from(self.entries.len()).unwrap_or(MOST_VECTORS)
@@ -91,7 +91,7 @@ impl MsiXTable {
         }
     }
 
-    /// Returns the MSI-X control as last set.
+    /// Returns the MSI-X control settings (enable and function mask) that were set last.
     #[must_use]
     pub fn control(&self) -> MsiXControl {
         self.control
@@ -109,8 +109,8 @@ impl MsiXTable {
         (!held).then(|| self.message(at))
     }
 
-    /// Returns the next pending message whose masks are clear now, lowest vector first. Call it until it returns
-    /// `None`: at most once per vector.
+    /// Removes and returns the next pending message whose masks are clear now, lowest vector first. Call it until it
+    /// returns `None`: at most once per vector.
     pub fn release(&mut self) -> Option<(u16, InterruptMessage)> {
         let mut vectors = (0..).zip(&self.pending).zip(0..);
         let ((at, _), vector) = vectors.find(|((at, pending), _)| **pending && !self.held(*at))?;
@@ -165,7 +165,7 @@ impl MsiXTable {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "TableState")]
 pub struct MsiXTableState {
-    /// Message address, upper address, data and control of each vector.
+    /// Message address, upper address, data and vector control of each MSI-X vector.
     pub entries: Vec<[u32; 4]>,
     /// Pending bit of each MSI-X vector.
     pub pending: Vec<bool>,

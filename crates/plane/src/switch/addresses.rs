@@ -1,27 +1,27 @@
-//! Address filters. Exact addresses are in a hash table sized so that nearly every look-up is one probe; inexact
-//! filters are tables of 4096 bits. `tables` has the ports of an inexact match.
+//! Finds ports by MAC address. Exact addresses are in a hash table sized so that nearly every look-up is one probe;
+//! inexact filters are tables of 4096 bits. `tables` has the ports of an inexact match.
 
 use crate::{PortIndex, PortSet};
 use alloc::boxed::Box;
 use alloc::vec;
 use units::MacAddress;
 
-/// Returns an address as a number, the first byte of the wire in the lowest bits.
+/// Returns a MAC address as a number, the first byte of the wire in the lowest bits.
 const fn number(mac: MacAddress) -> u64 {
     let b = mac.0;
     u64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], 0, 0])
 }
 
-/// Entry of the hash table: an address and its ports. An entry without ports is empty.
+/// Entry of the address hash table: an address and its ports. An entry without ports is empty.
 type AddressSlot = (u64, PortSet);
 
-/// Exact addresses and the ports of each.
+/// Hash table of exact MAC addresses, with the ports of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExactFilter {
-    /// Entries of the hash table: a power of two, and more than twice the addresses, so that every probe sequence meets
-    /// an empty entry.
+    /// Entries of the address hash table: a power of two, and more than twice the addresses, so that every probe
+    /// sequence meets an empty entry.
     slots: Box<[AddressSlot]>,
-    /// Number of addresses that may still be added.
+    /// Number of addresses that may still be added to the hash table.
     room: usize,
 }
 
@@ -50,7 +50,7 @@ impl ExactFilter {
         self.slots[self.slot(mac)].1
     }
 
-    /// Returns `true` if a port has an address.
+    /// Returns `true` if a port receives by a MAC address.
     #[must_use]
     pub fn is_of(&self, mac: MacAddress, port: PortIndex) -> bool {
         self.ports(mac).has(port)
@@ -76,7 +76,7 @@ pub struct HashFilter {
 }
 
 impl HashFilter {
-    /// Creates the filter whose 32-bit word `n` is `word(n)`.
+    /// Creates the inexact address filter whose 32-bit word `n` is `word(n)`.
     #[must_use]
     pub fn from_words(word: impl Fn(u32) -> u32) -> Self {
         let mut words = [0; 128];
@@ -84,7 +84,7 @@ impl HashFilter {
         Self { words }
     }
 
-    /// Returns `true` if the bit of the twelve address bits from `shift` on is set.
+    /// Returns `true` if the filter's bit for the twelve address bits from `shift` on is set.
     pub(super) fn hit(&self, mac: MacAddress, shift: u32) -> bool {
         let hash = number(mac) >> shift & 0xfff;
         self.words[(hash >> 5) as usize] & 1 << (hash & 31) != 0

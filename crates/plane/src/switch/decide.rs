@@ -11,9 +11,9 @@ const PAUSE: u8 = 0x01;
 /// Origin of a frame: the uplink or a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameOrigin {
-    /// The frame came from the uplink.
+    /// Origin of the frame: the uplink.
     Uplink,
-    /// The given port sent the frame.
+    /// Origin of the frame: this port sent it.
     Port(PortIndex),
 }
 
@@ -38,15 +38,15 @@ pub struct FrameMetadata {
     pub vlan: Option<u16>,
     /// Number of bytes in the frame, tag included, frame check sequence excluded.
     pub length: usize,
-    /// Port or uplink that the frame comes from.
+    /// Origin of the frame: a port or the uplink.
     pub origin: FrameOrigin,
 }
 
 /// Reason of the switch to drop a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SwitchDropReason {
-    /// A guest sent to 01:80:c2:00:00:00 to 0f: pause, spanning tree and LACP are for switches only. A plane that forwards
-    /// link-local frames drops only pause frames.
+    /// The frame is a link-local frame of a guest (to 01:80:c2:00:00:00 to 0f): pause, spanning tree and LACP are for
+    /// switches only. A plane that forwards link-local frames drops only pause frames.
     LinkControl,
     /// The source address is not the sender's.
     SourceSpoofed,
@@ -54,7 +54,7 @@ pub enum SwitchDropReason {
     VlanSpoofed,
     /// No filter of any port matches the frame.
     Unwanted,
-    /// Only the sender's own filters match the frame.
+    /// No filter but the sender's own matches the frame.
     OnlySender,
     /// Reception is disabled at every port whose filters match.
     Disabled,
@@ -65,9 +65,9 @@ pub enum SwitchDropReason {
 /// Decision of the switch on a frame: its receivers, or the reason to drop it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SwitchDecision {
-    /// Ports that get the frame.
+    /// Ports that get the frame by the decision.
     pub ports: PortSet,
-    /// True if the uplink gets the frame.
+    /// True if the uplink gets the frame by the decision.
     pub uplink: bool,
     /// True if the receive options of replicated frames apply: to a broadcast or multicast while replication is on.
     pub replicated: bool,
@@ -79,7 +79,7 @@ pub struct SwitchDecision {
 }
 
 impl SwitchDecision {
-    /// Decision without a receiver and without a reason: the value of an empty entry among remembered decisions.
+    /// Decision without a receiver and without a reason: the value of an empty entry in the flow cache.
     pub(super) const NOWHERE: Self =
         Self { ports: PortSet::NONE, uplink: false, replicated: false, inexact: false, dropped: None };
 }
@@ -92,7 +92,7 @@ struct AddressMatch {
 }
 
 impl AddressMatch {
-    /// Returns a match by a hash filter or by default.
+    /// Returns the match of a hash filter or of the default port.
     const fn inexact(ports: PortSet) -> Self {
         Self { ports, exact: false }
     }

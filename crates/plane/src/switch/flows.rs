@@ -10,7 +10,7 @@ use super::tables::SwitchTables;
 use crate::frame::AddressPair;
 use alloc::boxed::Box;
 
-/// Number of flows that are remembered per sender.
+/// Number of flows that the flow cache remembers per sender.
 const FLOWS: usize = 32;
 
 /// Key of a sender's flow: all bits of both addresses, of the tag, and of the generation. Zero is no flow.
@@ -19,7 +19,7 @@ struct FlowKey(u64, u64);
 
 impl FlowKey {
     const TAGGED: u64 = 1 << 48;
-    /// Lowest bit of the generation in a flow's key. The generation has all bits from here to 63.
+    /// Lowest bit of the generation in a flow's key, which has all bits from here to 63.
     const GENERATION: u32 = 49;
 
     #[inline]

@@ -8,15 +8,15 @@ use alloc::vec::Vec;
 /// Mirror rule: kinds of frames, and the ports that get copies of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortMirrorRule {
-    /// Ports that get the copies of the rule.
+    /// Ports that get the mirror rule's copies.
     pub to: PortSet,
-    /// Ports whose received frames are copied.
+    /// Ports whose received frames the mirror rule copies.
     pub ports: PortSet,
-    /// True if frames from the uplink are copied.
+    /// True if the mirror rule copies frames from the uplink.
     pub from_uplink: bool,
-    /// True if frames to the uplink are copied.
+    /// True if the mirror rule copies frames to the uplink.
     pub to_uplink: bool,
-    /// VLANs whose frames are copied, from the uplink and from ports.
+    /// VLANs whose frames the mirror rule copies, from the uplink and from ports.
     pub vlans: VlanIdSet,
 }
 
@@ -25,7 +25,7 @@ pub struct PortMirrorRule {
 pub struct PortMirrorRules(Vec<PortMirrorRule>);
 
 impl PortMirrorRules {
-    /// The list without a mirror rule.
+    /// List of mirror rules that is empty.
     pub const NONE: Self = Self(Vec::new());
 
     /// Adds a mirror rule to the list.

@@ -14,9 +14,9 @@ const BLOCK: usize = 64;
 /// Kind of traffic that storm control counts together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StormKind {
-    /// Broadcasts and, with [`StormLimits::counts_unknown`], unicast frames that no filter matches.
+    /// Traffic of broadcasts and, with [`StormLimits::counts_unknown`], of unicast frames that no filter matches.
     Broadcast,
-    /// Multicast frames, which storm control counts together.
+    /// Traffic of multicast frames.
     Multicast,
 }
 
@@ -50,9 +50,9 @@ pub struct StormLimits {
 pub struct StormWindow {
     /// Number of blocks of 64 bytes counted in this window.
     pub count: u32,
-    /// True if this window is over the threshold.
+    /// True if the traffic in this window is over the threshold.
     pub over: bool,
-    /// True if the window before was over the threshold.
+    /// True if the traffic in the window before was over the threshold.
     pub was_over: bool,
 }
 
@@ -88,7 +88,7 @@ impl StormState {
         !(limit.drops && window.over || limit.drops_next && window.was_over)
     }
 
-    /// Returns `true` if a window, or the one before, is over its threshold.
+    /// Returns `true` if the traffic of a window, or of the one before, is over its threshold.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.windows.iter().any(|window| window.over || window.was_over)
@@ -108,13 +108,13 @@ impl StormState {
         }
     }
 
-    /// Returns the end time of the current window.
+    /// Returns the end time of storm control's current window.
     #[must_use]
     pub fn ends(&self) -> Time {
         self.began + Duration::from_nanos(self.limits.window)
     }
 
-    /// Begins a new window, with nothing counted.
+    /// Begins a new window of storm control, with nothing counted.
     pub fn restart(&mut self, now: Time) {
         (self.windows, self.began) = ([StormWindow::default(); 2], now);
     }

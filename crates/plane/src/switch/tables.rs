@@ -1,5 +1,5 @@
-//! The switch's tables in the form of the frame path: one mask or one load per question. Each family makes them from its registers
-//! or orders, and makes them again when these change.
+//! The switch's tables in a form that answers each question of the frame path by one mask or one load. Each family
+//! makes them from its registers or orders, and makes them again when these change.
 
 use super::addresses::{ExactFilter, HashFilter};
 use super::mirror::PortMirrorRules;
@@ -24,7 +24,7 @@ impl MaxFrameLength {
     /// Ethernet's limit on a frame's length where every frame has an outer tag.
     pub const WITH_OUTER: Self = Self { untagged: STANDARD_FRAME + TAG, tagged: STANDARD_FRAME + 2 * TAG };
 
-    /// Returns `true` if a frame of `length` bytes is within the limit, check sequence excluded, tag included.
+    /// Returns `true` if a frame of `length` bytes is within the length limit, check sequence excluded, tag included.
     #[inline]
     fn takes(self, length: usize, tagged: bool) -> bool {
         length + FCS <= if tagged { self.tagged } else { self.untagged }
@@ -40,12 +40,12 @@ impl MaxFrameLength {
 /// Choice of the VLAN tag in frames that a port sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TagInsertion {
-    /// The frame gets the tag that its descriptor requests, if any.
+    /// Every frame of the port gets the tag that its descriptor requests, if any.
     #[default]
     Asked,
-    /// The frame gets no tag, even if its descriptor requests one.
+    /// Every frame of the port gets no tag, even if its descriptor requests one.
     Never,
-    /// The frame gets this tag (the port VLAN), instead of one that its descriptor requests.
+    /// Every frame of the port gets this tag (the port VLAN), instead of one that its descriptor requests.
     Always(u16),
 }
 
@@ -58,7 +58,7 @@ pub struct SwitchTables<const N: usize> {
     pub multicast: HashFilter,
     /// Hash filter of unicast addresses.
     pub unicast: HashFilter,
-    /// Number of the first of the twelve address bits that the hash filters use.
+    /// Lowest of the twelve address bits that the hash filters use.
     pub hash_shift: u32,
     /// Member ports of the VLANs.
     pub vlans: VlanTable,
@@ -89,7 +89,7 @@ pub struct SwitchTables<const N: usize> {
     /// Link-local frames of guests, except pause frames, are forwarded. The administrator sets this on the plane, so new tables
     /// of a family keep it.
     pub(crate) forwards_link_local: bool,
-    /// True to send a frame to all ports that accept it, false to send it to the first of them.
+    /// True to send a group frame to all ports that accept it, false to send it to the first of them.
     pub replicate: bool,
     /// True if broadcasts and multicasts go to the default port, unless an exact filter matches.
     pub alone: bool,
@@ -109,7 +109,7 @@ pub struct SwitchTables<const N: usize> {
     pub inner: u16,
     /// Ether type of outer tags, if they are in use. The tables then apply to inner tags.
     pub outer: Option<u16>,
-    /// Ports that get frames without their tag, and the tag beside the frame.
+    /// Ports that get frames without their VLAN tag, and the tag beside the frame.
     pub strips: PortSet,
     /// True to strip the VLAN tag from replicated frames.
     pub strips_replicated: bool,
@@ -223,14 +223,14 @@ impl<const N: usize> SwitchTables<N> {
         self.longest
     }
 
-    /// Returns the number of bytes in the longest frame that a port takes, check sequence excluded, tag included.
+    /// Returns the number of bytes in the longest frame that a port receives, check sequence excluded, tag included.
     #[inline]
     pub(crate) fn longest_taken(&self, port: PortIndex, tagged: bool) -> usize {
         let fit = &self.fits[port.index::<N>()];
         (if tagged { fit.tagged } else { fit.untagged }).saturating_sub(FCS)
     }
 
-    /// Returns those of `ports` that take a frame of `length` bytes, check sequence excluded, tag included.
+    /// Returns those of `ports` that receive frames of `length` bytes, check sequence excluded, tag included.
     pub(super) fn fitting(&self, ports: PortSet, length: usize, tagged: bool) -> PortSet {
         if self.fits_everybody(length, tagged) {
             return ports;

@@ -16,7 +16,7 @@ impl VlanIdSet {
     /// The empty set of VLAN ids.
     pub const NONE: Self = Self([0; IDS / 32]);
 
-    /// Returns the set whose word `n` is `word(n)`: its bit i is id 32 n + i.
+    /// Returns the set of VLAN ids whose word `n` is `word(n)`: its bit i is id 32 n + i.
     #[must_use]
     pub fn from_words(word: impl Fn(u32) -> u32) -> Self {
         let mut words = [0; IDS / 32];

@@ -52,7 +52,7 @@ pub trait UplinkWire {
     fn watch(&mut self, _seen: FrameObservation, _frame: &[u8]) {}
 }
 
-/// No wire: drops every sent frame and receives none.
+/// Uplink that is absent: drops every sent frame and receives none.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UnpluggedWire;
 

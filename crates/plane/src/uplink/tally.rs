@@ -5,7 +5,7 @@ use units::{FCS, MacAddress};
 /// Number of packets and of their octets, frame check sequence included.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct PacketOctets {
-    /// Number of counted packets.
+    /// Number of counted packets in one direction.
     pub packets: u32,
     /// Number of octets in the counted packets, frame check sequence included.
     pub octets: u32,
@@ -29,13 +29,13 @@ fn octets(length: usize) -> u32 {
 /// Counts of good packets in one direction.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct GoodPackets {
-    /// All good packets in this direction.
+    /// Number of all good packets in this direction.
     pub all: PacketOctets,
-    /// Number of good multicast packets.
+    /// Number of good multicast packets in this direction.
     pub multicast: u32,
-    /// Number of good broadcast packets.
+    /// Number of good broadcast packets in this direction.
     pub broadcast: u32,
-    /// Good packets by size: up to 64 octets, 127, 255, 511, 1023, and more.
+    /// Numbers of good packets by size: up to 64 octets, 127, 255, 511, 1023, and more.
     pub sizes: [u32; 6],
 }
 
@@ -64,17 +64,17 @@ fn size_class(bytes: usize) -> usize {
 /// Counts of the frames that crossed the uplink in one poll. A poll has a budget, so 32 bits cannot overflow.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct UplinkTally {
-    /// Frames that arrived at the uplink.
+    /// Number of frames that arrived at the uplink.
     pub arrived: PacketOctets,
-    /// Good frames from the uplink that passed the filters.
+    /// Counts of good frames from the uplink that passed the filters.
     pub received: GoodPackets,
-    /// Good frames from the uplink that found room in a port's buffers, or wait for room.
+    /// Number of good frames from the uplink that found room in a port's buffers, or wait for room.
     pub reached: PacketOctets,
-    /// Frames that were sent by the uplink.
+    /// Counts of frames that were sent by the uplink.
     pub sent: GoodPackets,
-    /// Frames from the uplink that were too long for all their ports.
+    /// Number of frames from the uplink that were too long for all their ports.
     pub too_long: u32,
-    /// Frames from the uplink whose length field exceeded the frame.
+    /// Number of frames from the uplink whose length field exceeded the frame.
     pub truncated: u32,
 }
 

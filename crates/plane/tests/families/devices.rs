@@ -16,12 +16,12 @@ pub(crate) struct SlotFrame {
     pub(crate) looks: usize,
 }
 
-/// Test device that keeps frames in slots. Its findings about a frame are the number of its ports that got the frame.
+/// Test device that keeps frames in slots. Its result of parsing a frame is the number of its ports that got the frame.
 #[derive(Default)]
 pub(crate) struct SlotDevice {
     pub(crate) free: usize,
     pub(crate) filled: Vec<SlotFrame>,
-    /// Frames to send, the last first.
+    /// Frames that the test device sends, the last first.
     pub(crate) waiting: Vec<Vec<u8>>,
 }
 
@@ -87,7 +87,7 @@ impl FrameSink for SlotDevice {
 pub(crate) struct StreamDevice {
     pub(crate) set_up: bool,
     pub(crate) bytes: Vec<u8>,
-    /// Frame to send repeatedly.
+    /// Frame that the test device sends repeatedly.
     pub(crate) sends: Option<Vec<u8>>,
 }
 
@@ -138,7 +138,7 @@ impl FrameSink for StreamDevice {
 }
 
 impl StreamDevice {
-    /// Returns each frame with its port.
+    /// Returns each frame that the device has received, with its port.
     pub(crate) fn frames(&self) -> Vec<(u8, &[u8])> {
         let (mut rest, mut frames) = (&self.bytes[..], Vec::new());
         while let [port, length, more @ ..] = rest {

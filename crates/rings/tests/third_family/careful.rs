@@ -102,7 +102,7 @@ impl PacketTransmitter for ToyCard {
 }
 
 impl ToyCard {
-    /// Gives filled receive descriptors back to the driver, at the end of a poll.
+    /// Returns filled receive descriptors to the driver, at the end of a poll.
     pub(crate) fn settle(&mut self) {
         for n in 0..self.queues.len() as u8 {
             let terms = RunProperties { tag: None, inexact: false, from_uplink: false };

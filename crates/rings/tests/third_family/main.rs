@@ -22,9 +22,10 @@ const PORTS: usize = 4;
 /// Action of a random conversation with the toy card.
 #[derive(Debug, Clone)]
 enum ToyAction {
-    /// Sends copies of a frame: sender's port, number of the destination address, kind of frame, number of copies.
+    /// Sends copies of a frame: the sender's port, the number of the destination address, the kind of frame, and the
+    /// number of copies.
     Send(u8, u8, u8, usize),
-    /// Posts all receive buffers of a port except a number of them. If true, one buffer is outside of memory.
+    /// Posts all receive buffers of a port except a given number; with `true`, one buffer is outside of memory.
     Post(u8, u8, bool),
     /// Replaces the plane's switch tables by those of the given policy bits.
     Police(u8),

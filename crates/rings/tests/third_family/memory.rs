@@ -3,16 +3,16 @@
 use pcie::burst::HEAD;
 use pcie::{Bus, DmaFault, Function, HintedMemory, Iova};
 
-/// Number of descriptors in a ring.
+/// Number of descriptors in a ring of the toy card.
 pub(crate) const SLOTS: u32 = 48;
-/// Addresses of the transmit ring and of the receive ring.
+/// Addresses of the toy card's transmit ring and receive ring.
 pub(crate) const RINGS: [Iova; 2] = [0, 0x400];
-/// Addresses of sent frames and of receive buffers.
+/// Addresses of sent frames and of receive buffers in the toy card's memory.
 pub(crate) const SENT: Iova = 0x10_0000;
 pub(crate) const BUFFERS: Iova = 0x12_0000;
 pub(crate) const BUFFER: u64 = 2048;
 
-/// Flag bits in a descriptor's second word.
+/// Flag bits in a descriptor's second word of the toy card.
 pub(crate) const PLAIN: u64 = 1 << 63;
 pub(crate) const REPORT: u64 = 1 << 62;
 pub(crate) const DONE: u64 = 1 << 61;
@@ -20,7 +20,7 @@ pub(crate) const DONE: u64 = 1 << 61;
 /// Memory of the toy card's ports: rings, and all buffers.
 pub(crate) struct ToyMemory {
     windows: Vec<[Vec<u8>; 2]>,
-    /// Number of frames whose heads were gathered.
+    /// Number of frames whose first bytes were gathered.
     pub(crate) gathered: usize,
 }
 

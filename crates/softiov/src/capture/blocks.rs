@@ -2,12 +2,12 @@
 
 use anyhow::ensure;
 
-/// Largest accepted block, bytes: a packet before TCP segmentation, and its options.
+/// Largest accepted pcapng block, bytes: a packet before TCP segmentation, and its options.
 const LONGEST: usize = 1 << 18;
 /// Block type of an Enhanced Packet Block (pcapng 4.3).
 const PACKET: u32 = 6;
 
-/// Block of a pcapng stream, whole, and true if it holds a packet.
+/// Whole block of a pcapng stream, and true if the block holds a packet.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PcapngBlock {
     pub(super) is_packet: bool,

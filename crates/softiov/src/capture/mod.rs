@@ -43,7 +43,7 @@ pub(crate) struct CaptureArgs {
 }
 
 /// Destination of captured frames: lines of text, a pcapng file, or pcapng on standard output.
-enum CaptureSink {
+enum CaptureDestination {
     Text(FrameFormatter),
     File(File),
     Stdout,
@@ -113,20 +113,20 @@ fn choose(ports: &[PortStatus], names: &[String]) -> anyhow::Result<(String, Vec
     Ok((port.name.clone(), at))
 }
 
-fn sink(file: Option<&PathBuf>) -> anyhow::Result<CaptureSink> {
+fn sink(file: Option<&PathBuf>) -> anyhow::Result<CaptureDestination> {
     match file {
-        None => Ok(CaptureSink::Text(FrameFormatter::default())),
+        None => Ok(CaptureDestination::Text(FrameFormatter::default())),
         Some(file) if file.as_os_str() == "-" => {
             if io::stdout().is_terminal() {
                 bail!(
                     "-w - writes binary pcapng, and standard output is a terminal: leave it out, or pipe it into a program"
                 );
             }
-            Ok(CaptureSink::Stdout)
+            Ok(CaptureDestination::Stdout)
         }
         Some(file) => {
             let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file);
-            Ok(CaptureSink::File(opened.with_context(|| format!("cannot write {}", file.display()))?))
+            Ok(CaptureDestination::File(opened.with_context(|| format!("cannot write {}", file.display()))?))
         }
     }
 }
@@ -134,23 +134,23 @@ fn sink(file: Option<&PathBuf>) -> anyhow::Result<CaptureSink> {
 /// Writes whole pcapng blocks until `left` frames are written.
 fn write_blocks(
     blocks: &mut PcapngBlockBuffer,
-    sink: &mut CaptureSink,
+    sink: &mut CaptureDestination,
     left: &mut u64,
 ) -> anyhow::Result<()> {
     while *left > 0
         && let Some(PcapngBlock { is_packet, bytes }) = blocks.next()?
     {
         match sink {
-            CaptureSink::Text(lines) => output::print(&lines.format(&bytes))?,
-            CaptureSink::File(file) => file.write_all(&bytes).context("cannot write the capture")?,
-            CaptureSink::Stdout => match io::stdout().write_all(&bytes) {
+            CaptureDestination::Text(lines) => output::print(&lines.format(&bytes))?,
+            CaptureDestination::File(file) => file.write_all(&bytes).context("cannot write the capture")?,
+            CaptureDestination::Stdout => match io::stdout().write_all(&bytes) {
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => return Err(StdoutClosed.into()),
                 written => written.context("cannot write the capture")?,
             },
         }
         *left -= u64::from(is_packet);
     }
-    if let CaptureSink::Stdout = sink {
+    if let CaptureDestination::Stdout = sink {
         io::stdout().flush().context("cannot write the capture")?;
     }
     Ok(())

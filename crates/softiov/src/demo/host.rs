@@ -74,7 +74,7 @@ impl TrafficCost {
         Self { accesses: reads + posted_writes + synchronous_writes, interrupts, packets }
     }
 
-    /// Adds the costs of another portion of traffic to these.
+    /// Adds the costs of another portion of the demo's traffic to these costs.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             accesses: self.accesses + other.accesses,

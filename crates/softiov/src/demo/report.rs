@@ -84,7 +84,7 @@ pub(super) struct TcpFlow {
 #[derive(Debug, Serialize)]
 pub(super) struct FamilyPerformance {
     pub(super) family: String,
-    /// Name of the guests' driver.
+    /// Name of the network driver in the guests.
     pub(super) driver: String,
     /// Mean throughput of the flows of both directions, Mb/s.
     pub(super) mbps: f64,
@@ -232,7 +232,7 @@ fn figure_row(figures: &FamilyPerformance) -> Vec<String> {
     ]
 }
 
-/// Table of rows under a heading, each column as wide as its widest cell.
+/// Table in the demo's report: a heading and rows, each column as wide as its widest cell.
 struct DemoTable {
     rows: Vec<Vec<String>>,
     widths: Vec<usize>,
@@ -249,7 +249,8 @@ impl DemoTable {
 }
 
 impl fmt::Display for DemoTable {
-    /// Formats the table's names left-aligned and its numbers right-aligned.
+    /// Formats the table of the demo's report: names in the first two columns left-aligned, numbers
+    /// right-aligned.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for row in &self.rows {
             let mut line = String::new();

@@ -18,7 +18,7 @@ pub(super) enum DoctorVerdict {
 /// Result of one check of `softiov doctor`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct DoctorFinding {
-    /// Name of the check, one word.
+    /// Name of the check of `softiov doctor`, one word.
     pub(super) check: &'static str,
     pub(super) verdict: DoctorVerdict,
     /// State that the check observed.

@@ -18,7 +18,7 @@ const LOST_PERCENT: u64 = 1;
 pub(super) struct ProcessLimits {
     /// Mode of the system call filter (`Seccomp:` in /proc/PID/status).
     pub(super) seccomp: Option<u32>,
-    /// Limit and use of the control group's memory, bytes.
+    /// Limit and use of the memory of the host's control group, bytes.
     pub(super) memory: Option<(u64, u64)>,
     /// CPU quota of the process and the quota's period, microseconds (cpu.max).
     pub(super) processors: Option<(u64, u64)>,

@@ -25,7 +25,7 @@ pub(super) struct MachineState {
 }
 
 impl MachineState {
-    /// Reads the state of this machine.
+    /// Reads the state of this machine for the checks of `softiov doctor`.
     pub(super) fn read(has_taps: bool) -> Self {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let number = |path: &str| text(path).trim().parse().ok();

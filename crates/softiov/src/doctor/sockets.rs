@@ -13,7 +13,7 @@ const VMMS: [&str; 2] = ["libvirt-qemu", "qemu"];
 
 /// Owner, group and mode of a socket or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FileRights {
+pub(super) struct SocketFileRights {
     pub(super) uid: u32,
     pub(super) gid: u32,
     pub(super) mode: u32,
@@ -28,7 +28,7 @@ pub(super) struct UserAccount {
 }
 
 impl UserAccount {
-    /// Returns the users of [`VMMS`] that this machine has.
+    /// Returns those of the users [`VMMS`], as which libvirt runs QEMU, that this machine has.
     pub(super) fn vmms() -> Vec<Self> {
         let text = |path| fs::read_to_string(path).unwrap_or_default();
         let (passwd, group) = (text("/etc/passwd"), text("/etc/group"));
@@ -48,7 +48,7 @@ impl UserAccount {
     }
 
     /// Returns true if the user has a right: 4 (read), 2 (write) or 1 (search). The first class that matches decides.
-    pub(super) fn may(&self, right: u32, FileRights { uid, gid, mode }: FileRights) -> bool {
+    pub(super) fn may(&self, right: u32, SocketFileRights { uid, gid, mode }: SocketFileRights) -> bool {
         let shift = match () {
             () if self.uid == uid => 6,
             () if self.gids.contains(&gid) => 3,
@@ -69,16 +69,16 @@ pub(super) fn check(ports: &[PortStatus]) -> Vec<DoctorFinding> {
 }
 
 /// Returns owner, group and mode of a socket, and of each directory above it.
-fn path_rights(socket: &Path) -> io::Result<Vec<FileRights>> {
+fn path_rights(socket: &Path) -> io::Result<Vec<SocketFileRights>> {
     let rights = |path: &Path| {
         let file = fs::metadata(path)?;
-        Ok(FileRights { uid: file.uid(), gid: file.gid(), mode: file.permissions().mode() })
+        Ok(SocketFileRights { uid: file.uid(), gid: file.gid(), mode: file.permissions().mode() })
     };
     socket.ancestors().map(rights).collect()
 }
 
 pub(super) fn judge(
-    sockets: &[(&str, io::Result<Vec<FileRights>>)],
+    sockets: &[(&str, io::Result<Vec<SocketFileRights>>)],
     vmms: &[UserAccount],
 ) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
@@ -91,7 +91,7 @@ pub(super) fn judge(
         }
     }
     for vmm in vmms {
-        let shut = |rights: &[FileRights]| {
+        let shut = |rights: &[SocketFileRights]| {
             let (socket, folders) = rights.split_first()?;
             (!vmm.may(2, *socket) || folders.iter().any(|folder| !vmm.may(1, *folder))).then_some(())
         };
@@ -118,7 +118,7 @@ pub(super) fn judge(
 #[cfg(test)]
 mod tests {
     use super::super::finding::DoctorVerdict;
-    use super::{FileRights, UserAccount, judge};
+    use super::{SocketFileRights, UserAccount, judge};
     use std::io;
 
     const PASSWD: &str = "root:x:0:0::/root:/bin/sh\nlibvirt-qemu:x:64055:102:Libvirt Qemu:/:/bin/false\n";
@@ -128,8 +128,8 @@ mod tests {
         UserAccount::find("libvirt-qemu", PASSWD, GROUP).unwrap()
     }
 
-    fn rights(uid: u32, gid: u32, mode: u32) -> FileRights {
-        FileRights { uid, gid, mode }
+    fn rights(uid: u32, gid: u32, mode: u32) -> SocketFileRights {
+        SocketFileRights { uid, gid, mode }
     }
 
     #[test]
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn doctor_reports_a_socket_missing_closed_or_open_to_a_vmm() {
         let folder = rights(0, 0, 0o755);
-        let verdicts = |rights: io::Result<Vec<FileRights>>| {
+        let verdicts = |rights: io::Result<Vec<SocketFileRights>>| {
             let findings = judge(&[("pf0vf0", rights)], &[vmm()]);
             findings.into_iter().map(|finding| finding.verdict).collect::<Vec<_>>()
         };

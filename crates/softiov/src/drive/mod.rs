@@ -63,7 +63,7 @@ pub(crate) struct DriveArgs {
 enum ResetMethod {
     /// Function-level reset.
     Flr,
-    /// Power state D3hot and back.
+    /// Change to power state D3hot and back.
     D3hot,
     /// Bus reset.
     Bus,

@@ -46,7 +46,7 @@ impl From<VirtualizationFeature> for ProcessorAssumption {
 }
 
 #[derive(Debug, Serialize)]
-struct MachineReport {
+struct LabMachineReport {
     measured: Vec<MachineMeasurement>,
     /// Assumptions about the processor that the table of constants `modern` makes.
     assumed: Vec<ProcessorAssumption>,
@@ -63,7 +63,7 @@ pub(super) fn host(args: &LabHostArgs) -> anyhow::Result<()> {
     let progress = |text: &str| print_progress(&format!("predicting: {text}"));
     let predictions = here::predict(&table, jobs(args.jobs), &progress)?;
     let assumed = features().map(ProcessorAssumption::from).into();
-    let found = MachineReport { measured, assumed, table: here::parameters(&table), predictions };
+    let found = LabMachineReport { measured, assumed, table: here::parameters(&table), predictions };
     output::print(&if args.json { json(&found)? } else { as_text(&found) })
 }
 
@@ -86,7 +86,7 @@ fn file(settings: &[SettingAssignment]) -> String {
     HEADER.to_owned() + &lines.collect::<String>()
 }
 
-fn as_text(found: &MachineReport) -> String {
+fn as_text(found: &LabMachineReport) -> String {
     let sections = [measurements(&found.measured), constants(&found.table), predictions(&found.predictions)];
     let notes = found.predictions.iter().map(sensitivity).collect::<String>();
     let assumed = found.assumed.iter().map(assumption_text).collect::<String>();

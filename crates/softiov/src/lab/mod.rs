@@ -112,16 +112,16 @@ pub(crate) struct LabHostArgs {
     jobs: Option<NonZeroUsize>,
 }
 
-/// Values that depend on constants.
+/// Kind of values whose dependence on the lab's constants `softiov lab calibrate --sensitivity` shows.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum SensitivityValues {
     /// Published values that constants are fitted to.
     Targets,
-    /// Up to two numbers of each figure.
+    /// Predictions: up to two numbers of each figure.
     Predictions,
 }
 
-/// Seeds and parallelism of a run.
+/// Options of a run of experiments: seeds and parallelism.
 #[derive(Debug, clap::Args)]
 struct LabRunOptions {
     /// Seed of random numbers; the same seed gives the same rows.

@@ -53,8 +53,9 @@ fn read_settings(file: Option<&Path>) -> anyhow::Result<Vec<SettingAssignment>> 
     let text = fs::read_to_string(file)
         .with_context(|| format!("cannot read the settings file {}", file.display()))?;
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let parse =
-        |line: &str| line.parse().with_context(|| format!("{}: invalid setting {line:?}", file.display()));
+    let parse = |line: &str| {
+        line.parse().with_context(|| format!("settings file {}: invalid setting {line:?}", file.display()))
+    };
     lines.map(parse).collect()
 }
 

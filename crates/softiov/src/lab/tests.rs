@@ -173,5 +173,8 @@ fn lab_command_line_settings_override_the_settings_file() {
     assert_eq!(texts, ["vms=3 factor=5"]);
     std::fs::write(&file, "factor\n").unwrap();
     let error = format!("{:#}", softiov_lab(&format!("run all --settings {settings}")).unwrap_err());
-    assert!(error.ends_with("mine: invalid setting \"factor\": expected key=value"), "{error}");
+    assert!(
+        error.ends_with("mine: invalid setting \"factor\": expected an assignment of the form key=value"),
+        "{error}"
+    );
 }

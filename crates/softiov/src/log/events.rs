@@ -19,7 +19,7 @@ const ABOUT: [&str; 5] = ["function", "vf", "port", "pf", "tap"];
 
 impl<S: Subscriber> Layer<S> for EventRecordLayer {
     fn on_event(&self, line: &tracing::Event<'_>, _: Context<'_, S>) {
-        let mut fields = LogFields::default();
+        let mut fields = LogLineFields::default();
         line.record(&mut fields);
         let mut time = String::new();
         // Writing into a string does not fail.
@@ -30,12 +30,12 @@ impl<S: Subscriber> Layer<S> for EventRecordLayer {
 }
 
 #[derive(Debug, Default)]
-struct LogFields {
+struct LogLineFields {
     message: String,
     others: Map<String, Value>,
 }
 
-impl LogFields {
+impl LogLineFields {
     fn event(self, time: String, level: String) -> HostEvent {
         let Self { message, mut others } = self;
         let name = ABOUT.into_iter().find(|name| others.contains_key(*name));
@@ -58,7 +58,7 @@ impl LogFields {
     }
 }
 
-impl Visit for LogFields {
+impl Visit for LogLineFields {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.keep(field, Value::from(format!("{value:?}")));
     }

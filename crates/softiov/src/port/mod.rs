@@ -49,7 +49,7 @@ pub(crate) enum PortSubcommand {
     Limit {
         /// The port, such as pf0.
         port: String,
-        /// Kind of conduct: mailbox, spoofing, storm, interrupts, invalid or dma-faults.
+        /// Kind of offence: mailbox, spoofing, storm, interrupts, invalid or dma-faults.
         kind: String,
         #[command(flatten)]
         limit: ConductThresholds,
@@ -63,7 +63,7 @@ pub(crate) enum PortSubcommand {
     Mirror {
         /// The port, such as pf0.
         port: String,
-        /// Rule to write or remove, 0 to 3.
+        /// Number of the mirror rule to write or remove, 0 to 3.
         rule: u8,
         #[command(flatten)]
         traffic: MirrorArgs,
@@ -78,7 +78,7 @@ pub(crate) enum PortSubcommand {
 /// Traffic that a mirror rule copies, and the VF that receives the copies.
 #[derive(Debug, clap::Args)]
 pub(crate) struct MirrorArgs {
-    /// Number of the VF that receives the copies.
+    /// Number of the VF that receives the rule's copies.
     #[arg(long, value_name = "VF", required_unless_present = "off")]
     to: Option<u8>,
     /// Copy frames that these VFs receive, by number.
@@ -90,7 +90,7 @@ pub(crate) struct MirrorArgs {
     /// Copy frames of these VLANs: any, or ids and ranges such as 10,20,100-199.
     #[arg(long, value_name = "LIST")]
     vlans: Option<String>,
-    /// Remove the rule.
+    /// Remove the mirror rule.
     #[arg(long, conflicts_with_all = ["to", "vfs", "uplink", "vlans"])]
     off: bool,
 }

@@ -70,7 +70,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Configuration, signals and poller of a host, which are set up before any thread starts.
-struct PreparedHost {
+struct HostPreparation {
     config: HostConfig,
     signals: SignalHandlers,
     poller: Poller,
@@ -92,7 +92,7 @@ fn run_keeper(seccomp: SeccompMode) -> anyhow::Result<ExitCode> {
 }
 
 /// Reads the configuration, sets up signals and poller, and gives up the privileges that no thread needs.
-fn prepare(args: &ServeArgs) -> anyhow::Result<PreparedHost> {
+fn prepare(args: &ServeArgs) -> anyhow::Result<HostPreparation> {
     let config = args.target.load_with(|file| {
         let keys = &mut file.confine;
         keys.user = args.user.clone().or(keys.user.take());
@@ -112,11 +112,11 @@ fn prepare(args: &ServeArgs) -> anyhow::Result<PreparedHost> {
         Some(LandlockEnforcement::Fully) | None => {}
         Some(how) => tracing::warn!(?how, "this kernel restricts the host's file access only in part"),
     }
-    Ok(PreparedHost { config, signals, poller })
+    Ok(HostPreparation { config, signals, poller })
 }
 
-fn serve(args: &ServeArgs, prepared: PreparedHost) -> anyhow::Result<ExitCode> {
-    let PreparedHost { config, signals, mut poller } = prepared;
+fn serve(args: &ServeArgs, prepared: HostPreparation) -> anyhow::Result<ExitCode> {
+    let HostPreparation { config, signals, mut poller } = prepared;
     let host = handover::take_over(config.clone())?;
     confine::first_thread(&config)?;
     watchdog::start(&host)?;
@@ -165,17 +165,17 @@ fn readable_directories(args: &ServeArgs) -> Vec<PathBuf> {
 fn log_sockets(config: &HostConfig, host: &RunningHost) {
     for port in &config.ports {
         if let Some(socket) = &port.pf_socket {
-            tracing::info!(pf = port.name, socket = %socket.display(), mac = %port.mac, "ready");
+            tracing::info!(pf = port.name, socket = %socket.display(), mac = %port.mac, "the PF is ready for a client");
         }
     }
     for vf in config.ports.iter().flat_map(|port| &port.vfs) {
-        tracing::info!(vf = vf.name, socket = %vf.socket.display(), mac = %vf.mac, "ready");
+        tracing::info!(vf = vf.name, socket = %vf.socket.display(), mac = %vf.mac, "the VF is ready for a client");
     }
     let (control, pid) = (host.control_socket().display(), std::process::id());
-    tracing::info!(%control, pid, "serving");
+    tracing::info!(%control, pid, "the host is serving");
 }
 
-/// Log message after a failed reload.
+/// Log message after the configuration file could not be loaded again.
 const RELOAD_FAILED: &str = "SIGHUP: cannot apply the configuration file; nothing was changed";
 
 /// Loads the host's configuration file again. A refused file changes nothing.

@@ -40,7 +40,7 @@ struct DevlinkPort {
     function: Option<DevlinkAttributes>,
 }
 
-/// Names and values of attributes, in devlink's order.
+/// Names and values of a port's attributes, in devlink's order.
 #[derive(Debug)]
 struct DevlinkAttributes(Vec<(&'static str, Value)>);
 
@@ -72,9 +72,9 @@ impl Serialize for DevlinkFunction<'_> {
 }
 
 /// Object `port` of devlink's JSON: attributes of the shown ports, by handle.
-struct PortSection<'a>(&'a [DevlinkPort]);
+struct DevlinkPortSection<'a>(&'a [DevlinkPort]);
 
-impl Serialize for PortSection<'_> {
+impl Serialize for DevlinkPortSection<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_map(self.0.iter().map(|port| (&port.handle, port)))
     }
@@ -268,7 +268,7 @@ fn print(ports: &[DevlinkPort], format: DevlinkOutputFormat) -> String {
     if !format.json {
         return ports.iter().map(text).collect();
     }
-    let section = BTreeMap::from([("port", PortSection(ports))]);
+    let section = BTreeMap::from([("port", DevlinkPortSection(ports))]);
     let mut bytes = Vec::new();
     // Writing to a vector does not fail.
     let _ = if format.pretty {
@@ -308,7 +308,7 @@ mod tests {
         text.split_whitespace().collect()
     }
 
-    /// Covers a VF that a driver has enabled; `cli/devlink.golden` has one without a driver.
+    /// Tests a VF that a driver has enabled; `cli/devlink.golden` has a VF without a driver.
     #[test]
     fn devlink_shows_a_vf_with_a_driver_as_attached() {
         let shown = print(&all(&[crate::sample::port()]), DevlinkOutputFormat::default());

@@ -64,11 +64,11 @@ pub(crate) fn run(args: &EthtoolArgs) -> anyhow::Result<ExitCode> {
         (None, command) => Err(no_such_device(command)),
         (Some(found), EthtoolCommand::Driver) => Ok(driver(&found)),
         (Some(found), EthtoolCommand::Statistics) => statistics(&found),
-        (Some(NamedFunction { vf: Some(vf), .. }), EthtoolCommand::ShowCoalesce) => Ok(coalescing(vf)),
-        (Some(NamedFunction { vf: Some(vf), .. }), EthtoolCommand::SetCoalesce) => {
+        (Some(EthtoolTarget { vf: Some(vf), .. }), EthtoolCommand::ShowCoalesce) => Ok(coalescing(vf)),
+        (Some(EthtoolTarget { vf: Some(vf), .. }), EthtoolCommand::SetCoalesce) => {
             coalesce(&socket, vf, rest)?
         }
-        (Some(NamedFunction { vf: Some(vf), port, .. }), EthtoolCommand::Rings) => rings(&socket, port, vf)?,
+        (Some(EthtoolTarget { vf: Some(vf), port, .. }), EthtoolCommand::Rings) => rings(&socket, port, vf)?,
         (Some(_), _) => Err(not_supported(command)),
     };
     match done {
@@ -96,17 +96,17 @@ fn parse(words: &[String]) -> Result<(EthtoolCommand, &str, &[String]), ToolExit
 
 /// Port, or one of its VFs, that an ethtool command names.
 #[derive(Debug, Clone, Copy)]
-struct NamedFunction<'a> {
+struct EthtoolTarget<'a> {
     port: &'a PortStatus,
     /// Index of the port among all ports, which is its PCI domain.
     domain: usize,
     vf: Option<&'a VfStatus>,
 }
 
-fn find<'a>(ports: &'a [PortStatus], name: &str) -> Option<NamedFunction<'a>> {
+fn find<'a>(ports: &'a [PortStatus], name: &str) -> Option<EthtoolTarget<'a>> {
     ports.iter().enumerate().find_map(|(domain, port)| {
         let vf = port.vfs.iter().find(|vf| vf.name == name);
-        (vf.is_some() || port.name == name).then_some(NamedFunction { port, domain, vf })
+        (vf.is_some() || port.name == name).then_some(EthtoolTarget { port, domain, vf })
     })
 }
 
@@ -135,7 +135,7 @@ fn not_supported(command: EthtoolCommand) -> ToolExit {
 }
 
 /// Returns the text of `ethtool -i`; the driver is the one that Linux has for such a function.
-fn driver(found: &NamedFunction<'_>) -> String {
+fn driver(found: &EthtoolTarget<'_>) -> String {
     let (name, rid) = match found.vf {
         Some(vf) => (found.port.family.vf_driver(), vf.rid.clone()),
         None => (found.port.family.pf_driver(), PF_RID.to_string()),
@@ -150,7 +150,7 @@ fn driver(found: &NamedFunction<'_>) -> String {
 }
 
 /// Returns the text of `ethtool -S`: those of igbvf's counters that the card has.
-fn statistics(found: &NamedFunction<'_>) -> Result<String, ToolExit> {
+fn statistics(found: &EthtoolTarget<'_>) -> Result<String, ToolExit> {
     let Some(vf) = found.vf else { return Err(ToolExit::new("no stats available", 94)) };
     let (rx, tx) = (vf.rx, vf.tx);
     let mut text = "NIC statistics:\n".to_owned();
@@ -166,7 +166,7 @@ fn statistics(found: &NamedFunction<'_>) -> Result<String, ToolExit> {
     Ok(text)
 }
 
-/// Microseconds in a second.
+/// Number of microseconds in a second.
 const USECS_PER_SECOND: u32 = 1_000_000;
 
 /// Returns the text of `ethtool -c`: `max_interrupts` as the time between two interrupts, and adaptive coalescing.
@@ -299,9 +299,9 @@ mod tests {
         text.split_whitespace().map(str::to_owned).collect()
     }
 
-    /// Expected: the text of ethtool 6.1 for an interface with rx-usecs and adaptive-rx only.
+    /// Expected text of ethtool 6.1 for an interface with rx-usecs and adaptive-rx only.
     #[test]
-    fn coalescing_is_printed_as_ethtool_prints_it() {
+    fn interrupt_coalescing_is_printed_as_ethtool_prints_it() {
         let mut port = crate::sample::port();
         port.vfs[0].settings.max_interrupts = Some(8000);
         port.vfs[0].settings.coalesce = Some(CoalesceMode::Adaptive);
@@ -325,9 +325,9 @@ mod tests {
         assert!(find(&ports, "pf1").is_none());
     }
 
-    /// Expected: the text of ethtool 6.1 in a guest of igbvf with rings of 128.
+    /// Expected text of ethtool 6.1 in a guest of igbvf with rings of 128.
     #[test]
-    fn rings_are_printed_as_ethtool_prints_them() {
+    fn ring_sizes_are_printed_as_ethtool_prints_them() {
         let function = PciFunction {
             name: "pf0vf0".into(),
             rid: "01:10.0".into(),

@@ -61,8 +61,8 @@ pub(crate) fn run(args: &LspciArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(done.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
 }
 
-/// Returns true for an option of [`UNSUPPORTED_OPTIONS`]. Letters after one dash are options, up to -s, -d, -i or -o,
-/// which take a value.
+/// Returns true for a word with an lspci option that is not supported ([`UNSUPPORTED_OPTIONS`]). Letters after one dash
+/// are options, up to -s, -d, -i or -o, which take a value.
 fn is_unsupported(word: &str) -> bool {
     let Some(letters) = word.strip_prefix('-') else { return false };
     letters

@@ -135,7 +135,8 @@ fn conduct(text: &mut String, conduct: &VfConductStatus) {
     }
 }
 
-/// Appends a function's socket, client, hint, traffic, drops, pending frames and cost to the text.
+/// Appends the status of a function (a VF or a PF) to the text: socket, client, hint, traffic, drops, pending
+/// frames and cost.
 pub(crate) fn function(text: &mut String, function: &FunctionStatus) {
     let FunctionStatus { socket, peer, hint, rx, tx, drops, waiting, interventions: vmm } = function;
     let _ = writeln!(text, "    socket {}", socket.display());

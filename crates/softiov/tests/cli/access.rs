@@ -38,7 +38,7 @@ fn serve(folder: &TempDir, text: &str) -> ServeProcess {
     ServeProcess::start(folder, &["--config", configured(folder, text).to_str().unwrap()])
 }
 
-/// Runs `softiov` from the open folder as another user with one group.
+/// Runs `softiov` from a folder that every user may search, as another user with one group.
 fn run_as(folder: &TempDir, uid: u32, gid: u32, arguments: &[&str]) -> CommandOutput {
     let mut command = Command::new("setpriv");
     command.args([&format!("--reuid={uid}"), &format!("--regid={gid}")]).args(["--clear-groups", "--"]);

@@ -16,7 +16,8 @@ fn blocks() -> Vec<(&'static str, &'static str)> {
     parts.iter().skip(1).step_by(2).filter_map(|block| block.split_once('\n')).collect()
 }
 
-/// Runs the page's first block, which defines shell functions, and then another block. Returns their output.
+/// Runs the first code block of docs/api.md, which defines shell functions, and then another block. Returns
+/// their output.
 fn shell(socket: &Path, first: &str, block: &str) -> String {
     let mut command = Command::new("bash");
     let script = format!("set -e\n{first}\n{block}");

@@ -9,7 +9,7 @@ use tempfile::tempdir;
 
 const RULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/apparmor/libvirt-qemu.d-softiov");
 
-/// Includes the rule as libvirt's profile of a machine does.
+/// Parses the rule in a profile that includes it, as libvirt's profile of a machine does.
 #[test]
 fn apparmor_parses_the_documented_rule_for_libvirt_guests() {
     let folder = tempdir().unwrap();

@@ -16,7 +16,7 @@ use tempfile::{TempDir, tempdir};
 /// Number of bytes in a TCP flow: at most what the kernel buffers for a slow switch. The guests' TCP sends a whole
 /// window at once and recovers slowly from losses.
 const FLOW: u64 = 64 << 10;
-/// The guide's addresses of the two machines.
+/// Addresses that the user guide gives the two machines.
 const ADDRESSES: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
 
 /// Process of a test that is killed when this value is dropped.
@@ -30,7 +30,7 @@ impl Drop for TestProcess {
 }
 
 /// A network namespace that stands for a machine, with a folder of its own.
-struct MachineNamespace {
+struct SimulatedMachine {
     /// Processes of Open vSwitch, dropped before the namespace.
     switch: Vec<TestProcess>,
     holder: TestProcess,
@@ -38,7 +38,7 @@ struct MachineNamespace {
     number: usize,
 }
 
-impl MachineNamespace {
+impl SimulatedMachine {
     fn new(number: usize) -> Self {
         let holder = Command::new("unshare").args(["-n", "sleep", "600"]).spawn().unwrap();
         let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/net")).ok();
@@ -113,13 +113,13 @@ impl MachineNamespace {
 
 /// Creates two simulated machines, joined by a veth pair as the cable. Without network namespaces, skips the test and
 /// returns `None`.
-fn two_machines(what: &str) -> Option<[MachineNamespace; 2]> {
+fn two_machines(what: &str) -> Option<[SimulatedMachine; 2]> {
     let may = finish(Command::new("unshare").args(["-n", "ip", "link", "add", "probe0", "type", "veth"]));
     if may.status != Some(0) {
         skipped(what, &format!("a network namespace with a veth pair is not available: {}", may.err.trim()));
         return None;
     }
-    let machines = [MachineNamespace::new(0), MachineNamespace::new(1)];
+    let machines = [SimulatedMachine::new(0), SimulatedMachine::new(1)];
     machines[0].run(&format!("ip link add eth0 type veth peer name eth0 netns {}", machines[1].pid()));
     for machine in &machines {
         machine.run("ip addr add 192.0.2.1/24 dev eth0; ip link set eth0 up");
@@ -139,14 +139,14 @@ fn blocks(heading: &str, language: &str) -> Vec<&'static str> {
 /// Follows a section of the guide that joins both machines by a tunnel. A flow of full frames passes between guests on
 /// VLAN 100, and between untagged guests, and no frame from one pair to the other pair. Then the interface's MTU
 /// becomes too small for the guests' frames.
-fn joined(machines: &[MachineNamespace; 2], heading: &str) {
+fn joined(machines: &[SimulatedMachine; 2], heading: &str) {
     let [script] = blocks(heading, "sh")[..] else { panic!("{heading} has another block") };
     let [config] = blocks(heading, "toml")[..] else { panic!("{heading} has another configuration") };
     for machine in machines {
         machine.run(script);
     }
     let _hosts = machines.each_ref().map(|machine| machine.serve(config));
-    let guest = |machine: &MachineNamespace, vf: u8, number| {
+    let guest = |machine: &SimulatedMachine, vf: u8, number| {
         attach_as(&machine.sockets(), &format!("{}vf{vf}", machine.port()), number)
     };
     let [here, there] = machines;
@@ -157,13 +157,13 @@ fn joined(machines: &[MachineNamespace; 2], heading: &str) {
         assert!(flow.is_intact(), "{flow:?}");
     }
     assert_eq!(tagged[0].ping(plain[1].ip(), 1).unwrap().received(), 0, "another VLAN");
-    assert_eq!(machines.each_ref().map(MachineNamespace::too_long), [0, 0]);
+    assert_eq!(machines.each_ref().map(SimulatedMachine::too_long), [0, 0]);
     too_short(here, &tagged);
 }
 
 /// Checks the guide's claim about an interface whose MTU is too small for the guests' frames: pings pass, and a large
 /// transfer hangs until the MTU is raised.
-fn too_short(here: &MachineNamespace, [a, b]: &[EmbeddedGuest; 2]) {
+fn too_short(here: &SimulatedMachine, [a, b]: &[EmbeddedGuest; 2]) {
     let [script] = blocks("Tunnel MTU", "sh")[..] else { panic!("another block") };
     here.run(script);
     eventually("the port shows the new MTU", || here.run("softiov port show pf0").contains("mtu 1446"));
@@ -204,7 +204,7 @@ fn open_vswitch_with_vxlan_joins_two_hosts() {
 }
 
 /// Starts Open vSwitch on a simulated machine, and returns its processes. The database is dropped after the switch.
-fn start_switch(machine: &MachineNamespace, programs: &OpenVSwitch) -> Vec<TestProcess> {
+fn start_switch(machine: &SimulatedMachine, programs: &OpenVSwitch) -> Vec<TestProcess> {
     let folder = machine.folder.path();
     let at = |name: &str| folder.join(name).display().to_string();
     let words = |command: &Command| {

@@ -10,16 +10,17 @@ use std::time::Instant;
 use tempfile::tempdir;
 
 /// Values of the host's counters, by name in the metrics or path in the status.
-type CounterValues = BTreeMap<String, u64>;
+type PublishedCounterValues = BTreeMap<String, u64>;
 
 /// Keys of the status JSON below which every number is a counter.
 const COUNTED: [&str; 9] =
     ["rx", "tx", "drops", "interventions", "mailbox", "offences", "storms", "answers", "reattached"];
-/// Keys of numbers below [`COUNTED`] that are not counters: a percentile falls when many short delays come.
+/// Keys of status numbers that are not counters, though they are below a key of counters: a percentile falls when many
+/// short delays come.
 const GAUGES: [&str; 2] = ["p50_ns", "p99_ns"];
 
 /// Returns the counters in a text of `/metrics`: samples of counters and histograms.
-fn metrics(text: &str) -> CounterValues {
+fn metrics(text: &str) -> PublishedCounterValues {
     let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
     let types: BTreeMap<&str, &str> = types.collect();
     let is_counter = |sample: &str| {
@@ -39,9 +40,9 @@ fn metrics(text: &str) -> CounterValues {
         .collect()
 }
 
-/// Collects the counters of a part of the status JSON into `counts`, by path. `counted` is true below a key of
-/// [`COUNTED`].
-fn leaves(value: &Value, path: &str, counted: bool, counts: &mut CounterValues) {
+/// Collects the counters of a part of the status JSON into `counts`, by path. `counted` is true below a key below which
+/// every number is a counter.
+fn leaves(value: &Value, path: &str, counted: bool, counts: &mut PublishedCounterValues) {
     match value {
         Value::Number(number) if counted => {
             counts.insert(path.to_owned(), number.as_u64().unwrap());
@@ -63,7 +64,7 @@ fn leaves(value: &Value, path: &str, counted: bool, counts: &mut CounterValues) 
 }
 
 /// Returns every counter that the host publishes, in `/metrics` and in the status.
-fn published(serve: &ServeProcess) -> CounterValues {
+fn published(serve: &ServeProcess) -> PublishedCounterValues {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let (text, status) =
@@ -85,7 +86,7 @@ fn exchange([a, b]: &[EmbeddedGuest; 2]) {
     }
 }
 
-fn none_falls(before: &CounterValues, after: &CounterValues, what: &str) {
+fn none_falls(before: &PublishedCounterValues, after: &PublishedCounterValues, what: &str) {
     let fallen: Vec<String> = before
         .iter()
         .filter(|(name, count)| after.get(*name).is_none_or(|after| after < *count))

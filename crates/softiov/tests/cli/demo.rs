@@ -61,10 +61,10 @@ fn embedded_demo_guests_drive_82576_and_avf_vfs() {
     }
 }
 
-/// Picture that the README shows.
+/// SVG picture of a demo that the README shows.
 const KEPT: &str = include_str!("../../../../docs/images/demo.svg");
 
-/// Returns the texts and the elements of a picture, without numbers.
+/// Returns the texts and the elements of an SVG picture, without numbers.
 fn form(svg: &str) -> String {
     svg.split(|c: char| c.is_ascii_digit() || ",.".contains(c)).filter(|part| !part.is_empty()).collect()
 }
@@ -100,7 +100,7 @@ fn demo_writes_the_picture_that_the_readme_shows() {
 }
 
 #[test]
-fn picture_that_cannot_be_written_is_an_error() {
+fn demo_picture_that_cannot_be_written_is_an_error() {
     let said = finish(Command::new(SOFTIOV).args(["demo", "--picture", "/nonexistent/demo.svg"]));
     assert_eq!(said.status, Some(1));
     assert!(said.err.contains("cannot write the picture to /nonexistent/demo.svg"), "{}", said.err);

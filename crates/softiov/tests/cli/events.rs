@@ -22,10 +22,14 @@ fn stored_events(serve: &ServeProcess, name: &str) -> Vec<String> {
 fn connect_and_disconnect_of_a_client_are_events_in_order() {
     let folder = tempdir().unwrap();
     let serve = ServeProcess::start(&folder, &[]);
-    assert_eq!(stored_events(&serve, "pf0vf0"), ["ready"]);
+    assert_eq!(stored_events(&serve, "pf0vf0"), ["the VF is ready for a client"]);
     drop(attach(serve.folder(), 0));
-    let story =
-        ["ready", "a client has connected", "a driver runs the VF", "the client has closed the connection"];
+    let story = [
+        "the VF is ready for a client",
+        "a client has connected",
+        "a driver runs the VF",
+        "the client has closed the connection",
+    ];
     let begun = Instant::now();
     loop {
         let mut events = stored_events(&serve, "pf0vf0");
@@ -84,7 +88,7 @@ fn events_follow_prints_each_event_once_across_hand_overs() {
             }
         }
     };
-    let mut processes = vec![until("serving")];
+    let mut processes = vec![until("the host is serving")];
     for takes_over in ["upgrade", "crash"] {
         // More events than the next process has at first, so that numbers alone would mislead.
         for state in ["disable", "auto"].repeat(10) {
@@ -94,7 +98,7 @@ fn events_follow_prints_each_event_once_across_hand_overs() {
             "upgrade" => assert_eq!(softiov(serve.folder(), &["upgrade"]).status, Some(0)),
             _ => rustix::process::kill_process(serve.hosts()[0], rustix::process::Signal::KILL).unwrap(),
         }
-        processes.push(until("serving"));
+        processes.push(until("the host is serving"));
     }
     follow.kill().unwrap();
     follow.wait().unwrap();

@@ -62,7 +62,7 @@ fn port_reset_keeps_mirror_and_storm_rules() {
 }
 
 #[test]
-fn port_limit_changes_conduct_thresholds_of_a_running_host() {
+fn port_limit_changes_offence_thresholds_of_a_running_host() {
     let (_folder, serve) = host();
     let said = port(&serve, "limit pf0 mailbox --quarantine 5000");
     assert!(said.out.contains("mailbox: warn 200/s, throttle 1000/s, quarantine 5000/s"), "{said:?}");
@@ -95,7 +95,8 @@ fn port_mirror_adds_and_removes_mirror_rules() {
     assert_eq!(rules(&serve)["mirror"], json!({ "3": { "to": 5, "uplink": "ingress" } }));
 }
 
-/// Covers a port whose PF a guest drives: the port has no VFs, so it shows the state of its guest itself.
+/// Tests `softiov port show` for a port whose PF a guest drives: the port has no VFs, so it shows the state
+/// of the PF's client itself.
 #[test]
 fn port_show_prints_the_client_of_a_pf_that_a_guest_drives() {
     let folder = tempdir().unwrap();

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 /// Timeout of every wait in a test, far longer than any wait should take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Polls until `holds` returns true; after [`PATIENCE`], fails with `what`.
+/// Polls a condition until `holds` returns true. After [`PATIENCE`] fails with the message `what`.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
@@ -141,7 +141,8 @@ impl ServeProcess {
         self.wait_until(words, || self.log().contains(words));
     }
 
-    /// Waits until `holds` returns true; after [`PATIENCE`], fails with `what` and the host's log.
+    /// Waits until the condition `holds` returns true. After [`PATIENCE`] fails with the message `what` and the host's
+    /// log.
     #[track_caller]
     pub(crate) fn wait_until(&self, what: &str, holds: impl Fn() -> bool) {
         let deadline = Instant::now() + PATIENCE;

@@ -224,7 +224,7 @@ fn vf_asks(
     world.wait_vf(vf, &format!("ask the PF: {command}"), |vf| asked(vf) > before).map(drop)
 }
 
-/// Sends [`FRAMES`] frames to [`GROUP`] from a guest, and returns how many of them testpmd's VF receives.
+/// Sends frames from a guest to a multicast group, and returns how many of them testpmd's VF receives.
 fn frames_heard(world: &LinuxTestbed, from: &ScenarioGuest) -> Result<u64> {
     let before = world.vf(VISITOR)?.rx.multicast;
     from.check_fails(&format!("ping -q -c {FRAMES} -i 0.02 -W 1 -I eth0 {GROUP}"))?;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use daemon::control::status::LinkState;
 use std::process::Command;
 
-/// Recorded output of `lspci -vv` for a VF in a guest, as [`normalised`] prints it.
+/// Recorded output of `lspci -vv` for a VF in a guest, without values that depend on the machine around the VF.
 const LSPCI: &str = include_str!("lspci.golden");
 
 /// Names that igbvf gives the interrupt vectors: one for each queue, and one for the mailbox.
@@ -188,7 +188,7 @@ fn uptime(guest: &ScenarioGuest) -> Result<f64> {
     Ok(text.split_whitespace().next().context("/proc/uptime is empty")?.parse()?)
 }
 
-/// Returns the number of interrupts of each of the vectors in [`VECTORS`].
+/// Returns the number of interrupts of each of igbvf's vectors for eth0.
 fn vectors(guest: &ScenarioGuest) -> Result<[u64; 3]> {
     let all = guest.interrupts()?;
     let names: Vec<_> = all.iter().map(|(name, _)| name.as_str()).collect();

@@ -261,12 +261,12 @@ fn flow(report: &Value) -> Option<IperfResult> {
     Some(IperfResult { sent: bytes("sum_sent")?, received: bytes("sum_received")? })
 }
 
-/// Polls `look` until it succeeds, and returns the last error of `look` after the timeout.
+/// Polls the check `look` until it succeeds, and returns its last error after the timeout.
 pub(crate) fn eventually<T>(look: impl FnMut() -> Result<T>) -> Result<T> {
     eventually_within(PATIENCE, look)
 }
 
-/// Polls `look` like [`eventually`], with another timeout.
+/// Polls the check `look` like [`eventually`], with another timeout.
 pub(crate) fn eventually_within<T>(patience: Duration, mut look: impl FnMut() -> Result<T>) -> Result<T> {
     let deadline = Instant::now() + patience;
     loop {

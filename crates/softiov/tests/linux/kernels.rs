@@ -20,7 +20,7 @@ pub(crate) fn vf_drivers_of_trixie_join_in(world: &mut LinuxTestbed) -> Result<C
     Ok(CheckOutcome::Passed)
 }
 
-/// Checks that igbvf and iavf of trixie-backports pass the checks of [`vf_drivers_of_trixie_join_in`].
+/// Checks that igbvf and iavf of trixie-backports' kernel bind, have links, and exchange pings and TCP both ways.
 pub(crate) fn vf_drivers_of_backports_join_in(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     is_newer_than_trixies(&join_in(world, KernelSeries::TrixieBackports)?)?;
     Ok(CheckOutcome::Passed)
@@ -33,7 +33,8 @@ pub(crate) fn igb_of_trixie_drives_the_pf(world: &mut LinuxTestbed) -> Result<Ch
     Ok(CheckOutcome::Passed)
 }
 
-/// Checks that the igb of trixie-backports passes the checks of [`igb_of_trixie_drives_the_pf`].
+/// Checks that the igb of trixie-backports' kernel drives the PF: it has a link, passes its own tests, and exchanges
+/// traffic.
 pub(crate) fn igb_of_backports_drives_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     is_newer_than_trixies(&drive_the_pf(world, KernelSeries::TrixieBackports)?)?;
     Ok(CheckOutcome::Passed)

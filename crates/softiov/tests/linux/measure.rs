@@ -23,10 +23,10 @@ use contender::GuestContender;
 use load::{GuestLoad, LoadResult};
 use table::ContenderRow;
 
-/// Name of a contender, and the results of its turns.
-type NamedTurns = (&'static str, Vec<Vec<LoadResult>>);
+/// Name of a measured guest (contender), and its results in each turn of the measurement.
+type NamedContenderTurns = (&'static str, Vec<Vec<LoadResult>>);
 
-/// Number of turns in which each contender is measured.
+/// Number of turns in which each guest is measured.
 const ROUNDS: usize = 7;
 
 /// Measures iavf and igbvf on mapped ports, virtio-net on Open vSwitch-DPDK and on a tap of QEMU's, and the latter with
@@ -41,8 +41,8 @@ pub(crate) fn cards_take_turns(world: &mut LinuxTestbed) -> Result<CheckOutcome>
     })
 }
 
-/// Measures contenders in turn, and returns the results of each with its name.
-fn take_turns(contenders: &[GuestContender], wire: &WireNamespace) -> Result<Vec<NamedTurns>> {
+/// Measures guests in turn, each with another network card, and returns the results of each with its name.
+fn take_turns(contenders: &[GuestContender], wire: &WireNamespace) -> Result<Vec<NamedContenderTurns>> {
     let mut turns = vec![Vec::new(); contenders.len()];
     for round in 0..ROUNDS {
         for place in 0..contenders.len() {
@@ -54,7 +54,7 @@ fn take_turns(contenders: &[GuestContender], wire: &WireNamespace) -> Result<Vec
     Ok(contenders.iter().map(GuestContender::name).zip(turns).collect())
 }
 
-/// Runs the measurement `make`, if SOFTIOV_MEASURE requests it and there is an uplink; otherwise skips the check.
+/// Runs a measurement of guests, if SOFTIOV_MEASURE requests it and there is an uplink; otherwise skips the check.
 fn measure(world: &LinuxTestbed, make: impl FnOnce(&WireNamespace) -> Result<()>) -> Result<CheckOutcome> {
     if std::env::var_os("SOFTIOV_MEASURE").is_none() {
         return Ok(CheckOutcome::Skipped("the measurement is made only with SOFTIOV_MEASURE=1".into()));
@@ -65,15 +65,17 @@ fn measure(world: &LinuxTestbed, make: impl FnOnce(&WireNamespace) -> Result<()>
     }
 }
 
-/// Returns a row of the result table for each contender and load.
-fn rows(named: &[NamedTurns]) -> Vec<ContenderRow> {
+/// Returns a row of the result table for each measured guest and each load.
+fn rows(named: &[NamedContenderTurns]) -> Vec<ContenderRow> {
     let of = |load: GuestLoad, turns: &[Vec<LoadResult>]| -> Vec<LoadResult> {
         turns.iter().flatten().filter(|turn| turn.load == load).copied().collect()
     };
     let first = |load| named.first().map(|(_, turns)| of(load, turns)).unwrap_or_default();
     let row = |load| {
         let first = first(load);
-        let row = move |(name, turns): &NamedTurns| ContenderRow::new(name, load, &of(load, turns), &first);
+        let row = move |(name, turns): &NamedContenderTurns| {
+            ContenderRow::new(name, load, &of(load, turns), &first)
+        };
         named.iter().map(row)
     };
     GuestLoad::ALL.into_iter().flat_map(row).filter(|row| row.turns > 0).collect()

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 /// Ethernet address that no function has.
 const OTHER_MAC: &str = "02:82:57:60:00:77";
-/// Id of a VLAN other than [`PORT_VLAN`].
+/// Id of a VLAN other than [`PORT_VLAN`], the checks' port VLAN.
 const VLAN: u8 = 77;
 /// Address of an IPv4 multicast group without other members. The group's Ethernet address follows.
 const GROUP: &str = "239.82.5.7";

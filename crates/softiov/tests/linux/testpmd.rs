@@ -22,16 +22,16 @@ pub(crate) fn prepare(guest: &ScenarioGuest) -> Result<()> {
     guest.check(PREPARE).map(drop)
 }
 
-/// PCI slot of a function in the guest.
+/// PCI slot of a function in the guest that runs testpmd.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PciSlot(u8);
 
 /// Slot of igbvf's VF in the guest of [`LinuxTestbed::prepare_dpdk`](crate::world::LinuxTestbed::prepare_dpdk). Slots
-/// of the other functions follow.
+/// of its other functions follow.
 pub(crate) const IGBVF: PciSlot = PciSlot(1);
 pub(crate) const IAVF: PciSlot = PciSlot(2);
 pub(crate) const IGB: PciSlot = PciSlot(3);
-/// PCI slot of the function in a guest with one function.
+/// PCI slot of the function in a guest that has one function only.
 pub(crate) const ONLY: PciSlot = PciSlot(1);
 
 /// Process of testpmd in a guest in the background. Dropping this value kills it.

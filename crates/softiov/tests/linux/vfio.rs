@@ -46,7 +46,8 @@ const BEHIND_A_PORT: &str = "0000:03:00.0";
 const ON_THE_ROOT: &str = "0000:00:13.0";
 pub(crate) const PF: &str = "0000:01:00.0";
 const OTHER_PF: &str = "0000:02:00.0";
-/// PCI addresses of the first two VFs of [`PF`]: the first at offset 0x80, the second at the stride after it.
+/// PCI addresses of the first two VFs of QEMU's igb device that our driver drives: the first at offset 0x80, the second
+/// at the stride after it.
 const VFS: [&str; 2] = ["0000:01:10.0", "0000:01:10.2"];
 /// PCI addresses, in the guest, of two VFs of our card, each behind a root port of its own.
 const OUR_VFS: [&str; 2] = ["0000:01:00.0", "0000:02:00.0"];
@@ -64,7 +65,7 @@ const QEMU_DIFFERS: [&str; 9] = [
     "masking",
     "vf-reset",
 ];
-/// Names of the driver checks that VFs alone cannot run.
+/// Names of the driver checks that cannot run on VFs alone.
 const TAKES_THE_PF: [&str; 2] = ["port-vlan", "pf-reset"];
 
 /// Checks that our PF driver drives QEMU's igb device and enables VFs, and that our VF drivers work on them. Stock igb
@@ -95,7 +96,7 @@ fn audit(guest: &LinuxGuest, functions: &str) -> Result<()> {
 
 /// Reset of a device by `softiov drive --reset`, with its options, and the expected result.
 #[derive(Debug)]
-struct ResetCase {
+struct ExpectedReset {
     words: &'static str,
     function: &'static str,
     rung: &'static str,
@@ -104,13 +105,13 @@ struct ResetCase {
 }
 
 /// Resets of QEMU's devices and their results. The devices claim that D3hot and back resets them, and it does not.
-const RESETS: [ResetCase; 6] = [
-    ResetCase { words: "", function: PF, rung: "flr", late: false },
-    ResetCase { words: "--hide flr", function: PF, rung: "d3hot", late: true },
-    ResetCase { words: "--hide flr,d3hot", function: PF, rung: "bus", late: false },
-    ResetCase { words: "--without-reset", function: PF, rung: "none", late: true },
-    ResetCase { words: "", function: BEHIND_A_PORT, rung: "d3hot", late: true },
-    ResetCase { words: "--hide d3hot", function: BEHIND_A_PORT, rung: "bus", late: false },
+const RESETS: [ExpectedReset; 6] = [
+    ExpectedReset { words: "", function: PF, rung: "flr", late: false },
+    ExpectedReset { words: "--hide flr", function: PF, rung: "d3hot", late: true },
+    ExpectedReset { words: "--hide flr,d3hot", function: PF, rung: "bus", late: false },
+    ExpectedReset { words: "--without-reset", function: PF, rung: "none", late: true },
+    ExpectedReset { words: "", function: BEHIND_A_PORT, rung: "d3hot", late: true },
+    ExpectedReset { words: "--hide d3hot", function: BEHIND_A_PORT, rung: "bus", late: false },
 ];
 
 /// Checks that devices under constant traffic write nothing to their new owner's memory after a function-level reset
@@ -141,7 +142,7 @@ fn ladder(guest: &LinuxGuest) -> Result<()> {
 /// none for a while.
 const TRIES: u32 = 4;
 
-impl ResetCase {
+impl ExpectedReset {
     fn run(&self, guest: &LinuxGuest) -> Result<Value> {
         let words = format!("--reset {} {}", self.function, self.words);
         for _ in 1..TRIES {

@@ -97,8 +97,7 @@ fn join_both(world: &LinuxTestbed) -> Result<()> {
     world.bob()?.join_vlan("eth0", PORT_VLAN)
 }
 
-/// Has the guest `from` send [`BROADCASTS`] frames into VLAN 100, and returns how many more broadcasts each VF received
-/// meanwhile.
+/// Has the guest `from` send broadcasts into VLAN 100, and returns how many more broadcasts each VF received meanwhile.
 fn broadcasts_heard(world: &LinuxTestbed, from: &ScenarioGuest, by: &[&ScenarioGuest]) -> Result<Vec<u64>> {
     let count = |guest: &&ScenarioGuest| Ok(world.vf(guest.vf)?.rx.broadcast);
     let before: Vec<u64> = by.iter().map(count).collect::<Result<_>>()?;

@@ -95,7 +95,7 @@ impl WireNamespace {
         self.ip(&format!("link set {} {}", self.tap(port), if up { "up" } else { "down" }))
     }
 
-    /// Sets the MTU of the bridge beyond the uplinks, up to [`JUMBO`].
+    /// Sets the MTU of the bridge beyond the uplinks, at most that of jumbo frames.
     pub(crate) fn set_mtu(&self, mtu: u16) -> Result<()> {
         self.ip(&format!("link set {BRIDGE} mtu {mtu}"))
     }

@@ -60,16 +60,16 @@ const STANDING: [(&str, u32, &[&str]); 3] = [
 
 /// Indexes of the host's ports with an uplink.
 const PORTS: [u8; 3] = [0, 1, 2];
-/// Ethernet address of [`CAROL`], which the administrator has set.
+/// Ethernet address of Carol's first VF ([`CAROL`]), which the administrator has set.
 pub(crate) const CAROL_MAC: &str = "02:82:57:60:00:02";
 /// Value of the setting `mac` that leaves the choice of the address to the guest.
 const NO_MAC: &str = "00:00:00:00:00:00";
-/// Ethernet address of [`PF`].
+/// Ethernet address of [`PF`], which the guest Dave drives.
 pub(crate) const PF_MAC: &str = "02:82:57:60:02:00";
-/// Broadcasts and multicasts per second at which [`CAROL_OUTSIDE`] and the VFs of [`ALICE_AVF`]'s port are
-/// quarantined.
+/// Broadcasts and multicasts per second at which Carol's third VF ([`CAROL_OUTSIDE`]) and the VFs of Alice's AVF port
+/// are quarantined.
 const STORM: u32 = 100;
-/// Id of the port VLAN of [`CAROL_VLAN`].
+/// Id of the port VLAN of Carol's second VF ([`CAROL_VLAN`]).
 pub(crate) const PORT_VLAN: u8 = 100;
 
 /// Hosts, guests and outside network of all checks. Guests are dropped before their host, and the host before the wire.
@@ -168,8 +168,8 @@ impl LinuxTestbed {
         self.standing[place].get().context("a guest is not running")
     }
 
-    /// Boots those guests of [`STANDING`], by index, that do not run yet, all at once, and restores their network
-    /// state. They run on for later checks.
+    /// Boots those of the standing guests (Alice, Bob and Carol), by index, that do not run yet, all at once, and
+    /// restores their network state. They run on for later checks.
     fn stand(&self, wanted: &[usize]) -> Result<()> {
         let spawn = |place: usize| -> Result<(usize, ScenarioGuest)> {
             let (name, cpus, vfs) = STANDING[place];
@@ -192,8 +192,8 @@ impl LinuxTestbed {
         self.standing[2].take().context("carol is not running")
     }
 
-    /// Boots Dave, the guest that drives [`PF`], or restores his network state if he runs. Checks that need him call
-    /// this, so that others do not wait.
+    /// Boots Dave, the guest that drives a port's PF, or restores his network state if he runs. Checks that need him
+    /// call this, so that others do not wait.
     pub(crate) fn settle_dave(&mut self) -> Result<()> {
         if self.dave.is_none() {
             self.send_visitors_home()?;
@@ -203,12 +203,12 @@ impl LinuxTestbed {
         self.dave()?.settle()
     }
 
-    /// Returns Dave, the guest that drives [`PF`].
+    /// Returns Dave, the guest that drives a port's PF.
     pub(crate) fn dave(&self) -> Result<&ScenarioGuest> {
         self.dave.as_ref().context("dave is not running")
     }
 
-    /// Boots another guest on [`PF`], after Dave, who holds it, has ended.
+    /// Boots another guest on the PF that Dave drove, after Dave has ended.
     pub(crate) fn boot_in_place_of_dave(
         &mut self,
         builder: GuestBuilder,
@@ -218,8 +218,8 @@ impl LinuxTestbed {
         boot_on_pf(builder, assets)
     }
 
-    /// Boots the guest in which testpmd drives functions, unless it runs: [`VISITOR`], [`VISITOR_AVF`] and [`PF`], in
-    /// the order of their slots. The guest loads no drivers, so that it need not settle.
+    /// Boots the guest in which testpmd drives two VFs and a PF ([`VISITOR`], [`VISITOR_AVF`] and [`PF`], in the order
+    /// of their slots), unless it runs. The guest loads no drivers, so that it need not settle.
     pub(crate) fn prepare_dpdk(&mut self) -> Result<()> {
         if self.dpdk.is_none() {
             self.send_visitors_home()?;
@@ -269,7 +269,7 @@ impl LinuxTestbed {
         Ok(kim)
     }
 
-    /// Ends the guests that hold [`PF`] and the visitors' VFs, if there are any.
+    /// Ends the guests that hold the PF and the VFs for guests of one check, if there are any.
     pub(crate) fn send_visitors_home(&mut self) -> Result<()> {
         let guests = [self.dave.take(), self.dpdk.take()];
         guests.into_iter().flatten().try_for_each(|guest| Ok(guest.linux.shutdown(COMMAND)?))
@@ -286,7 +286,7 @@ impl LinuxTestbed {
         self.runtime_dir.path().join(function).join(file)
     }
 
-    /// Boots a guest on [`VISITOR`], and waits until it can run scripts.
+    /// Boots a guest on the VF for guests of one check ([`VISITOR`]), and waits until it can run scripts.
     pub(crate) fn boot_visitor(&self, builder: GuestBuilder, assets: &BootFiles) -> Result<ScenarioGuest> {
         let visitor = ScenarioGuest::spawn(builder, assets, VISITOR, 5)?;
         let (ready, control) = (visitor.linux.wait_ready(BOOT), self.host.control_socket());
@@ -306,7 +306,7 @@ impl LinuxTestbed {
         &self.assets
     }
 
-    /// Returns the status of [`PF`].
+    /// Returns the status of the port whose PF the guest Dave drives.
     pub(crate) fn pf(&self) -> Result<FunctionStatus> {
         match ask(self.host.control_socket(), ControlRequest::PortList)? {
             ControlAnswer::Ports(ports) => ports

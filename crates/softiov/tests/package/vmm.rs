@@ -1,4 +1,4 @@
-//! Installs the guest kit's QEMU in a Debian machine, where its users find it.
+//! Installs the QEMU of the cache with the guests' files in a Debian machine, where its users find it.
 
 use crate::machine::DebianMachine;
 use anyhow::Result;
@@ -8,8 +8,8 @@ use std::path::Path;
 /// Path of QEMU in the Debian machine.
 pub(crate) const QEMU: &str = "/usr/local/bin/qemu-system-x86_64";
 
-/// Installs a script at [`QEMU`] that starts the QEMU of this machine's cache, whose folder the Debian
-/// machine must share.
+/// Installs a script in the Debian machine that starts the QEMU of this machine's cache, whose folder the
+/// Debian machine must share.
 pub(crate) fn install(machine: &DebianMachine, assets: &BootFiles) -> Result<()> {
     let command = assets.qemu().command();
     let words = std::iter::once(command.get_program()).chain(command.get_args());

@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub(crate) struct HostWithKeeper {
     pub(crate) keeper: Child,
-    /// Program that the keeper runs, and that asks the host.
+    /// Path of the `softiov` that the keeper runs, and that sends requests to the host.
     program: PathBuf,
     folder: TempDir,
 }

@@ -4,7 +4,7 @@
 use crate::CampaignOptions;
 use crate::embedded::EmbeddedGuests;
 use crate::holding::{ProcessResources, ProcessorTicks};
-use crate::machines::MachineGroup;
+use crate::machines::LinuxGuestGroup;
 use crate::random::RandomGenerator;
 use crate::report::{CampaignFailure, CampaignInterruptions, CampaignOutcome};
 use crate::served::HostWithKeeper;
@@ -12,15 +12,16 @@ use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
 
-/// Shortest pause between two events of the campaign. The maximum that a random number adds follows.
+/// Shortest pause between two events of the soak campaign. The maximum that a random number adds follows.
 const PAUSE: Duration = Duration::from_millis(200);
 const MORE: Duration = Duration::from_millis(2_800);
-/// Number of events of the campaign after which links, connections and descriptors must have recovered.
+/// Number of events of the soak campaign between two checks that links, connections and descriptors have
+/// recovered.
 const REST: u32 = 10;
-/// Timeout for the number of descriptors to return to its value at the start.
+/// Timeout for the number of open descriptors to return to its value at the start.
 const SETTLING: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
-/// Number of further answers that prove that two embedded guests reach each other.
+/// Number of further answers to requests that prove that two embedded guests reach each other.
 const ALIVE: u64 = 30;
 /// Memory in KiB by which keeper and host may grow in the campaign: allocators do not return everything.
 const GROWTH: u64 = 2_048;
@@ -48,7 +49,7 @@ impl CampaignEvent {
 /// Traffic between guests while an event happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CampaignLoad {
-    /// No traffic before the event: requests begin with the event.
+    /// No traffic between guests before the event; requests begin with the event.
     Idle,
     Requests,
     Streams,
@@ -64,7 +65,7 @@ pub(crate) struct SoakCampaign {
     hand_overs: u32,
     kills: u32,
     embedded: EmbeddedGuests,
-    machines: MachineGroup,
+    machines: LinuxGuestGroup,
     served: HostWithKeeper,
     host: Pid,
     before: [ProcessResources; 2],
@@ -79,7 +80,7 @@ impl SoakCampaign {
     pub(crate) fn begin(options: &CampaignOptions, seed: u64) -> Result<Self> {
         let served = HostWithKeeper::start(&format!("[[port]]\nwait = \"{}\"\n", options.wait))?;
         let machines =
-            if options.embedded_only { MachineGroup::none() } else { MachineGroup::boot(&served)? };
+            if options.embedded_only { LinuxGuestGroup::none() } else { LinuxGuestGroup::boot(&served)? };
         let embedded = EmbeddedGuests::attach(&served)?;
         let host = served.host(None)?;
         // A successor holds more than the first host: the descriptors that were handed over.

@@ -21,7 +21,7 @@ pub(crate) const RECEIVED: &str = "/run/received";
 
 const PORT: u16 = 4_000;
 const SEED: u64 = 82_576;
-/// Number of bytes that the sender sends per [`PACE`]: 512 KiB/s.
+/// Number of bytes that the sender of a connection sends per interval ([`PACE`]): 512 KiB/s.
 pub(crate) const BLOCK: usize = 16 << 10;
 const PACE: Duration = Duration::from_millis(32);
 /// Timeout for the sender's connection: until the receiver listens.
@@ -29,14 +29,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Work of this program inside a guest, instead of a campaign.
 #[derive(Debug, Clone, clap::Subcommand)]
-pub(crate) enum GuestTask {
+pub(crate) enum GuestConnectionTask {
     /// Inside a guest: receive from another guest and compare the bytes.
     Receive,
     /// Inside a guest: send to another guest.
     Send { to: Ipv4Addr },
 }
 
-impl GuestTask {
+impl GuestConnectionTask {
     pub(crate) fn run(&self) -> Result<()> {
         match self {
             Self::Receive => receive(),

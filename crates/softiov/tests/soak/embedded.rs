@@ -20,7 +20,7 @@ const STREAM: u64 = 4 << 20;
 
 /// Control and results of the embedded guests' streams: flags to start and end them, bytes compared, and losses.
 #[derive(Debug, Default)]
-struct StreamResults {
+struct GuestStreamResults {
     flowing: AtomicBool,
     over: AtomicBool,
     bytes: AtomicU64,
@@ -31,7 +31,7 @@ struct StreamResults {
 #[derive(Debug)]
 pub(crate) struct EmbeddedGuests {
     guests: Vec<Arc<EmbeddedGuest>>,
-    streams: Arc<StreamResults>,
+    streams: Arc<GuestStreamResults>,
     senders: Vec<JoinHandle<()>>,
 }
 
@@ -46,7 +46,7 @@ impl EmbeddedGuests {
             EmbeddedGuest::start(config).map(Arc::new)
         });
         let guests = guests.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let streams = Arc::new(StreamResults::default());
+        let streams = Arc::new(GuestStreamResults::default());
         let senders = [(2, VFS[3]), (3, VFS[2])].map(|(place, to): (usize, u8)| {
             let (guest, streams) = (Arc::clone(&guests[place]), Arc::clone(&streams));
             std::thread::spawn(move || send(&guest, address(to), &streams))
@@ -120,7 +120,7 @@ fn address(vf: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, 1 + vf)
 }
 
-fn send(guest: &EmbeddedGuest, to: Ipv4Addr, streams: &StreamResults) {
+fn send(guest: &EmbeddedGuest, to: Ipv4Addr, streams: &GuestStreamResults) {
     while !streams.over.load(Ordering::Acquire) {
         if !streams.flowing.load(Ordering::Acquire) {
             std::thread::sleep(LOOK);

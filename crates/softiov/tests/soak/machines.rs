@@ -28,13 +28,13 @@ struct SoakMachine {
 
 /// All Linux guests of the campaign; none if it has only embedded guests.
 #[derive(Debug)]
-pub(crate) struct MachineGroup {
+pub(crate) struct LinuxGuestGroup {
     machines: Vec<SoakMachine>,
     /// Number of bytes that the receivers had compared when their connections ended.
     bytes: u64,
 }
 
-impl MachineGroup {
+impl LinuxGuestGroup {
     pub(crate) fn none() -> Self {
         Self { machines: Vec::new(), bytes: 0 }
     }

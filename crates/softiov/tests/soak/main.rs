@@ -24,21 +24,21 @@ mod served;
 
 use campaign::SoakCampaign;
 use clap::Parser;
-use connection::GuestTask;
+use connection::GuestConnectionTask;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Options of the campaign.
+/// Options of the soak campaign.
 #[derive(Debug, Clone, Parser)]
 #[command(bin_name = "cargo xtask soak")]
 struct CampaignOptions {
-    /// Planned hand-overs to a new process.
+    /// Number of planned hand-overs to a new process.
     #[arg(long, default_value_t = 200)]
     hand_overs: u32,
-    /// Hosts to kill by SIGKILL.
+    /// Number of hosts to kill by SIGKILL.
     #[arg(long, default_value_t = 200)]
     kills: u32,
-    /// Seed of the moments (default: from the clock).
+    /// Seed of the random moments at which hosts are replaced or killed (default: from the clock).
     #[arg(long)]
     seed: Option<u64>,
     /// Print the outcome as JSON, and progress on standard error.
@@ -51,7 +51,7 @@ struct CampaignOptions {
     #[arg(long)]
     embedded_only: bool,
     #[command(subcommand)]
-    inside: Option<GuestTask>,
+    inside: Option<GuestConnectionTask>,
 }
 
 fn main() -> anyhow::Result<ExitCode> {

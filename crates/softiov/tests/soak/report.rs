@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// Longest interruptions that embedded guests measured in each event, by kind of event.
+/// Longest interruptions of the embedded guests' traffic, one per event, by kind of event.
 #[derive(Debug, Default)]
 pub(crate) struct CampaignInterruptions {
     pub(crate) hand_overs: Vec<Duration>,
@@ -14,7 +14,7 @@ pub(crate) struct CampaignInterruptions {
     /// Interruptions of guests by crashes after which the keeper delayed the next host, because there had been too
     /// many.
     pub(crate) kills_with_wait: Vec<Duration>,
-    /// Longest interruptions of guests before events: the share of the machine itself.
+    /// Longest interruptions of guests before the campaign's events: those that the machine itself causes.
     pub(crate) quiet: Vec<Duration>,
     /// Durations from an event until every connection of Linux guests had carried more bytes.
     pub(crate) recoveries: Vec<Duration>,

@@ -62,7 +62,7 @@ pub trait NetworkBackendHal {
     /// [`NotGranted`] if the grant does not permit it.
     fn map(&mut self, vif: VifIndex, reference: u32) -> Result<Self::Mapping, NotGranted>;
 
-    /// Unmaps a page of the guest.
+    /// Unmaps a guest's page that the back end has mapped.
     fn unmap(&mut self, vif: VifIndex, mapping: Self::Mapping);
 
     /// Reads bytes of a mapped page into `into`.
@@ -83,7 +83,7 @@ pub trait NetworkBackendHal {
     /// [`NotGranted`] if the grant does not permit it.
     fn copy_to(&mut self, to: GrantedAddress, bytes: &[u8]) -> Result<(), NotGranted>;
 
-    /// Copies bytes from one granted page to another.
+    /// Copies bytes from one guest's granted page to another granted page.
     ///
     /// # Errors
     /// [`NotGranted`] if a grant does not permit it.
@@ -93,18 +93,18 @@ pub trait NetworkBackendHal {
     fn notify(&mut self, vif: VifIndex);
 }
 
-/// Frame counters of an interface.
+/// Frame counters of a guest's interface.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct VifCounters {
-    /// Frames taken from the guest.
+    /// Number of frames taken from the guest.
     pub transmitted: u64,
-    /// Malformed transmit requests of the guest.
+    /// Number of malformed transmit requests of the guest.
     pub malformed: u64,
-    /// Frames copied to the guest.
+    /// Number of frames copied to the guest.
     pub received: u64,
-    /// Frames to the guest dropped because too few pages were posted.
+    /// Number of frames to the guest dropped because too few pages were posted.
     pub no_room: u64,
-    /// Frames to the guest dropped because a posted page could not be written.
+    /// Number of frames to the guest dropped because a posted page could not be written.
     pub unwritable: u64,
 }
 
@@ -114,27 +114,27 @@ struct VifState {
     worker: usize,
     transmit: BackRing,
     receive: BackRing,
-    /// Slots of the receive ring that are reserved for queued frames.
+    /// Slots of the interface's receive ring that are reserved for queued frames.
     promised: u32,
-    /// The interface is in its worker's `ready` queue.
+    /// The interface waits in its worker's queue of interfaces with frames to send.
     is_ready: bool,
     /// The interface's receive ring has unpublished responses.
     to_publish: bool,
-    /// The guest requested an event and has not received it.
+    /// The guest requested an event for received frames, and has not been sent it.
     event_due: bool,
-    /// The interface is in the `withheld` list of its back-end worker.
+    /// The interface is in its worker's list of interfaces with a withheld event.
     event_withheld: bool,
-    /// Frames given to the guest since its last event.
+    /// Number of frames given to the guest since its last event.
     unnotified: u32,
-    /// Frames for the interface in its worker's queue.
+    /// Number of frames in the worker's queue for this interface.
     queued: u32,
-    /// Requests of the guest without a response.
+    /// Number of the guest's transmit requests without a response.
     unanswered: u32,
     /// Worker that the interface moves to, during a move.
     target: Option<usize>,
-    /// An event of the guest arrived during the interface's move.
+    /// An event of the guest arrived while the interface moved to another worker.
     event_arrived: bool,
-    /// Frames for the guest that arrived during the move.
+    /// Frames for the guest that arrived while the interface moved to another worker.
     waiting: VecDeque<FrameHandle>,
     /// The guest's ring had an invalid index, so the interface is ignored.
     broken: bool,
@@ -148,14 +148,14 @@ struct BackendWorker<M> {
     ready: VecDeque<VifIndex>,
     /// Frames that the worker has to copy to guests.
     queue: VecDeque<FrameHandle>,
-    /// Transmit requests without a response, by slot of the worker.
+    /// Transmit requests without a response, by the worker's index for them.
     pending: Vec<Option<PendingTransmitRequest<M>>>,
     free: Vec<u16>,
-    /// Slots of `pending` with requests whose pages are no longer needed.
+    /// Indices of transmit requests in `pending` whose pages are no longer needed.
     released: VecDeque<u16>,
     /// Interfaces with unpublished responses on their rings.
     to_publish: Vec<VifIndex>,
-    /// Interfaces whose guests get their requested event later.
+    /// Interfaces with a withheld event: their guests are notified later.
     withheld: Vec<VifIndex>,
 }
 
@@ -197,7 +197,8 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         Self { interfaces: Vec::new(), workers, packets, batch: 1 }
     }
 
-    /// Adds a guest's network interface to the back end. Interfaces are assigned to the workers in turn.
+    /// Adds a guest's network interface to the back end, and assigns the interface to the next worker in
+    /// turn.
     pub fn connect(&mut self) -> VifIndex {
         let vif = VifIndex(self.interfaces.len() as u16);
         let worker = self.interfaces.len() % self.workers.len();
@@ -231,7 +232,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         vif
     }
 
-    /// Delays events to guests: a guest gets an event after `frames` frames, or on
+    /// Sets the event delay: a guest gets an event after `frames` frames, or on
     /// [`NetworkBackend::notify_withheld`].
     pub fn notify_every(&mut self, frames: u32) {
         self.batch = frames.max(1);

@@ -1,11 +1,11 @@
-//! Frames in the service domain, in a store of fixed size. The start of a frame is in the service domain's
-//! memory, the rest in granted pages.
+//! Frame store of the back end, of fixed size. The start of a frame is in the service domain's memory, the
+//! rest in granted pages of guests.
 
 use crate::{PIECES, PendingOffloads};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Bytes of a frame stored in the service domain: all of a frame from a card.
+/// Bytes of a frame that are stored in the service domain: all of a frame from a card.
 pub const BUFFER: usize = 2048;
 
 /// Handle of a frame in the back end's frame store.
@@ -15,7 +15,7 @@ pub struct FrameHandle(u32);
 /// Piece of a stored frame that is still in a guest's page, which the back end has mapped.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct MappedFramePiece {
-    /// Slot of the worker's `pending` list that holds the mapping of the piece's page.
+    /// Index in the worker's `pending` list of the request with the piece's mapped page.
     pub(super) slot: u16,
     pub(super) offset: u16,
     pub(super) size: u16,
@@ -29,10 +29,10 @@ pub(super) struct StoredFrame {
     pub(super) head: usize,
     pub(super) pieces: [MappedFramePiece; PIECES],
     pub(super) count: usize,
-    /// Back-end worker whose slots hold the frame's pieces.
+    /// Back-end worker that has mapped the frame's pieces.
     pub(super) worker: usize,
     pub(super) offload: PendingOffloads,
-    /// Interface that the frame is queued for.
+    /// Interface of the guest that the frame is queued for.
     pub(super) to: super::VifIndex,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct FrameStore {
 }
 
 impl FrameStore {
-    /// Adds `count` empty frames to the store.
+    /// Adds `count` empty frames to the back end's frame store.
     pub(super) fn add(&mut self, count: usize) {
         let first = self.packets.len() as u32;
         self.packets.resize_with(self.packets.len() + count, StoredFrame::new);

@@ -225,7 +225,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
     }
 }
 
-/// Position of the next byte to copy from a stored frame.
+/// Position in a stored frame of the next byte to copy.
 #[derive(Debug, Default)]
 struct CopyPosition {
     head: usize,

@@ -295,7 +295,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         count
     }
 
-    /// Returns the granted address of a frame's piece, or `None` if the piece's request is no longer pending.
+    /// Returns the granted address of a frame's piece, or `None` if the piece's transmit request is no longer pending.
     pub(super) fn granted(&self, worker: usize, piece: MappedFramePiece) -> Option<super::GrantedAddress> {
         let pending = self.workers[worker].pending[usize::from(piece.slot)].as_ref()?;
         Some(super::GrantedAddress { vif: pending.vif, reference: pending.reference, offset: piece.offset })

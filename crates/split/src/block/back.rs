@@ -10,7 +10,7 @@ use crate::ring::{BackRing, RingPage};
 use alloc::vec::Vec;
 use core::fmt::Debug;
 
-/// Maximum number of requests that the disk processes at once.
+/// Maximum number of block requests that the disk processes at once.
 pub const REQUESTS: usize = 32;
 
 /// Machine operations that the block back end needs. Costs are charged by the implementer.
@@ -27,14 +27,14 @@ pub trait BlockBackendHal {
     /// [`NotGranted`] if the grant does not permit it.
     fn map(&mut self, reference: u32, write: bool) -> Result<Self::Mapping, NotGranted>;
 
-    /// Unmaps a page of the guest.
+    /// Unmaps a guest's page that the block back end has mapped.
     fn unmap(&mut self, mapping: Self::Mapping);
 
     /// Sends an event to the guest's front end.
     fn notify(&mut self);
 }
 
-/// Command for the disk.
+/// Command that the block back end gives to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockCommand {
     /// Tag of the disk command, for [`BlockBackend::complete`].
@@ -50,22 +50,22 @@ pub struct BlockCommand {
 /// Outcome of polling the ring for a block request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockRequestOutcome {
-    /// The request became this command for the disk.
+    /// Polling the ring gave this command for the disk.
     Command(BlockCommand),
-    /// The request was invalid and was answered with an error.
+    /// The block request was invalid and was answered with an error.
     Refused,
-    /// No request is pending, or the disk has too many.
+    /// No block request is pending, or the disk has too many.
     Idle,
 }
 
 /// Counters of a guest's disk requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BlockRequestCounters {
-    /// Requests given to the disk.
+    /// Number of block requests given to the disk.
     pub taken: u64,
-    /// Requests completed by the disk and answered.
+    /// Number of block requests completed by the disk and answered.
     pub done: u64,
-    /// Invalid requests, answered with an error.
+    /// Number of invalid block requests, answered with an error.
     pub refused: u64,
 }
 
@@ -80,9 +80,9 @@ struct PendingBlockRequest<M> {
 #[derive(Debug)]
 pub struct BlockBackend<M> {
     ring: BackRing,
-    /// Number of sectors of the disk.
+    /// Number of sectors of the block back end's disk.
     sectors: u64,
-    /// The guest may write to the disk.
+    /// The guest may write to the disk, not only read it.
     writable: bool,
     pending: [Option<PendingBlockRequest<M>>; REQUESTS],
     broken: bool,

@@ -13,7 +13,7 @@ pub trait BlockFrontendHal {
     /// Returns the ring that front end and back end share.
     fn ring(&mut self) -> &mut RingPage;
 
-    /// Grants a page of the guest to the service domain. Returns `None` if the grant table is full.
+    /// Grants a page of the guest to the service domain. Returns `None` if the guest's grant table is full.
     fn grant(&mut self, page: u32, write: bool) -> Option<u32>;
 
     /// Ends the service domain's access to a granted page.
@@ -100,7 +100,7 @@ impl BlockFrontend {
         Ok(id as u16)
     }
 
-    /// Publishes queued disk requests, with an event if the back end requested one.
+    /// Publishes queued disk requests on the ring, and sends an event if the back end requested one.
     pub fn flush(&mut self, hal: &mut impl BlockFrontendHal) {
         if self.ring.publish(hal.ring()) {
             hal.notify();
@@ -113,7 +113,8 @@ impl BlockFrontend {
         self.requests.iter().flatten().count()
     }
 
-    /// Returns the next completed disk request, whose grants have ended. Requests an event if there is none.
+    /// Returns the next completed disk request, after ending its grants. Requests an event if no request is
+    /// completed.
     pub fn take(&mut self, hal: &mut impl BlockFrontendHal) -> Option<CompletedBlockRequest> {
         let mut has_asked = false;
         loop {

@@ -21,7 +21,7 @@ use crate::PAGE;
 use crate::message::status;
 use crate::ring::{RingSlot, SLOT};
 
-/// Bytes of a disk sector.
+/// Bytes of a sector of the split disk.
 pub const SECTOR: u64 = 512;
 /// Number of disk sectors in a page.
 pub const PER_PAGE: u8 = (PAGE as u64 / SECTOR) as u8;
@@ -46,7 +46,7 @@ struct BlockRequestHeader {
 /// Segment of a block request: sectors within a granted page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct BlockRequestSegment {
-    /// Grant reference of the segment's page.
+    /// Grant reference of the page that the segment is in.
     reference: u32,
     /// First sector of the segment within the page.
     first: u8,
@@ -97,7 +97,7 @@ impl BlockRequestSegment {
 }
 
 impl BlockResponse {
-    /// Response that fills the slot of a segment of an answered request.
+    /// Response that fills the ring slot of a segment of an answered block request.
     const PIECE: Self = Self { id: 0, status: status::NULL };
 
     fn emit(self) -> RingSlot {

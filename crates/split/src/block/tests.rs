@@ -18,7 +18,7 @@ use hypervisor::grant::{GrantAccess, GrantHandle, GrantReference, GrantTables};
 const DISK: u64 = 10_000;
 const PAGES: u32 = 64;
 
-/// Ring, grants and event counts that block front end and block back end share.
+/// Ring, grants and event counts that the front end and back end of the tested disk share.
 struct SharedBlockState {
     ring: RingPage,
     grants: GrantTables,
@@ -120,7 +120,7 @@ impl SplitBlockFixture {
         core::iter::from_fn(|| self.front.take(&mut self.shared)).collect()
     }
 
-    /// Writes slots into the shared ring and publishes them without the front end, as a hostile guest may.
+    /// Writes slots into the disk's shared ring and publishes them without the front end, as a hostile guest may.
     fn write(&mut self, slots: &[[u8; 12]]) {
         let page = &mut self.shared.ring;
         for slot in slots {
@@ -295,8 +295,8 @@ fn block_response_to_an_unknown_request_is_ignored() {
     assert_eq!((bench.done(), bench.front.in_flight()), (Vec::new(), 1));
 }
 
-/// Fills the ring's slots and index with random values. The work stays bounded, and only pages of requests at the disk
-/// stay mapped.
+/// Checks that random slots and indices of a guest's ring cause bounded work, and leave only pages of requests at the
+/// disk mapped.
 #[test]
 fn random_ring_contents_do_not_panic_the_block_back_end() {
     let mut state = 1u64;

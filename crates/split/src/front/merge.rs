@@ -10,10 +10,10 @@ const IP: usize = 14;
 const TCP: usize = IP + 20;
 /// Bytes of a TCP header without options.
 const SHORTEST_TCP: usize = 20;
-/// TCP flags permitted in a merged segment: ACK.
+/// TCP flags that a merged segment may have: ACK.
 const ALLOWED_FLAGS: u8 = 0x10;
 
-/// Merger of TCP segments. A frame that was read ahead and cannot be merged waits for the next call.
+/// Merger of received TCP segments. A frame that was read ahead and cannot be merged waits for the next call.
 #[derive(Debug)]
 pub(super) struct SegmentMerger {
     buffer: Box<[u8]>,
@@ -25,9 +25,9 @@ pub(super) struct SegmentMerger {
 struct TcpSegmentOffsets {
     sequence: u32,
     acknowledgement: u32,
-    /// Offset of the payload's first byte in the frame.
+    /// Offset of the TCP payload's first byte in the frame.
     payload: usize,
-    /// Offset of the byte behind the payload in the frame.
+    /// Offset in the frame of the byte behind the TCP payload.
     end: usize,
 }
 
@@ -36,25 +36,26 @@ impl SegmentMerger {
         Self { buffer: alloc::vec![0; MAX_FRAME].into(), waiting: None }
     }
 
-    /// Returns `true` if the frame that was read ahead is waiting because it could not be merged.
+    /// Returns `true` if a frame that was read ahead could not be merged and waits.
     pub(super) fn has_frame(&self) -> bool {
         self.waiting.is_some()
     }
 
-    /// Copies the waiting frame to the front of `into`, and returns its description.
+    /// Copies the frame that could not be merged to the front of `into`, and returns its description.
     pub(super) fn take(&mut self, into: &mut [u8]) -> Option<FrontendReceivedFrame> {
         let received = self.waiting.take()?;
         into.get_mut(..received.length)?.copy_from_slice(&self.buffer[..received.length]);
         Some(received)
     }
 
-    /// Returns the buffer for the frame that is read ahead.
+    /// Returns the buffer for the frame that the merger reads ahead.
     pub(super) fn next(&mut self) -> &mut [u8] {
         &mut self.buffer
     }
 
-    /// Merges the frame that was read ahead into the one in `frame`. Returns the merged length, or `None` if the frame
-    /// cannot be merged and waits. Frames that stayed in the machine are not merged, as most were never segmented.
+    /// Merges the frame that was read ahead into the frame in `frame`. Returns the merged length, or `None` if the
+    /// frame cannot be merged and waits. Frames that stayed in the machine are not merged, as most were never
+    /// segmented.
     pub(super) fn append(
         &mut self,
         frame: &mut [u8],

@@ -44,15 +44,15 @@ pub trait NetworkFrontendHal {
 /// Counters of a network front end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NetworkFrontendCounters {
-    /// Frames that the front end gave to the back end.
+    /// Number of frames that the front end gave to the back end.
     pub sent: u64,
-    /// Transmit requests that the back end answered with an error.
+    /// Number of transmit requests that the back end answered with an error.
     pub refused: u64,
-    /// Frames that the front end received.
+    /// Number of frames that the front end received.
     pub received: u64,
-    /// Frames dropped because the back end's responses were malformed or reported an error.
+    /// Number of frames dropped because the back end's responses were malformed or reported an error.
     pub malformed: u64,
-    /// Pages that the back end still used after it had responded, so that their grant could not end.
+    /// Number of pages that the back end still used after it had responded, so that their grant could not end.
     pub stuck: u64,
 }
 
@@ -68,14 +68,14 @@ pub struct NetworkFrontend {
 }
 
 impl NetworkFrontend {
-    /// Creates a network front end with no page posted; [`NetworkFrontend::start`] posts pages.
+    /// Creates a network front end that has posted no page; [`NetworkFrontend::start`] posts pages.
     #[must_use]
     pub fn new(mac: MacAddress) -> Self {
         let (transmit, receive) = (FrontendTransmitQueue::new(), FrontendReceiveQueue::new());
         Self { mac, transmit, receive, merge: None, counters: NetworkFrontendCounters::default() }
     }
 
-    /// Enables merging of consecutive received TCP segments into one packet.
+    /// Enables merging of consecutive received TCP segments into one packet in the front end.
     pub fn merge_segments(&mut self) {
         self.merge = Some(SegmentMerger::new());
     }

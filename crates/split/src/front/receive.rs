@@ -13,16 +13,16 @@ use alloc::boxed::Box;
 pub struct FrontendReceivedFrame {
     /// Length of the received frame in bytes.
     pub length: usize,
-    /// Offloads not yet applied because the frame stayed in the machine.
+    /// Offloads not applied to the received frame, because it stayed in the machine.
     pub offload: PendingOffloads,
-    /// Number of frames merged into the received one, including itself.
+    /// Number of frames merged into the received frame, including itself.
     pub frames: u32,
 }
 
 #[derive(Debug)]
 pub(super) struct FrontendReceiveQueue {
     ring: FrontRing,
-    /// Grant reference of each slot's page while the page is posted.
+    /// Grant reference of each receive slot's page while the page is posted.
     granted: Box<[Option<u32>]>,
 }
 

@@ -12,10 +12,10 @@ use alloc::vec::Vec;
 /// Error of sending a frame through a network front end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TransmitError {
-    /// The ring is full; retry after the next event.
+    /// The transmit ring is full; retry after the next event of the back end.
     #[error("the transmit ring is full")]
     Full,
-    /// The frame is shorter than an Ethernet header or longer than requests can describe.
+    /// The frame to send is shorter than an Ethernet header or longer than requests can describe.
     #[error("frame length {0} is out of range (14-65535 bytes)")]
     Length(usize),
 }
@@ -23,9 +23,9 @@ pub enum TransmitError {
 #[derive(Debug)]
 pub(super) struct FrontendTransmitQueue {
     ring: FrontRing,
-    /// Transmit pages that hold no frame.
+    /// Indices of the front end's transmit pages that hold no frame.
     free: Vec<u16>,
-    /// Grant reference of each transmit page that holds a frame.
+    /// Grant reference of each transmit page that holds a piece of a frame.
     granted: Box<[Option<u32>]>,
 }
 

@@ -60,11 +60,11 @@ fn slot_index(index: u32) -> usize {
 /// Private indices of the front end in a ring.
 #[derive(Debug, Clone, Default)]
 pub struct FrontRing {
-    /// Number of requests put on the ring.
+    /// Number of requests that the front end has put on the ring.
     put: u32,
-    /// Number of requests published to the back end.
+    /// Number of requests that the front end has published to the back end.
     published: u32,
-    /// Number of responses taken from the ring.
+    /// Number of responses that the front end has taken from the ring.
     taken: u32,
 }
 
@@ -98,7 +98,7 @@ impl FrontRing {
         Some(index)
     }
 
-    /// Publishes the requests that the front end put on the ring. Returns `true` if the back end is due an event.
+    /// Publishes the front end's new requests on the ring. Returns `true` if the back end must be sent an event.
     #[must_use]
     pub fn publish(&mut self, page: &mut RingPage) -> bool {
         let old = core::mem::replace(&mut self.published, self.put);
@@ -133,11 +133,11 @@ impl FrontRing {
 /// Private indices of the back end in a ring.
 #[derive(Debug, Clone, Default)]
 pub struct BackRing {
-    /// Number of responses put on the ring.
+    /// Number of responses that the back end has put on the ring.
     put: u32,
-    /// Number of responses published to the front end.
+    /// Number of responses that the back end has published to the front end.
     published: u32,
-    /// Number of requests taken from the ring.
+    /// Number of requests that the back end has taken from the ring.
     taken: u32,
 }
 
@@ -170,7 +170,7 @@ impl BackRing {
         true
     }
 
-    /// Publishes the responses that the back end put on the ring. Returns `true` if the front end is due an event.
+    /// Publishes the back end's new responses on the ring. Returns `true` if the front end must be sent an event.
     #[must_use]
     pub fn publish(&mut self, page: &mut RingPage) -> bool {
         let old = core::mem::replace(&mut self.published, self.put);

@@ -1,4 +1,4 @@
-//! Fixture with guests and a service domain: real grant tables, front ends and a back end.
+//! Test fixture of guests and a service domain with real grant tables, front ends and a back end.
 
 use crate::back::{
     FrameHandle, GrantedAddress, NetworkBackend, NetworkBackendHal, NotGranted, TransmitPollOutcome, VifIndex,
@@ -30,7 +30,7 @@ pub(super) struct SplitNetworkFixture {
     fronts: Vec<NetworkFrontend>,
 }
 
-/// Machine operations of one guest's front end, on the shared test state.
+/// Machine operations of one guest's front end, on the fixture's shared state.
 struct GuestFrontendHal<'a> {
     shared: &'a mut SharedNetworkState,
     vif: VifIndex,
@@ -195,7 +195,7 @@ impl SplitNetworkFixture {
         self.backend.release(worker, &mut self.shared, usize::MAX)
     }
 
-    /// Sends the events that the back end withheld from a worker's guests.
+    /// Makes the back end send the events that it withheld from a worker's guests.
     pub(super) fn notify_withheld(&mut self, worker: usize) {
         self.backend.notify_withheld(worker, &mut self.shared);
     }
@@ -290,7 +290,7 @@ impl SplitNetworkFixture {
         self.shared.to_guests[usize::from(vif.0)]
     }
 
-    /// Overwrites every transmit page of a guest.
+    /// Overwrites every transmit page of a guest, as a hostile guest may.
     pub(super) fn overwrite_pages(&mut self, vif: VifIndex) {
         let guest = self.shared.guest(vif);
         let own = self.shared.grants.domain(guest).unwrap();

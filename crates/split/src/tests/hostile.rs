@@ -159,8 +159,8 @@ fn repeated_guest_events_queue_the_interface_once() {
     assert_eq!((bench.take(0), bench.take(0)), (TransmitPollOutcome::Nothing, TransmitPollOutcome::Idle));
 }
 
-/// Fills a guest's ring slots and index with random values. The work stays bounded, and the other guest is
-/// unaffected.
+/// Checks that random slots and indices of a guest's ring cause bounded work and do not affect the other
+/// guest.
 #[test]
 fn random_ring_contents_do_not_panic_the_back_end() {
     let mut state = 1u64;

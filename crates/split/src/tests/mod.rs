@@ -73,7 +73,7 @@ fn granted_page_is_released_by_the_worker_that_mapped_it() {
 }
 
 #[test]
-fn page_of_a_frame_of_headers_is_released_before_delivery() {
+fn page_of_a_headers_only_frame_is_released_before_delivery() {
     let mut bench = SplitNetworkFixture::new(2, 1);
     bench.send(A, &frame(66, 1), PendingOffloads::default()).unwrap();
     let TransmitPollOutcome::Frame(from, key) = bench.take(0) else { panic!("expected a frame") };
@@ -144,7 +144,7 @@ fn guest_gets_one_event_per_frame_batch_and_none_while_polling() {
     assert_eq!(bench.events_to(A), 2);
 }
 
-/// Lets the back end publish a frame after the front end's last poll and before its event request: the check
+/// Makes the back end publish a frame after the front end's last poll and before its event request: the check
 /// after the request finds the frame.
 #[test]
 fn frame_sent_before_a_guest_requests_events_is_not_lost() {

@@ -25,7 +25,7 @@ use crate::wire::{
 /// Violation of the vfio-user protocol by the server: end the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ServerViolation {
-    /// The boundaries between the server's messages are lost.
+    /// The client can no longer find the boundaries between the server's messages.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
     /// A reply matches no pending request.
@@ -33,7 +33,7 @@ pub enum ServerViolation {
     UnexpectedReply {
         /// Message id of the unexpected reply.
         id: u16,
-        /// Command of the unexpected reply.
+        /// Command that the unexpected reply answers.
         command: u16,
     },
     /// The body of a reply is too short, too long, or inconsistent.
@@ -264,7 +264,7 @@ impl<F> Client<F> {
         Ok(self.decoder.push(bytes, fds)?)
     }
 
-    /// Returns the server's next reply, if it has arrived.
+    /// Returns the server's next reply, or `None` if it has not arrived.
     ///
     /// # Errors
     /// The server has violated the protocol.

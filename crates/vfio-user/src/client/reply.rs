@@ -52,7 +52,8 @@ pub enum ReplyContents<'a> {
 /// Properties of a region, as the server describes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegionLayout {
-    /// Bytes of the full reply about the region; if they exceed the room, request again with that much.
+    /// Bytes of the full reply about the region. If they exceed the room that was given, the client requests again with
+    /// that much.
     pub argsz: u32,
     /// Flags of the device's region, see [`region_flags`].
     pub flags: u32,

@@ -48,12 +48,12 @@ pub struct DmaWindowFile<F> {
 /// Change of a device's interrupts. `index` is a known interrupt type, vectors are below its count.
 #[derive(Debug, PartialEq, Eq)]
 pub enum IrqChange<F> {
-    /// Disables an interrupt type: every interrupt vector loses its eventfd.
+    /// Change: disables an interrupt type, so that every interrupt vector loses its eventfd.
     Disable {
         /// Number of the interrupt type that is disabled.
         index: u32,
     },
-    /// Assigns eventfds to the interrupt vectors from `start` on, replacing earlier ones.
+    /// Change: assigns eventfds to the interrupt vectors from `start` on, replacing earlier ones.
     Assign {
         /// Interrupt type whose vectors get eventfds.
         index: u32,
@@ -62,28 +62,28 @@ pub enum IrqChange<F> {
         /// Eventfds for the interrupt vectors from `start` on; not empty.
         fds: Vec<F>,
     },
-    /// Removes the eventfds of interrupt vectors, while the interrupt type stays enabled.
+    /// Change: removes the eventfds of interrupt vectors, while the interrupt type stays enabled.
     Deassign {
         /// Interrupt type whose vectors lose their eventfds.
         index: u32,
         /// Interrupt vectors that lose their eventfds; not empty.
         vectors: Range<u32>,
     },
-    /// Fires an interrupt vector at once.
+    /// Change: fires an interrupt vector at once.
     Trigger {
         /// Interrupt type of the vector that fires.
         index: u32,
         /// Interrupt vector that fires.
         vector: u32,
     },
-    /// Masks an interrupt vector. Only for types with [`irq_flags::MASKABLE`](crate::wire::irq_flags).
+    /// Change: masks an interrupt vector. Only for types with [`irq_flags::MASKABLE`](crate::wire::irq_flags).
     Mask {
         /// Interrupt type of the vector that is masked.
         index: u32,
         /// Interrupt vector that is masked.
         vector: u32,
     },
-    /// Unmasks an interrupt vector.
+    /// Change: unmasks an interrupt vector.
     Unmask {
         /// Interrupt type of the vector that is unmasked.
         index: u32,

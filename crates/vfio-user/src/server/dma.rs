@@ -54,7 +54,7 @@ impl DmaWindowTable {
         !cut && highest.is_some_and(|(_, &end)| end <= last)
     }
 
-    /// Has the device map a window, which the caller [inserts](Self::insert) once it is mapped.
+    /// Makes the device map a DMA window, which the caller [inserts](Self::insert) once it is mapped.
     pub(super) fn map<F, D: ServedDevice<F>>(
         &self,
         body: &[u8],
@@ -136,9 +136,9 @@ fn parse_map<F>(body: &[u8], mut fds: Vec<F>) -> Result<DmaWindow<F>, Errno> {
     })
 }
 
-/// Returns first and last address of a DMA window; it must have whole pages, not be empty and not wrap around. Refuses
-/// the last page of the address space too: no guest has memory there, and the sum of address and size then never
-/// overflows.
+/// Returns first and last address of a DMA window, or refuses the window: it must have whole pages, not be empty and
+/// not wrap around. Refuses the last page of the address space too: no guest has memory there, and the sum of address
+/// and size then never overflows.
 fn bounds(iova: u64, size: u64) -> Result<(u64, u64), Errno> {
     if size == 0 || !(iova | size).is_multiple_of(DMA_PAGE_SIZE) {
         return Err(Errno::EINVAL);

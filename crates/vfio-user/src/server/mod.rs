@@ -24,7 +24,7 @@ use dma::{DmaWindowRange, DmaWindowTable};
 use info::VersionNegotiationError;
 
 /// Number of unsent reply bytes at which a session stops taking messages: a client that does not read its replies costs
-/// this much and one more reply.
+/// the server this much memory and one more reply.
 pub const OUTBOX_LIMIT: usize = 256 * 1024;
 
 /// Protocol version and capabilities that client and server have agreed on.
@@ -41,14 +41,14 @@ pub struct NegotiatedVersion {
 /// Progress of a session in one call of [`ServerSession::step`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionProgress {
-    /// The session has handled a message: call again.
+    /// Progress: the session has handled a message; call again.
     Handled,
-    /// No whole message is buffered: wait for the socket to become readable.
+    /// Progress: no whole message is buffered; wait for the socket to become readable.
     Starved,
-    /// Too many replies are unsent: wait for the socket to become writable, and do not read from it.
+    /// Progress: too many replies are unsent; wait for the socket to become writable, and do not read from it.
     Blocked,
-    /// The device has not finished the last message: call [`ServerSession::complete`] when the device has finished, and
-    /// do not read from the socket before.
+    /// Progress: the device has not finished the last message; call [`ServerSession::complete`] when the device has
+    /// finished, and do not read from the socket before.
     Waiting,
 }
 
@@ -56,7 +56,7 @@ pub enum SessionProgress {
 #[derive(Debug)]
 struct PendingRequest {
     request: MessageHeader,
-    /// DMA window that the pending request maps.
+    /// DMA window that the pending request maps, if it maps one.
     window: Option<DmaWindowRange>,
 }
 
@@ -222,7 +222,7 @@ impl SessionState {
         }
     }
 
-    /// Replies to the request now, or records the request for a later reply.
+    /// Replies to the client's request now, or records the request for a later reply.
     fn settle<F>(
         &mut self,
         window: Option<DmaWindowRange>,
@@ -293,7 +293,7 @@ impl SessionState {
     }
 }
 
-/// Returns a message's command and its body, if the message is valid and the command supported.
+/// Returns a message's command and its body, or an error if the message is invalid or the command unsupported.
 fn check<'a>(header: &MessageHeader, body: MessageBody<'a>) -> Result<(Command, &'a [u8]), Errno> {
     if header.kind() == MessageType::Unknown || header.is_error() {
         return Err(Errno::EINVAL);

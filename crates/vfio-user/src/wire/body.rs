@@ -17,7 +17,7 @@ pub(crate) struct VersionBody {
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct DmaMapBody {
-    /// Bytes of this structure.
+    /// Bytes of the `DMA_MAP` request's body.
     pub argsz: U32,
     /// Flags of the mapping, see [`dma_flags`](super::dma_flags).
     pub flags: U32,
@@ -33,7 +33,7 @@ pub(crate) struct DmaMapBody {
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct DmaUnmapBody {
-    /// Bytes of the reply body.
+    /// Bytes of the body of the `DMA_UNMAP` reply.
     pub argsz: U32,
     /// Flags of the unmapping: 0 or [`dma_flags::UNMAP_ALL`](super::dma_flags::UNMAP_ALL).
     pub flags: U32,
@@ -47,7 +47,7 @@ pub(crate) struct DmaUnmapBody {
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct DeviceInfoBody {
-    /// Bytes of the reply body.
+    /// Bytes of the body of the `DEVICE_GET_INFO` reply.
     pub argsz: U32,
     /// Flags of the device, see [`device_flags`](super::device_flags).
     pub flags: U32,
@@ -81,7 +81,7 @@ pub(crate) struct RegionInfoBody {
 pub(crate) struct RegionCapabilityHeader {
     /// Id of the region capability.
     pub id: U16,
-    /// Version of the capability's layout.
+    /// Version of the region capability's layout.
     pub version: U16,
     /// Offset of the next capability from the start of [`RegionInfoBody`]; 0 ends the list.
     pub next: U32,
@@ -98,7 +98,7 @@ impl RegionCapabilityHeader {
 pub(crate) struct SparseMmapBody {
     /// Number of mappable areas that follow.
     pub nr_areas: U32,
-    /// Reserved field, zero.
+    /// Reserved field of the sparse mmap capability, zero.
     pub reserved: U32,
 }
 
@@ -116,7 +116,7 @@ pub(crate) struct SparseAreaBody {
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct IrqInfoBody {
-    /// Bytes of the reply body.
+    /// Bytes of the body of the `DEVICE_GET_IRQ_INFO` reply.
     pub argsz: U32,
     /// Flags of the interrupt type, see [`irq_flags`](super::irq_flags).
     pub flags: U32,
@@ -130,7 +130,7 @@ pub(crate) struct IrqInfoBody {
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct IrqSetBody {
-    /// Bytes of this structure and the data after it.
+    /// Bytes of the `DEVICE_SET_IRQS` request's body and the data after it.
     pub argsz: U32,
     /// Data kind and action, see [`irq_set`](super::irq_set).
     pub flags: U32,
@@ -150,7 +150,7 @@ pub(crate) struct RegionAccessBody {
     pub offset: U64,
     /// Number of the region that is read or written.
     pub region: U32,
-    /// Number of bytes read or written.
+    /// Number of bytes that the region access reads or writes.
     pub count: U32,
 }
 
@@ -158,7 +158,7 @@ pub(crate) struct RegionAccessBody {
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct MultiWriteBody {
-    /// Number of writes in the message.
+    /// Number of writes in the `REGION_WRITE_MULTI` message.
     pub wr_cnt: U64,
 }
 
@@ -170,9 +170,9 @@ pub(crate) struct MultiWriteEntry {
     pub offset: U64,
     /// Number of the region that is written.
     pub region: U32,
-    /// Number of used bytes of `data`, at most 8.
+    /// Number of used bytes of the write's `data`, at most 8.
     pub count: U32,
-    /// Data of the write, first byte first.
+    /// Data that is written to the region, first byte first.
     pub data: [u8; 8],
 }
 

@@ -15,41 +15,41 @@ const MAX_VECTORS: usize = 2048;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Command {
-    /// Proposes or accepts a protocol version.
+    /// Command: proposes or accepts a protocol version.
     Version = 1,
-    /// Maps a DMA window.
+    /// Command: maps a DMA window.
     DmaMap = 2,
-    /// Unmaps a DMA window, or all DMA windows.
+    /// Command: unmaps a DMA window, or all DMA windows.
     DmaUnmap = 3,
-    /// Requests the numbers of the device's regions and interrupt types.
+    /// Command: requests the numbers of the device's regions and interrupt types.
     DeviceGetInfo = 4,
-    /// Requests the properties of one region of the device.
+    /// Command: requests the properties of one region of the device.
     DeviceGetRegionInfo = 5,
-    /// Requests the ioeventfds of a region.
+    /// Command: requests the ioeventfds of a region.
     DeviceGetRegionIoFds = 6,
-    /// Requests the properties of one interrupt type of the device.
+    /// Command: requests the properties of one interrupt type of the device.
     DeviceGetIrqInfo = 7,
-    /// Assigns, fires or masks interrupts.
+    /// Command: assigns, fires or masks interrupts of the device.
     DeviceSetIrqs = 8,
-    /// Reads from a region.
+    /// Command: reads from a region of the device.
     RegionRead = 9,
-    /// Writes to a region.
+    /// Command: writes to a region of the device.
     RegionWrite = 10,
-    /// Reads guest memory (sent by the server).
+    /// Command: reads guest memory (sent by the server).
     DmaRead = 11,
-    /// Writes guest memory (sent by the server).
+    /// Command: writes guest memory (sent by the server).
     DmaWrite = 12,
-    /// Resets the device.
+    /// Command: resets the device.
     DeviceReset = 13,
-    /// Tracks dirty pages (older drafts).
+    /// Command: tracks dirty pages (older drafts).
     DirtyPages = 14,
-    /// Writes several values to regions.
+    /// Command: writes several values to regions of the device.
     RegionWriteMulti = 15,
-    /// Controls features such as migration.
+    /// Command: controls features such as migration.
     DeviceFeature = 16,
-    /// Reads migration data.
+    /// Command: reads migration data.
     MigDataRead = 17,
-    /// Writes migration data.
+    /// Command: writes migration data.
     MigDataWrite = 18,
 }
 
@@ -75,7 +75,7 @@ impl Command {
         Self::MigDataWrite,
     ];
 
-    /// Returns the command of a number, or `None` if it is unknown.
+    /// Returns the command that a number on the wire stands for, or `None` if the number is unknown.
     pub(crate) fn from_number(number: u16) -> Option<Self> {
         let index = usize::from(number).checked_sub(1)?;
         Self::ALL.get(index).copied()
@@ -86,8 +86,8 @@ impl Command {
         self as u16
     }
 
-    /// Returns the maximum length of a request after its header, in bytes. Longer requests are discarded and refused,
-    /// and so is any payload of an unsupported command.
+    /// Returns the maximum length of a request's body in bytes. Longer requests are discarded and refused, and so is
+    /// any payload of an unsupported command.
     pub(crate) const fn max_request_body(self) -> usize {
         match self {
             Self::Version => VERSION_BODY,
@@ -113,7 +113,7 @@ impl Command {
         }
     }
 
-    /// Returns the maximum length of a reply after its header, in bytes.
+    /// Returns the maximum length of a reply's body in bytes.
     pub(crate) const fn max_reply_body(self) -> usize {
         match self {
             Self::RegionRead => size_of::<RegionAccessBody>() + MAX_DATA_XFER as usize,

@@ -16,11 +16,11 @@ const ERROR: u32 = 1 << 5;
 /// Type of a message, as its header states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageType {
-    /// The message is a request.
+    /// Message type: a request.
     Command,
-    /// The message is a reply to a request.
+    /// Message type: a reply to a request.
     Reply,
-    /// The specification does not define the message's type.
+    /// Message type that the specification does not define.
     Unknown,
 }
 
@@ -34,7 +34,7 @@ pub struct MessageHeader {
     pub id: U16,
     /// Command number of the message.
     pub command: U16,
-    /// Bytes of the whole message.
+    /// Bytes of the whole message, header included.
     pub size: U32,
     /// Flags of the message: type in bits 0-3, no reply wanted in bit 4, error in bit 5.
     pub flags: U32,

@@ -37,7 +37,7 @@ pub(crate) const MAX_MULTI_WRITES: usize = 1024;
 
 /// Flags of a device (`VFIO_DEVICE_FLAGS_*`).
 pub mod device_flags {
-    /// The device supports `DEVICE_RESET`.
+    /// The device supports the command `DEVICE_RESET`.
     pub const RESET: u32 = 1 << 0;
     /// The regions and interrupts are those of a PCI function.
     pub const PCI: u32 = 1 << 1;
@@ -45,9 +45,9 @@ pub mod device_flags {
 
 /// Flags of a region (`VFIO_REGION_INFO_FLAG_*`).
 pub mod region_flags {
-    /// The client may read the region.
+    /// The client may read the device's region.
     pub const READ: u32 = 1 << 0;
-    /// The client may write to the region.
+    /// The client may write to the device's region.
     pub const WRITE: u32 = 1 << 1;
     /// The client may map the region; the reply has a file descriptor.
     pub const MMAP: u32 = 1 << 2;
@@ -57,13 +57,13 @@ pub mod region_flags {
 
 /// Flags of an interrupt type (`VFIO_IRQ_INFO_*`).
 pub mod irq_flags {
-    /// Interrupts are signalled by an eventfd.
+    /// The device signals interrupts of the type by an eventfd.
     pub const EVENTFD: u32 = 1 << 0;
     /// The client may mask and unmask the interrupt vectors of the type.
     pub const MASKABLE: u32 = 1 << 1;
-    /// An interrupt vector of the type is masked when it fires.
+    /// The device masks an interrupt vector of the type when it fires.
     pub const AUTOMASKED: u32 = 1 << 2;
-    /// The interrupt vectors of the type are enabled as one set.
+    /// The interrupt vectors of the type are enabled together as one set.
     pub const NORESIZE: u32 = 1 << 3;
 }
 
@@ -95,17 +95,17 @@ pub(crate) mod dma_flags {
 
 /// The fixed region numbers of a PCI function (`VFIO_PCI_*_REGION_INDEX`).
 pub mod pci_region {
-    /// Region of BAR 0; BAR `n` is region `n`.
+    /// Region number of BAR 0; BAR `n` is region `n`.
     pub const BAR0: u32 = 0;
-    /// Region of BAR 2.
+    /// Region number of BAR 2.
     pub const BAR2: u32 = 2;
-    /// Region of BAR 3.
+    /// Region number of BAR 3.
     pub const BAR3: u32 = 3;
-    /// Region of the expansion ROM.
+    /// Region number of the expansion ROM.
     pub const ROM: u32 = 6;
-    /// Region of configuration space.
+    /// Region number of configuration space.
     pub const CONFIG: u32 = 7;
-    /// Region of legacy VGA.
+    /// Region number of legacy VGA.
     pub const VGA: u32 = 8;
     /// Number of a PCI function's regions.
     pub const COUNT: u32 = 9;
@@ -113,15 +113,15 @@ pub mod pci_region {
 
 /// The fixed interrupt numbers of a PCI function (`VFIO_PCI_*_IRQ_INDEX`).
 pub mod pci_irq {
-    /// Interrupt type of the interrupt pin (INTx).
+    /// Interrupt type number of the interrupt pin (INTx).
     pub const INTX: u32 = 0;
-    /// Interrupt type of MSI.
+    /// Interrupt type number of MSI.
     pub const MSI: u32 = 1;
-    /// Interrupt type of MSI-X.
+    /// Interrupt type number of MSI-X.
     pub const MSIX: u32 = 2;
-    /// Interrupt type that reports errors to recover from.
+    /// Interrupt type number of errors to recover from.
     pub const ERR: u32 = 3;
-    /// Interrupt type that requests the device's release (unplug).
+    /// Interrupt type number of requests for the device's release (unplug).
     pub const REQ: u32 = 4;
     /// Number of a PCI function's interrupt types.
     pub const COUNT: u32 = 5;

@@ -1,4 +1,4 @@
-//! Table of the guest's memory regions, and both translations of addresses.
+//! Table of the guest's memory regions, which translates guest-physical and user addresses.
 //!
 //! A translation takes a range and never an address alone: a range that begins in a region and ends outside of it was
 //! a way out of the guest's memory in several back ends (CVE-2018-1059).
@@ -10,7 +10,7 @@ use crate::message::{MemoryRegion, RegionError};
 /// Part of a guest-physical range that is in one region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryPiece {
-    /// Region that holds the part.
+    /// Memory region that holds the part.
     pub region: MemoryRegion,
     /// Offset of the part from the region's first byte.
     pub offset: u64,
@@ -27,7 +27,7 @@ pub struct MemoryTable {
 }
 
 impl MemoryTable {
-    /// Creates a table without regions, for at most `limit` ones.
+    /// Creates a table without memory regions, for at most `limit` ones.
     pub fn new(limit: usize) -> Self {
         Self { regions: Vec::new(), limit }
     }
@@ -60,7 +60,7 @@ impl MemoryTable {
         Some(region.guest_address + inside(&region)?)
     }
 
-    /// Adds a region.
+    /// Adds a memory region to the table.
     ///
     /// # Errors
     /// The region is invalid or overlaps another, or the table is full. The table is unchanged.
@@ -71,7 +71,7 @@ impl MemoryTable {
         Ok(())
     }
 
-    /// Checks that [`add`](Self::add) would add a region.
+    /// Checks that [`add`](Self::add) would add a memory region.
     ///
     /// # Errors
     /// As for [`add`](Self::add).
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn guest_range_is_cut_at_the_end_of_its_region() {
+    fn guest_address_range_ends_at_the_end_of_its_memory_region() {
         let table = table();
         let piece = |address, length| table.piece(address, length).map(|piece| (piece.offset, piece.length));
         assert_eq!(piece(0x9_fff0, 0x10), Some((0x9_fff0, 0x10)));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn user_range_must_lie_in_one_region() {
+    fn user_address_range_must_lie_in_one_memory_region() {
         let table = table();
         assert_eq!(table.user_to_guest(0x7f00_0010_0040, 0x1000), Some(0x10_0040));
         assert_eq!(table.user_to_guest(0x7e00_0000_0ff0, 0x10), Some(0x20_0ff0));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn region_that_overlaps_wraps_or_is_empty_is_refused() {
+    fn memory_region_that_overlaps_wraps_or_is_empty_is_refused() {
         let mut table = table();
         let region = |guest_address, size, user_address| MemoryRegion {
             guest_address,

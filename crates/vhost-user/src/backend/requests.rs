@@ -13,32 +13,32 @@ use crate::message::{
 /// Result of a request that is valid.
 #[derive(Debug)]
 pub(super) enum RequestResult<F> {
-    /// The request is done; it has no reply but an acknowledgement.
+    /// Result: the request is done, and has no reply but an acknowledgement.
     Done,
-    /// The request is done, and this is the body of its reply.
+    /// Result: the request is done, and this is the body of its reply.
     Reply(Vec<u8>),
-    /// The host must complete a task first.
+    /// Result: the host must complete a task first.
     Task(BackendTask<F>, UnfinishedRequest),
 }
 
 /// Part of a request that is applied when the host has completed its task.
 #[derive(Debug)]
 pub(super) enum UnfinishedRequest {
-    /// The host maps these regions instead of all others.
+    /// To apply later: the host maps these regions instead of all others.
     ReplaceMemory(Vec<MemoryRegion>),
-    /// The host maps one more region.
+    /// To apply later: the host maps one more region.
     AddRegion(MemoryRegion),
-    /// The host unmaps a region, which the table no longer has.
+    /// To apply later: the host unmaps a region, which the table no longer has.
     RemoveRegion,
-    /// The host stops a ring.
+    /// To apply later: the host stops a ring.
     StopRing(u32),
-    /// The host begins to log its writes; the reply repeats the request.
+    /// To apply later: the host begins to log its writes; the reply repeats the request.
     SetLog(LogArea),
-    /// The host reads the configuration space.
+    /// To apply later: the host reads the configuration space.
     ReadConfig(ConfigAccess),
-    /// The host creates memory for unfinished descriptors.
+    /// To apply later: the host creates memory for unfinished descriptors.
     CreateInflight(InflightArea),
-    /// The host does work without a result.
+    /// To apply later: the host does work without a result.
     Other,
 }
 
@@ -299,7 +299,7 @@ impl<F> SessionState<F> {
         Ok(RequestResult::Task(task, UnfinishedRequest::AddRegion(region)))
     }
 
-    /// Stops a ring. A ring that the host does not have is stopped without it.
+    /// Stops a ring. A ring that the host does not use is stopped without the host.
     fn stop_ring(&mut self, ring: u32) -> Result<RequestResult<F>, RequestError> {
         let packed = self.packed();
         let state = self.ring(ring)?;

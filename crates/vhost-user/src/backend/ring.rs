@@ -1,4 +1,4 @@
-//! State of one ring: what the front end has set, and when the host may use the ring.
+//! State of one ring: the front end's settings, and whether the host may use the ring.
 
 use thiserror::Error;
 
@@ -18,9 +18,9 @@ const EVENT_AREA: u64 = 4;
 /// Range of guest-physical addresses inside one memory region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GuestRange {
-    /// First guest-physical address.
+    /// First address of the guest-physical range.
     pub address: u64,
-    /// Size of the range in bytes.
+    /// Size of the guest-physical range in bytes.
     pub size: u64,
 }
 
@@ -32,7 +32,7 @@ pub struct RingSetup {
     pub ring: u32,
     /// Size of the ring in descriptors; a power of two for a split ring.
     pub size: u32,
-    /// True if the ring is packed.
+    /// True if the ring is a packed ring.
     pub packed: bool,
     /// True if the ring is enabled. A disabled ring delivers nothing, and discards the packets that the guest sends.
     pub enabled: bool,
@@ -57,15 +57,15 @@ pub enum RingFault {
     /// A part of the ring is not in one memory region.
     #[error("{size} bytes of the ring at user address {address:#x} are not in one memory region")]
     Unmapped {
-        /// First user address of the part.
+        /// First user address of the ring's part.
         address: u64,
-        /// Size of the part in bytes.
+        /// Size of the ring's part in bytes.
         size: u64,
     },
     /// A part of the ring has an unaligned guest address.
     #[error("a part of the ring at guest address {address:#x} is not aligned to {alignment} bytes")]
     Misaligned {
-        /// First guest-physical address of the part.
+        /// First guest-physical address of the ring's part.
         address: u64,
         /// Alignment in bytes that virtio requires.
         alignment: u64,
@@ -98,24 +98,24 @@ impl RingParts {
     }
 }
 
-/// State of one ring.
+/// State of one ring in a session.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RingState {
     pub(super) size: Option<u32>,
     pub(super) addresses: Option<RingAddresses>,
-    /// Position that the host does not know yet, as in `SET_VRING_BASE`.
+    /// Position of the ring that the host does not know yet, as in `SET_VRING_BASE`.
     pub(super) base: Option<u32>,
     /// True if `SET_VRING_KICK` came after the last stop.
     pub(super) kicked: bool,
     pub(super) enabled: bool,
-    /// True if the ring was live since the last stop: the host has the position.
+    /// True if the ring was live since the last stop, so that the host has its position.
     pub(super) started: bool,
     /// True if the host may access the ring.
     pub(super) live: bool,
 }
 
 impl RingState {
-    /// Returns the ring's position on the wire while the host does not have it.
+    /// Returns the ring's position on the wire, or `None` while the host has it.
     pub(super) fn stored_base(&self, packed: bool) -> RingBase {
         self.base.map_or(RingBase::first(packed), |base| RingBase::from_wire(base, packed))
     }
@@ -166,7 +166,7 @@ impl RingState {
     }
 }
 
-/// Translates a part of a ring with its whole length.
+/// Translates the addresses of a part of a ring with its whole length.
 fn translate(
     memory: &MemoryTable,
     address: u64,

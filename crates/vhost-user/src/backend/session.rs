@@ -1,4 +1,4 @@
-//! The back end's session: messages in, events and tasks for the host, replies out.
+//! The back end's session: takes messages in, hands events and tasks to the host, and queues replies.
 
 use alloc::vec::Vec;
 
@@ -19,19 +19,19 @@ pub const MAX_UNSENT_REPLIES: usize = 16;
 /// Error after which the connection must end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SessionError {
-    /// The boundaries between the front end's messages are lost.
+    /// The session can no longer find the boundaries between the front end's messages.
     #[error(transparent)]
     Stream(#[from] StreamError),
     /// The front end has sent a reply, although the session sends no requests.
     #[error("unexpected vhost-user reply to request {0}")]
     UnexpectedReply(u32),
-    /// A request is refused, and its message has no way to report that: the front end would continue with a wrong
-    /// assumption.
+    /// The session has refused a request whose message has no way to report that: the front end would continue with a
+    /// wrong assumption.
     #[error("vhost-user request {request} is refused: {reason}")]
     Refused {
-        /// Number of the refused request.
+        /// Number of the request that the session refused.
         request: u32,
-        /// Reason for the refusal.
+        /// Reason for which the session refused the request.
         reason: RequestError,
     },
 }
@@ -39,17 +39,17 @@ pub enum SessionError {
 /// Result of one call of [`BackendSession::step`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum BackendProgress<F> {
-    /// The session has made progress without an event: call again.
+    /// Progress: the session has handled a message without an event; call again.
     Handled,
-    /// No whole message was received: wait for the socket to become readable.
+    /// Progress: no whole message was received; wait for the socket to become readable.
     Starved,
-    /// Too many replies are unsent: wait for the socket to become writable, and do not read from it.
+    /// Progress: too many replies are unsent; wait for the socket to become writable, and do not read from it.
     Blocked,
-    /// The host has not completed the last task: call [`BackendSession::complete`] when it has.
+    /// Progress: the host has not completed the last task; call [`BackendSession::complete`] when it has.
     Waiting,
-    /// The host must apply this event, and call again.
+    /// Progress: the host must apply this event, and call again.
     Event(BackendEvent<F>),
-    /// The host must carry out this task, and call [`BackendSession::complete`].
+    /// Progress: the host must carry out this task, and call [`BackendSession::complete`].
     Task(BackendTask<F>),
 }
 
@@ -65,7 +65,7 @@ struct PendingTask {
 pub struct BackendSession<F> {
     decoder: MessageDecoder<F>,
     state: SessionState<F>,
-    /// Task that the host has not received yet, since events come first.
+    /// Task that the session has not passed to the host yet, since events come first.
     task: Option<BackendTask<F>>,
     pending: Option<PendingTask>,
     /// Reply that is sent once the host has applied all events of its request.
@@ -150,7 +150,7 @@ impl<F> BackendSession<F> {
         &self.state.memory
     }
 
-    /// Returns the feature bits of the device that the driver has accepted, or `None` before.
+    /// Returns the feature bits of the device that the driver has accepted, or `None` before it has accepted any.
     pub fn features(&self) -> Option<u64> {
         self.state.features
     }

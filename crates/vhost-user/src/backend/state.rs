@@ -12,9 +12,9 @@ use crate::message::{RequestError, RingBase};
 /// Counters of a session since its connection began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BackendCounters {
-    /// Number of messages handled, of any kind.
+    /// Number of messages that the session has handled, of any kind.
     pub messages: u64,
-    /// Number of requests refused with an error.
+    /// Number of requests that the session has refused with an error.
     pub refused: u64,
     /// Number of descriptors returned to be closed without a use.
     pub unused_fds: u64,
@@ -30,7 +30,7 @@ pub(super) struct SessionState<F> {
     /// Feature bits that the driver accepted, or `None` before `SET_FEATURES`.
     pub(super) features: Option<u64>,
     pub(super) protocol_features: u64,
-    /// Device status, as `SET_STATUS` stored it.
+    /// Device status that the front end stored by `SET_STATUS`.
     pub(super) status: u8,
     pub(super) memory: MemoryTable,
     pub(super) rings: Vec<RingState>,
@@ -68,7 +68,7 @@ impl<F> SessionState<F> {
         self.features.unwrap_or(0) & device::RING_PACKED != 0
     }
 
-    /// Returns the state of a ring.
+    /// Returns the state of the ring with this number.
     ///
     /// # Errors
     /// The device has no such ring.
@@ -77,7 +77,7 @@ impl<F> SessionState<F> {
         self.rings.get_mut(ring as usize).ok_or(RequestError::RingOutOfRange { ring, rings })
     }
 
-    /// Pauses a live ring.
+    /// Pauses a live ring, which the host must not access then.
     pub(super) fn pause(&mut self, ring: u32) {
         let state = self.rings.get_mut(ring as usize);
         if let Some(state) = state.filter(|state| state.live) {
@@ -112,7 +112,7 @@ impl<F> SessionState<F> {
         (0..self.rings.len() as u32).for_each(|ring| self.start(ring));
     }
 
-    /// Enables or disables a ring, and reports it if the host uses the ring.
+    /// Enables or disables a ring, and reports the change to the host if the host uses the ring.
     pub(super) fn enable(&mut self, ring: u32, enabled: bool) {
         let Some(state) = self.rings.get_mut(ring as usize) else { return };
         let changed = state.enabled != enabled;
@@ -133,7 +133,7 @@ impl<F> SessionState<F> {
         }
     }
 
-    /// Resets features, status and rings, and reports the end of each live ring.
+    /// Resets features, status and rings, and reports to the host that each live ring has ended.
     pub(super) fn reset_device(&mut self) {
         self.pause_all();
         self.features = None;
@@ -142,7 +142,7 @@ impl<F> SessionState<F> {
         self.events.push_back(BackendEvent::DeviceReset);
     }
 
-    /// Returns descriptors that no event carries to the host.
+    /// Returns descriptors to close, which no event carries to the host.
     pub(super) fn give_back(&mut self, fds: Vec<F>) {
         if !fds.is_empty() {
             self.counters.unused_fds += fds.len() as u64;

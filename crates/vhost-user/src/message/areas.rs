@@ -48,9 +48,9 @@ impl MemoryRegion {
 /// Part of a file with the migration log: a bit for each page of guest memory, from guest address 0 on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogArea {
-    /// Size of the log in bytes.
+    /// Size of the migration log in bytes.
     pub size: u64,
-    /// Offset of the log in its file in bytes.
+    /// Offset of the migration log in its file in bytes.
     pub offset: u64,
 }
 
@@ -74,14 +74,14 @@ pub struct InflightArea {
     pub size: u64,
     /// Offset of the area in its file in bytes; ignored in `GET_INFLIGHT_FD`.
     pub offset: u64,
-    /// Number of rings in the area.
+    /// Number of rings in the area for unfinished descriptors.
     pub queues: u16,
-    /// Maximum descriptors of each ring in the area.
+    /// Maximum number of descriptors of each ring in the area.
     pub queue_size: u16,
 }
 
 impl InflightArea {
-    /// Checks the number and the size of rings.
+    /// Checks the number and the size of the rings that the area for unfinished descriptors serves.
     ///
     /// # Errors
     /// [`RequestError::InflightArea`] if a number is 0 or above its limit.

@@ -1,4 +1,4 @@
-//! Fixed parts of message bodies in their wire layout, and their conversion.
+//! Converts message bodies between values and their wire layout: the fixed parts of each body.
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -9,7 +9,7 @@ use super::ring::RingAddresses;
 /// Flag of `SET_VRING_ADDR`: writes to the used ring are logged.
 const RING_LOGGED: u32 = 1;
 
-/// Body with a ring and a number ("vring state description").
+/// Body of requests that name a ring and a number ("vring state description").
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct VringStateBody {

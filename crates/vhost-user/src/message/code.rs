@@ -9,67 +9,67 @@ use crate::features::protocol;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum RequestCode {
-    /// Returns the feature bits of the device.
+    /// Request: returns the feature bits of the device.
     GetFeatures = 1,
-    /// Sets the feature bits that the driver has accepted.
+    /// Request: sets the feature bits that the driver has accepted.
     SetFeatures = 2,
-    /// Marks the sender as the owner of the session.
+    /// Request: marks the sender as the owner of the session.
     SetOwner = 3,
-    /// Disables all rings (deprecated).
+    /// Request: disables all rings (deprecated).
     ResetOwner = 4,
-    /// Replaces all memory regions.
+    /// Request: replaces all memory regions.
     SetMemTable = 5,
-    /// Sets the memory that logs dirty pages.
+    /// Request: sets the memory that logs dirty pages.
     SetLogBase = 6,
-    /// Sets the eventfd that reports changes of the log.
+    /// Request: sets the eventfd that reports changes of the log.
     SetLogFd = 7,
-    /// Sets the size of a ring.
+    /// Request: sets the size of a ring.
     SetVringNum = 8,
-    /// Sets the addresses of a ring.
+    /// Request: sets the addresses of a ring.
     SetVringAddr = 9,
-    /// Sets the position of a ring.
+    /// Request: sets the position of a ring.
     SetVringBase = 10,
-    /// Stops a ring and returns its position.
+    /// Request: stops a ring and returns its position.
     GetVringBase = 11,
-    /// Sets the eventfd by which the guest reports new descriptors.
+    /// Request: sets the eventfd by which the guest reports new descriptors.
     SetVringKick = 12,
-    /// Sets the eventfd that interrupts the guest.
+    /// Request: sets the eventfd that interrupts the guest.
     SetVringCall = 13,
-    /// Sets the eventfd that reports an error of a ring.
+    /// Request: sets the eventfd that reports an error of a ring.
     SetVringErr = 14,
-    /// Returns the offered protocol features.
+    /// Request: returns the offered protocol features.
     GetProtocolFeatures = 15,
-    /// Sets the protocol features that the front end uses.
+    /// Request: sets the protocol features that the front end uses.
     SetProtocolFeatures = 16,
-    /// Returns the number of queues.
+    /// Request: returns the number of queues.
     GetQueueNum = 17,
-    /// Enables or disables a ring.
+    /// Request: enables or disables a ring.
     SetVringEnable = 18,
-    /// Requests a broadcast of the guest's address after a migration.
+    /// Request: asks for a broadcast of the guest's address after a migration.
     SendRarp = 19,
-    /// Reports the maximum transmission unit that the guest sees.
+    /// Request: reports the maximum transmission unit that the guest sees.
     NetSetMtu = 20,
-    /// Sets the socket for requests by the back end.
+    /// Request: sets the socket for requests by the back end.
     SetBackendReqFd = 21,
-    /// Reads the device's configuration space.
+    /// Request: reads the device's configuration space.
     GetConfig = 24,
-    /// Writes the device's configuration space.
+    /// Request: writes the device's configuration space.
     SetConfig = 25,
-    /// Requests shared memory that records unfinished descriptors.
+    /// Request: asks for shared memory that records unfinished descriptors.
     GetInflightFd = 31,
-    /// Returns the shared memory that records unfinished descriptors.
+    /// Request: returns the shared memory that records unfinished descriptors.
     SetInflightFd = 32,
-    /// Resets the device.
+    /// Request: resets the device.
     ResetDevice = 34,
-    /// Returns the maximum number of memory regions.
+    /// Request: returns the maximum number of memory regions.
     GetMaxMemSlots = 36,
-    /// Adds a memory region.
+    /// Request: adds a memory region.
     AddMemReg = 37,
-    /// Removes a memory region.
+    /// Request: removes a memory region.
     RemMemReg = 38,
-    /// Sets the device status of virtio.
+    /// Request: sets the device status of virtio.
     SetStatus = 39,
-    /// Returns the device status of virtio.
+    /// Request: returns the device status of virtio.
     GetStatus = 40,
 }
 
@@ -109,7 +109,7 @@ impl RequestCode {
         Self::GetStatus,
     ];
 
-    /// Returns the request of a number, or `None` if a network device has no such request.
+    /// Returns the request that a number on the wire stands for, or `None` if a network device has no such request.
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|code| code.number() == number)
     }

@@ -5,20 +5,20 @@ use thiserror::Error;
 /// Reason for which a memory region is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum RegionError {
-    /// The region has no bytes.
+    /// The memory region has no bytes.
     #[error("the memory region at {0:#x} has size 0")]
     Empty(u64),
-    /// The end of the region or of its part of the file exceeds the address space.
+    /// The end of the memory region or of its part of the file exceeds the address space.
     #[error("the memory region at {0:#x} wraps around")]
     Wraps(u64),
-    /// The region overlaps another region, by guest or by user addresses.
+    /// The memory region overlaps another region, by guest or by user addresses.
     #[error("the memory region at {0:#x} overlaps another region")]
     Overlaps(u64),
-    /// The table would have more regions than the back end supports.
+    /// The table would have more memory regions than the back end supports.
     #[error("too many memory regions (maximum: {0})")]
     TooMany(usize),
-    /// No region has the guest address, the user address and the size of the request.
-    #[error("there is no such memory region at {0:#x}")]
+    /// No memory region has the guest address, the user address and the size of the request.
+    #[error("no mapped memory region equals the request's region at {0:#x}")]
     Missing(u64),
 }
 
@@ -26,21 +26,21 @@ pub enum RegionError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum RequestError {
     /// A network device has no request of this number.
-    #[error("the request is unknown")]
+    #[error("a network device has no such vhost-user request")]
     Unknown,
     /// The request needs a protocol feature that the front end has not set.
     #[error("protocol feature {0} is not negotiated")]
     NotNegotiated(u32),
-    /// The body has the wrong length.
-    #[error("the body has {received} bytes (expected: {expected})")]
+    /// The request's body has the wrong length.
+    #[error("the request's body has {received} bytes (expected: {expected})")]
     BodySize {
-        /// Bytes of the received body.
+        /// Number of bytes of the request's body as received.
         received: usize,
         /// Bytes that the request's body must have.
         expected: usize,
     },
     /// The message has the wrong number of descriptors.
-    #[error("the message has {received} descriptors (expected: {expected})")]
+    #[error("the request's message has {received} file descriptors (expected: {expected})")]
     Descriptors {
         /// Number of descriptors of the received message.
         received: usize,
@@ -50,7 +50,7 @@ pub enum RequestError {
     /// The device has no such ring.
     #[error("ring {ring} is out of range (the device has {rings})")]
     RingOutOfRange {
-        /// Number of the ring in the request.
+        /// Number of the ring that the request names.
         ring: u32,
         /// Number of the device's rings.
         rings: u32,
@@ -58,15 +58,15 @@ pub enum RequestError {
     /// The size of a ring is 0 or too large.
     #[error("ring size {size} is out of range (1-{limit})")]
     RingSize {
-        /// Descriptors of the ring, as requested.
+        /// Number of descriptors of the ring, as requested.
         size: u32,
-        /// Maximum descriptors of a ring.
+        /// Maximum number of descriptors of a ring.
         limit: u32,
     },
     /// The size of a ring cannot change before `GET_VRING_BASE` stops the ring.
     #[error("ring {0} is running: stop it with GET_VRING_BASE first")]
     RingIsRunning(u32),
-    /// A ring is neither enabled nor disabled by the value of the request.
+    /// The request's value is neither that of an enabled nor that of a disabled ring.
     #[error("a ring is enabled by 1 and disabled by 0, not by {0}")]
     EnableValue(u32),
     /// The front end sets feature bits of the device that were not offered.
@@ -78,23 +78,23 @@ pub enum RequestError {
     /// The front end sets protocol features that were not offered.
     #[error("protocol features {0:#x} were not offered")]
     UnofferedProtocolFeatures(u64),
-    /// A memory region is invalid.
+    /// A memory region of the request is invalid.
     #[error(transparent)]
     Region(#[from] RegionError),
     /// The area of the migration log is empty or wraps around.
     #[error("the migration log of {size:#x} bytes at offset {offset:#x} is invalid")]
     LogArea {
-        /// Bytes of the log.
+        /// Size of the migration log in bytes.
         size: u64,
-        /// Offset of the log in its file in bytes.
+        /// Offset of the migration log in its file in bytes.
         offset: u64,
     },
     /// The area for unfinished descriptors is empty, wraps around, or is for rings that the device does not have.
     #[error("the area for unfinished descriptors of {queues} rings with {queue_size} descriptors is invalid")]
     InflightArea {
-        /// Number of rings in the area.
+        /// Number of rings in the area for unfinished descriptors.
         queues: u16,
-        /// Descriptors of each ring in the area.
+        /// Maximum number of descriptors of each ring in the area.
         queue_size: u16,
     },
     /// The access to the configuration space is empty or too long.
@@ -102,7 +102,7 @@ pub enum RequestError {
     ConfigRange {
         /// Offset of the access in the configuration space in bytes.
         offset: u32,
-        /// Bytes of the access.
+        /// Number of bytes of the access to the configuration space.
         size: u32,
     },
     /// The maximum transmission unit is out of range.
@@ -111,7 +111,7 @@ pub enum RequestError {
     /// The device status has more than 8 bits.
     #[error("device status {0:#x} is out of range (at most 0xff)")]
     Status(u64),
-    /// The host could not carry out the request.
+    /// The host could not carry out the task of the request.
     #[error("the host could not carry out the request")]
     HostFailed,
 }

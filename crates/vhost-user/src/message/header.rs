@@ -18,7 +18,7 @@ pub struct MessageHeader {
     pub request: U32,
     /// Flags of the message: version in bits 0-1, reply in bit 2, acknowledgement wanted in bit 3.
     pub flags: U32,
-    /// Bytes after the header.
+    /// Number of bytes after the message header.
     pub size: U32,
 }
 

@@ -32,97 +32,97 @@ pub struct ConfigAccess {
     pub offset: u32,
     /// Flags of the access: 0 for a write by the guest, 1 for migration.
     pub flags: u32,
-    /// Bytes to write; in `GET_CONFIG` only their number counts.
+    /// Bytes to write to the configuration space; in `GET_CONFIG` only their number counts.
     pub contents: Vec<u8>,
 }
 
 /// Request of the front end of a network device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FrontendRequest {
-    /// Asks for the feature bits of the device.
+    /// Request: asks for the feature bits of the device.
     GetFeatures,
-    /// Sets the feature bits that the driver has accepted.
+    /// Request: sets the feature bits that the driver has accepted.
     SetFeatures(u64),
-    /// Takes the session as its owner.
+    /// Request: takes the session as its owner.
     SetOwner,
-    /// Disables all rings.
+    /// Request: disables all rings.
     ResetOwner,
-    /// Replaces all memory regions; each has a descriptor.
+    /// Request: replaces all memory regions; each has a descriptor.
     SetMemTable(Vec<MemoryRegion>),
-    /// Sets the migration log, with a descriptor.
+    /// Request: sets the migration log, with a descriptor.
     SetLogBase(LogArea),
-    /// Sets the eventfd of the log, with a descriptor.
+    /// Request: sets the eventfd of the migration log, with a descriptor.
     SetLogFd,
-    /// Sets the size of a ring.
+    /// Request: sets the size of a ring.
     SetVringNum {
-        /// Number of the ring.
+        /// Number of the ring whose size is set.
         ring: u32,
         /// Size of the ring in descriptors, 1 to 32,768.
         size: u32,
     },
-    /// Sets the addresses of a ring.
+    /// Request: sets the addresses of a ring.
     SetVringAddr(RingAddresses),
-    /// Sets the position of a ring.
+    /// Request: sets the position of a ring.
     SetVringBase {
-        /// Number of the ring.
+        /// Number of the ring whose position is set.
         ring: u32,
         /// Position of the ring, see [`RingBase::from_wire`](super::RingBase::from_wire).
         base: u32,
     },
-    /// Stops a ring, and asks for its position.
+    /// Request: stops a ring, and asks for its position.
     GetVringBase {
-        /// Number of the ring.
+        /// Number of the ring to stop.
         ring: u32,
     },
-    /// Sets the eventfd of new descriptors.
+    /// Request: sets the eventfd of new descriptors.
     SetVringKick(RingDescriptor),
-    /// Sets the eventfd that interrupts the guest.
+    /// Request: sets the eventfd that interrupts the guest.
     SetVringCall(RingDescriptor),
-    /// Sets the eventfd of a ring's errors.
+    /// Request: sets the eventfd of a ring's errors.
     SetVringErr(RingDescriptor),
-    /// Asks for the offered protocol features.
+    /// Request: asks for the offered protocol features.
     GetProtocolFeatures,
-    /// Sets the protocol features that the front end uses.
+    /// Request: sets the protocol features that the front end uses.
     SetProtocolFeatures(u64),
-    /// Asks for the number of queues: pairs or rings, depending on the front end.
+    /// Request: asks for the number of queues: pairs or rings, depending on the front end.
     GetQueueNum,
-    /// Enables or disables a ring.
+    /// Request: enables or disables a ring.
     SetVringEnable {
-        /// Number of the ring.
+        /// Number of the ring to enable or disable.
         ring: u32,
-        /// True if the ring is enabled.
+        /// True if the request enables the ring.
         enabled: bool,
     },
-    /// Asks for a broadcast of this Ethernet address.
+    /// Request: asks for a broadcast of this Ethernet address.
     SendRarp([u8; 6]),
-    /// Reports the maximum transmission unit in bytes, 68 or more.
+    /// Request: reports the maximum transmission unit in bytes, 68 or more.
     NetSetMtu(u16),
-    /// Sets the socket for requests by the back end, with a descriptor.
+    /// Request: sets the socket for requests by the back end, with a descriptor.
     SetBackendReqFd,
-    /// Reads the configuration space.
+    /// Request: reads the configuration space.
     GetConfig(ConfigAccess),
-    /// Writes the configuration space.
+    /// Request: writes the configuration space.
     SetConfig(ConfigAccess),
-    /// Asks for memory that records unfinished descriptors.
+    /// Request: asks for memory that records unfinished descriptors.
     GetInflightFd(InflightArea),
-    /// Returns the memory that records unfinished descriptors, with a descriptor.
+    /// Request: returns the memory that records unfinished descriptors, with a descriptor.
     SetInflightFd(InflightArea),
-    /// Resets the device.
+    /// Request: resets the device.
     ResetDevice,
-    /// Asks for the maximum number of memory regions.
+    /// Request: asks for the maximum number of memory regions.
     GetMaxMemSlots,
-    /// Adds a memory region, with a descriptor.
+    /// Request: adds a memory region, with a descriptor.
     AddMemReg(MemoryRegion),
-    /// Removes a memory region. A descriptor is tolerated and not used.
+    /// Request: removes a memory region. A descriptor is tolerated and not used.
     RemMemReg(MemoryRegion),
-    /// Sets the device status.
+    /// Request: sets the device status.
     SetStatus(u8),
-    /// Asks for the device status.
+    /// Request: asks for the device status.
     GetStatus,
 }
 
 impl FrontendRequest {
-    /// Parses the body of a request.
+    /// Parses the body of a front end's request.
     ///
     /// # Errors
     /// The length of the body is wrong, or a value is out of range.
@@ -206,7 +206,7 @@ impl FrontendRequest {
         }
     }
 
-    /// Returns the code of the request.
+    /// Returns the code (the kind) of the request.
     pub fn code(&self) -> RequestCode {
         match self {
             Self::GetFeatures => RequestCode::GetFeatures,
@@ -293,7 +293,7 @@ impl FrontendRequest {
     }
 }
 
-/// Reads a body of exactly the size of its type.
+/// Parses a body of exactly the size of its type.
 fn exactly<T: FromBytes>(body: &[u8]) -> Result<T, RequestError> {
     T::read_from_bytes(body)
         .map_err(|_| RequestError::BodySize { received: body.len(), expected: size_of::<T>() })
@@ -314,7 +314,7 @@ fn region(body: &[u8]) -> Result<MemoryRegion, RequestError> {
     Ok(region)
 }
 
-/// Parses the regions of `SET_MEM_TABLE`. The body bounds their number, whatever the head claims.
+/// Parses the regions of `SET_MEM_TABLE`. The body bounds their number, whatever its first part claims.
 fn regions(body: &[u8]) -> Result<Vec<MemoryRegion>, RequestError> {
     let head_size = size_of::<MemoryTableHead>();
     let short = RequestError::BodySize { received: body.len(), expected: head_size };

@@ -1,4 +1,4 @@
-//! A ring in messages: its addresses, its position, and the eventfds beside messages.
+//! Describes a ring in messages: its addresses, its position, and the eventfds beside messages.
 
 /// Addresses of a ring in the front end's process, as `SET_VRING_ADDR` states them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct RingAddresses {
 /// Announcement of an eventfd for a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RingDescriptor {
-    /// Number of the ring (0-255).
+    /// Number of the ring (0-255) that gets an eventfd.
     pub ring: u32,
     /// True if an eventfd is attached to the message; without one, the ring is polled.
     pub attached: bool,
@@ -31,7 +31,7 @@ pub struct RingDescriptor {
 pub struct PackedIndex {
     /// Slot of the ring, below the ring's size.
     pub index: u16,
-    /// Wrap counter of the index.
+    /// Wrap counter of the packed ring at that index.
     pub wrap: bool,
 }
 
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packed_base_in_32_bits_has_two_positions() {
+    fn ring_base_of_32_bits_has_two_packed_positions() {
         let base = RingBase::from_wire(0x8005_0007, true);
         let available = PackedIndex { index: 7, wrap: false };
         assert_eq!(base, RingBase::Packed { available, used: PackedIndex { index: 5, wrap: true } });
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_base_in_16_bits_sets_both_positions() {
+    fn ring_base_of_16_bits_sets_both_packed_positions() {
         let position = PackedIndex { index: 9, wrap: true };
         let base = RingBase::Packed { available: position, used: position };
         assert_eq!(RingBase::from_wire(0x8009, true), base);

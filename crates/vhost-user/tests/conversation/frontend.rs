@@ -14,14 +14,14 @@ use crate::script::{
     CountedFd, DEVICE, EVERYTHING, MEMORY, PROTOCOL, SPLIT, ScriptedSession, USER, fds, long, message, state,
 };
 
-/// Front end and back end, joined by buffers.
-struct Ends {
+/// Front end and back end of a test, joined by buffers in memory.
+struct ConnectedEnds {
     frontend: Frontend<CountedFd>,
     requests: OutgoingMessages<CountedFd>,
     backend: ScriptedSession,
 }
 
-impl Ends {
+impl ConnectedEnds {
     fn new() -> Self {
         Self {
             frontend: Frontend::new(),
@@ -59,7 +59,7 @@ impl Ends {
 #[test]
 fn front_end_starts_a_ring_and_stops_it() {
     use FrontendRequest as Request;
-    let mut ends = Ends::new();
+    let mut ends = ConnectedEnds::new();
     assert_eq!(ends.send(&Request::GetFeatures, false), Some(BackendReply::Number(DEVICE | PROTOCOL)));
     assert_eq!(ends.send(&Request::SetProtocolFeatures(EVERYTHING), false), None);
     ends.accepted(&Request::SetOwner);
@@ -90,7 +90,7 @@ fn front_end_starts_a_ring_and_stops_it() {
 #[test]
 fn front_end_reads_configuration_and_inflight_records() {
     use FrontendRequest as Request;
-    let mut ends = Ends::new();
+    let mut ends = ConnectedEnds::new();
     ends.send(&Request::SetProtocolFeatures(EVERYTHING), false);
     let read = Request::GetConfig(ConfigAccess { offset: 4, flags: 0, contents: vec![0; 3] });
     assert_eq!(ends.send(&read, false), Some(BackendReply::Config(Some(vec![4, 5, 6]))));

@@ -38,7 +38,7 @@ fn cve_2018_1059_ring_across_the_end_of_a_region_is_not_live() {
 }
 
 #[test]
-fn cve_2019_14818_repeated_ring_size_keeps_nothing() {
+fn cve_2019_14818_repeated_ring_size_request_keeps_no_memory() {
     let mut script = ScriptedSession::negotiated(SPLIT);
     for _ in 0..1000 {
         script.tell(SET_VRING_NUM, &state(0, 256));
@@ -98,7 +98,7 @@ fn cve_2020_10725_ring_outside_of_memory_is_not_live() {
 }
 
 #[test]
-fn cve_2020_10726_repeated_inflight_requests_keep_nothing() {
+fn cve_2020_10726_repeated_inflight_requests_keep_no_memory() {
     let mut script = ScriptedSession::negotiated(SPLIT);
     for _ in 0..1000 {
         script.ask(GET_INFLIGHT_FD, &inflight(0, 0, 2, 256));
@@ -167,7 +167,7 @@ fn split_ring_size_must_be_a_power_of_two() {
 }
 
 #[test]
-fn packed_base_beyond_its_ring_is_a_fault() {
+fn packed_ring_base_beyond_the_ring_is_a_fault() {
     for base in [0x8000_8100, 0x8100_8000, 0x7fff_7fff] {
         let mut script = ScriptedSession::running(PACKED);
         script.tell(SET_VRING_BASE, &state(1, base));
@@ -177,7 +177,7 @@ fn packed_base_beyond_its_ring_is_a_fault() {
 }
 
 #[test]
-fn regions_that_overlap_wrap_or_are_empty_are_refused() {
+fn request_with_an_invalid_memory_region_is_refused() {
     let good = [0, 0x1000, USER, 0];
     let cases = [
         ([0xfff, 0x1000, USER + 0x10_0000, 0], RegionError::Overlaps(0xfff)),
@@ -213,7 +213,7 @@ fn memory_table_that_claims_more_regions_than_it_has_is_refused() {
 }
 
 #[test]
-fn number_of_regions_is_limited() {
+fn number_of_memory_regions_is_limited() {
     let mut script = ScriptedSession::negotiated(SPLIT);
     for region in 0..64 {
         script.tell_with(
@@ -282,7 +282,7 @@ fn message_with_33_descriptors_ends_the_session() {
 }
 
 #[test]
-fn surplus_descriptors_of_a_request_are_handed_back() {
+fn surplus_file_descriptors_of_a_request_are_handed_back() {
     for (request, body) in
         [(GET_FEATURES, vec![]), (SET_VRING_ENABLE, state(0, 1)), (SET_VRING_CALL, long(0x100))]
     {
@@ -295,7 +295,7 @@ fn surplus_descriptors_of_a_request_are_handed_back() {
 }
 
 #[test]
-fn header_without_its_body_does_nothing() {
+fn message_header_without_its_body_has_no_effect() {
     let mut script = ScriptedSession::negotiated(SPLIT);
     script.receive(&message(SET_VRING_NUM, PLAIN, &state(0, 256))[..12], fds(&[7])).unwrap();
     assert_eq!((script.session.room(), script.said(), script.replies()), (8, vec![], vec![]));
@@ -307,7 +307,7 @@ fn header_without_its_body_does_nothing() {
 }
 
 #[test]
-fn message_in_single_bytes_is_one_message() {
+fn message_received_in_single_bytes_is_one_message() {
     for fd_at in 0..20 {
         let mut script = ScriptedSession::negotiated(SPLIT);
         for (at, byte) in message(SET_VRING_CALL, PLAIN, &long(3)).iter().enumerate() {
@@ -319,7 +319,7 @@ fn message_in_single_bytes_is_one_message() {
 }
 
 #[test]
-fn unread_replies_stop_the_session() {
+fn session_takes_no_message_while_replies_are_unread() {
     let mut script = ScriptedSession::negotiated(SPLIT);
     for _ in 0..MAX_UNSENT_REPLIES {
         script.receive(&message(GET_FEATURES, PLAIN, &[]), Vec::new()).unwrap();
@@ -353,7 +353,7 @@ fn long_body_wrong_version_or_reply_ends_the_session() {
 }
 
 #[test]
-fn body_of_a_wrong_length_is_refused() {
+fn request_body_of_a_wrong_length_is_refused() {
     let cases = [
         (GET_FEATURES, 0usize),
         (SET_VRING_NUM, 8),

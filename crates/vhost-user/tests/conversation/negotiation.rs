@@ -38,7 +38,7 @@ fn offer_is_limited_to_16_pairs_and_512_regions() {
 }
 
 #[test]
-fn unoffered_features_are_refused() {
+fn device_features_that_were_not_offered_are_refused() {
     let mut script = ScriptedSession::negotiated(SPLIT);
     assert_eq!(script.acknowledged(SET_FEATURES, &long(SPLIT | 1 << 33), Vec::new()), 1);
     let more = EVERYTHING | 1 << 14;
@@ -75,7 +75,7 @@ fn request_without_its_protocol_feature_ends_the_session() {
 }
 
 #[test]
-fn acknowledgement_needs_the_protocol_feature() {
+fn request_acknowledgement_needs_its_protocol_feature() {
     let mut script = ScriptedSession::fresh();
     let header_and_body = crate::script::message(SET_OWNER, crate::script::NEED_REPLY, &[]);
     script.receive(&header_and_body, Vec::new()).unwrap();
@@ -86,7 +86,7 @@ fn acknowledgement_needs_the_protocol_feature() {
 }
 
 #[test]
-fn status_is_returned_as_stored() {
+fn device_status_is_returned_as_stored() {
     let mut script = ScriptedSession::negotiated(SPLIT);
     for status in [0, 1, 3, 11, 15, 0x8f, 0] {
         script.tell(SET_STATUS, &long(status));
@@ -96,7 +96,7 @@ fn status_is_returned_as_stored() {
 }
 
 #[test]
-fn queue_number_is_pairs_with_status_and_rings_without() {
+fn queue_number_counts_pairs_with_device_status_else_rings() {
     let mut script = ScriptedSession::negotiated(SPLIT);
     assert_eq!(script.number(GET_QUEUE_NUM), 2);
     script.tell(SET_PROTOCOL_FEATURES, &long(EVERYTHING & !(1 << 16)));
@@ -104,7 +104,7 @@ fn queue_number_is_pairs_with_status_and_rings_without() {
 }
 
 #[test]
-fn rarp_and_mtu_are_passed_to_the_host() {
+fn rarp_and_mtu_requests_are_passed_to_the_host() {
     let mut script = ScriptedSession::negotiated(SPLIT);
     script.tell(SEND_RARP, &[0x52, 0x54, 0, 1, 2, 3, 0, 0]);
     assert_eq!(script.acknowledged(NET_SET_MTU, &long(9000), Vec::new()), 0);

@@ -48,7 +48,7 @@ fn send(socket: &UnixStream, bytes: &[u8], fds: &[OwnedFd]) -> usize {
     sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::empty()).unwrap()
 }
 
-/// Returns the outcome of a task, and notes the task.
+/// Returns the outcome of a host's task, and notes the task.
 fn carry_out(task: BackendTask<OwnedFd>, said: &mut Vec<String>) -> TaskOutcome<OwnedFd> {
     let (text, outcome) = match task {
         BackendTask::ReplaceMemory(regions) => (format!("memory {}", regions.len()), TaskOutcome::Done),

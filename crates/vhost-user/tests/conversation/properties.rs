@@ -1,5 +1,5 @@
-//! Properties of a session for every stream of messages: no panic, bounded memory, well-formed replies, no descriptor
-//! left, the same result for any cuts, and an end that is for good.
+//! Tests properties of a session for every stream of messages: no panic, bounded memory, well-formed replies, no
+//! descriptor left, the same result for any cuts, and an end that is for good.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -21,7 +21,7 @@ use crate::script::{
     take_replies,
 };
 
-/// Message with the number of its descriptors.
+/// Message of a request, with the number of its descriptors.
 type Sent = (Vec<u8>, usize);
 
 fn region() -> impl Strategy<Value = MemoryRegion> {
@@ -282,7 +282,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn session_handles_any_bytes_with_any_descriptors(
+    fn session_survives_any_bytes_with_any_file_descriptors(
         stream in vec((vec(any::<u8>(), 1..60), 0usize..40), 0..30),
         pieces in vec(1usize..30, 1..8),
     ) {
@@ -293,7 +293,7 @@ proptest! {
     }
 
     #[test]
-    fn conversation_keeps_host_and_session_in_agreement(
+    fn host_and_session_agree_after_any_front_end_messages(
         messages in conversation(),
         pieces in vec(prop_oneof![1usize..4, 1usize..5000], 1..8),
     ) {
@@ -307,7 +307,7 @@ proptest! {
     }
 
     #[test]
-    fn request_is_parsed_as_encoded(request in request()) {
+    fn vhost_user_request_is_parsed_as_encoded(request in request()) {
         let body = request.encode();
         if let Ok(parsed) = FrontendRequest::parse(request.code(), &body) {
             prop_assert_eq!(&parsed, &request);
@@ -320,7 +320,7 @@ proptest! {
     }
 
     #[test]
-    fn front_end_handles_any_bytes(
+    fn front_end_survives_arbitrary_bytes_of_the_back_end(
         requests in vec((request(), any::<bool>()), 0..10),
         stream in vec((vec(any::<u8>(), 1..40), 0usize..3), 0..10),
     ) {

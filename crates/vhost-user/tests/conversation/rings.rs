@@ -119,7 +119,7 @@ fn ring_without_kick_eventfd_is_polled() {
 }
 
 #[test]
-fn migration_logs_a_running_ring_without_moving_it() {
+fn migration_logging_keeps_a_running_rings_position() {
     let mut script = ScriptedSession::running(SPLIT);
     let area = longs(&[0x1000, 0x2000]);
     assert_eq!(script.ask_with(SET_LOG_BASE, PLAIN, &area, fds(&[7])).body, area);
@@ -142,7 +142,7 @@ fn features_other_than_the_log_bit_are_fixed_while_a_ring_runs() {
 }
 
 #[test]
-fn reset_device_keeps_memory_only() {
+fn reset_device_request_keeps_only_guest_memory() {
     let mut script = ScriptedSession::running(SPLIT);
     script.tell(SET_STATUS, &long(15));
     script.tell(RESET_DEVICE, &[]);
@@ -154,7 +154,7 @@ fn reset_device_keeps_memory_only() {
 }
 
 #[test]
-fn reset_owner_disables_live_rings() {
+fn reset_owner_request_disables_live_rings() {
     let mut script = ScriptedSession::running(SPLIT);
     script.tell(SET_VRING_ENABLE, &state(0, 1));
     script.tell(RESET_OWNER, &[]);

@@ -16,7 +16,7 @@ pub(crate) type CountedFd = Rc<i32>;
 pub(crate) const PLAIN: u32 = 1;
 /// Flags of a request that asks for an acknowledgement.
 pub(crate) const NEED_REPLY: u32 = 1 | 8;
-/// Flags of a reply, as QEMU requires them.
+/// Flags of a back end's reply, as QEMU requires them.
 const REPLY: u32 = 1 | 4;
 
 pub(crate) const GET_FEATURES: u32 = 1;
@@ -74,7 +74,7 @@ pub(crate) struct RecordingHost {
     pub(crate) said: Vec<String>,
     /// Position that the host returns for a stopped ring.
     pub(crate) position: Option<RingBase>,
-    /// True if every task fails.
+    /// True if every task of the host fails.
     pub(crate) fails: bool,
     /// Descriptors that the host has received and not closed.
     pub(crate) kept: Vec<CountedFd>,
@@ -342,12 +342,13 @@ pub(crate) fn long_at(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().unwrap())
 }
 
-/// Body with a ring and a number.
+/// Returns a body with a ring and a number.
 pub(crate) fn state(ring: u32, number: u32) -> Vec<u8> {
     words(&[ring, number])
 }
 
-/// Body of `SET_VRING_ADDR` for a ring in its own 64 KiB of the scripted memory: descriptors, used, available.
+/// Returns the body of `SET_VRING_ADDR` for a ring in its own 64 KiB of the scripted memory: descriptors, used,
+/// available.
 pub(crate) fn ring_addresses(ring: u32) -> Vec<u8> {
     let start = USER + 0x1_0000 * u64::from(ring);
     addresses(ring, 0, [start, start + 0x2000, start + 0x1000], 0)
@@ -357,12 +358,12 @@ pub(crate) fn addresses(ring: u32, flags: u32, user: [u64; 3], log: u64) -> Vec<
     [words(&[ring, flags]), longs(&user), long(log)].concat()
 }
 
-/// Body of `ADD_MEM_REG` and `REM_MEM_REG`.
+/// Returns the body of `ADD_MEM_REG` and `REM_MEM_REG`.
 pub(crate) fn single_region(guest: u64, size: u64, user: u64, offset: u64) -> Vec<u8> {
     longs(&[0, guest, size, user, offset])
 }
 
-/// Body of `SET_MEM_TABLE` with regions of guest address, size, user address and file offset.
+/// Returns the body of `SET_MEM_TABLE` with regions of guest address, size, user address and file offset.
 pub(crate) fn memory_table(regions: &[[u64; 4]]) -> Vec<u8> {
     [words(&[regions.len() as u32, 0]), longs(&regions.concat())].concat()
 }

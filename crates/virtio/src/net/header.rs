@@ -4,39 +4,40 @@ use crate::feature::VirtioFeatures;
 
 /// Flags of a packet's header.
 pub mod flag {
-    /// The packet's checksum is partial: the receiver of the header completes it.
+    /// Header flag: the packet's checksum is partial, and the receiver of the header completes it.
     pub const NEEDS_CSUM: u8 = 1;
-    /// The device has verified the packet's checksum.
+    /// Header flag: the device has verified the packet's checksum.
     pub const DATA_VALID: u8 = 2;
 }
 
 /// Types of segmentation in a packet's header.
 pub mod gso {
-    /// The packet is a single frame.
+    /// Segmentation type: the packet is a single frame.
     pub const NONE: u8 = 0;
-    /// TCP over IPv4.
+    /// Segmentation type: TCP over IPv4.
     pub const TCPV4: u8 = 1;
-    /// UDP that is cut into IP fragments.
+    /// Segmentation type: UDP that is divided into IP fragments.
     pub const UDP: u8 = 3;
-    /// TCP over IPv6.
+    /// Segmentation type: TCP over IPv6.
     pub const TCPV6: u8 = 4;
-    /// UDP that is cut into datagrams.
+    /// Segmentation type: UDP that is divided into datagrams.
     pub const UDP_L4: u8 = 5;
-    /// Added to a type: the TCP packet has a congestion mark (ECN).
+    /// Bit that is added to a segmentation type: the TCP packet has a congestion mark (ECN).
     pub const ECN: u8 = 0x80;
 }
 
 /// Format of the headers of a device's packets, which follows from the accepted features.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NetHeaderFormat {
-    /// Ten bytes, without the number of buffers: legacy drivers that do not merge receive buffers (section 5.1.6.1).
+    /// Packet header of ten bytes, without the number of buffers: legacy drivers that do not merge receive buffers
+    /// (section 5.1.6.1).
     Legacy,
-    /// Twelve bytes.
+    /// Packet header of twelve bytes.
     Standard,
 }
 
 impl NetHeaderFormat {
-    /// Returns the format that accepted features imply.
+    /// Returns the packet header format that accepted features imply.
     #[must_use]
     pub const fn of(accepted: VirtioFeatures) -> Self {
         if accepted.intersects(VirtioFeatures::VERSION_1.with(VirtioFeatures::MRG_RXBUF)) {
@@ -46,7 +47,7 @@ impl NetHeaderFormat {
         }
     }
 
-    /// Returns the number of bytes of a header.
+    /// Returns the number of bytes of a packet header.
     #[must_use]
     #[inline]
     pub const fn size(self) -> usize {
@@ -57,16 +58,16 @@ impl NetHeaderFormat {
     }
 }
 
-/// Header of a packet, as one side wrote it. [`NetHeader::check`](Self::check) makes a request of it.
+/// Header of a packet, as driver or device wrote it. [`NetHeader::check`](Self::check) makes a checked request of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NetHeader {
-    /// Flags: [`flag`].
+    /// Flags of the packet header: [`flag`].
     pub flags: u8,
-    /// Type of segmentation: [`gso`].
+    /// Type of the packet's segmentation: [`gso`].
     pub gso_type: u8,
     /// Length of the packet's headers in bytes. Drivers get it wrong, so it is a hint only (section 5.1.6.2.2).
     pub header_length: u16,
-    /// Payload bytes of a segment.
+    /// Number of payload bytes in a segment of the packet.
     pub gso_size: u16,
     /// Offset in the packet at which the checksum begins.
     pub checksum_start: u16,
@@ -77,10 +78,10 @@ pub struct NetHeader {
 }
 
 impl NetHeader {
-    /// Number of bytes of a header with the number of buffers.
+    /// Number of bytes of a packet header that includes the number of buffers.
     pub const SIZE: usize = 12;
 
-    /// Reads a header from its bytes. A legacy header has zeros behind its ten bytes.
+    /// Parses a packet header from its bytes. A legacy header has zeros behind its ten bytes.
     #[must_use]
     #[inline]
     pub fn parse(raw: &[u8; Self::SIZE]) -> Self {
@@ -96,7 +97,7 @@ impl NetHeader {
         }
     }
 
-    /// Returns the header's bytes. A legacy header is the first ten of them.
+    /// Returns the packet header's bytes. A legacy header is the first ten of them.
     #[must_use]
     #[inline]
     pub fn emit(&self) -> [u8; Self::SIZE] {
@@ -110,7 +111,7 @@ impl NetHeader {
         raw
     }
 
-    /// Returns true if the header requests nothing: the packet is a frame with all its checksums.
+    /// Returns true if the packet header requests nothing: the packet is a frame with all its checksums.
     #[must_use]
     #[inline]
     pub fn is_plain(&self) -> bool {

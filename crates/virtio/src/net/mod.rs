@@ -8,13 +8,13 @@ mod tests;
 pub use header::{NetHeader, NetHeaderFormat, flag, gso};
 pub use request::{NetHeaderError, NetRequest, PartialChecksum, PartialTransport, SegmentKind, Segmentation};
 
-/// Returns the index of a pair's receive queue (section 5.1.2).
+/// Returns the index of the receive queue of a queue pair (section 5.1.2).
 #[must_use]
 pub const fn receive_queue(pair: u16) -> u32 {
     2 * pair as u32
 }
 
-/// Returns the index of a pair's transmit queue (section 5.1.2).
+/// Returns the index of the transmit queue of a queue pair (section 5.1.2).
 #[must_use]
 pub const fn transmit_queue(pair: u16) -> u32 {
     2 * pair as u32 + 1

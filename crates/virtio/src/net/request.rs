@@ -1,4 +1,4 @@
-//! Requests of a packet's header, checked against the packet's length and the accepted features (section 5.1.6.2). A
+//! Checks the requests of a packet's header against the packet's length and the accepted features (section 5.1.6.2). A
 //! number of the sender counts only if it stays inside of the packet, and its header length never counts.
 
 use super::header::{NetHeader, flag, gso};
@@ -13,15 +13,16 @@ const UDP_CHECKSUM: u16 = 6;
 /// Transport protocol of a packet with a partial checksum, by the offset of its checksum field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartialTransport {
-    /// TCP: the field is at offset 16.
+    /// Transport protocol TCP: the checksum field is at offset 16.
     Tcp,
-    /// UDP: the field is at offset 6. A sum of zero is stored as all ones.
+    /// Transport protocol UDP: the checksum field is at offset 6. A sum of zero is stored as all ones.
     Udp,
-    /// Another protocol with a checksum of the same kind.
+    /// Other transport protocol with a checksum of the same kind.
     Other,
 }
 
-/// Checksum that is still to be completed: its field is inside of the packet, and holds the pseudo header's sum.
+/// Partial checksum that a receiver has to complete: its field is inside of the packet, and holds the pseudo header's
+/// sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartialChecksum {
     start: u16,
@@ -55,23 +56,23 @@ impl PartialChecksum {
     }
 }
 
-/// Protocols of a packet that is to be cut, and the way to cut it.
+/// Protocols of a packet that is to be segmented, and the way to segment it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SegmentKind {
-    /// TCP segments over IPv4.
+    /// Segmentation into TCP segments over IPv4.
     TcpV4,
-    /// TCP segments over IPv6.
+    /// Segmentation into TCP segments over IPv6.
     TcpV6,
-    /// IP fragments of a UDP datagram.
+    /// Segmentation into IP fragments of a UDP datagram.
     UdpFragments,
-    /// UDP datagrams over IPv4 or IPv6.
+    /// Segmentation into UDP datagrams over IPv4 or IPv6.
     UdpDatagrams,
 }
 
-/// Request to cut a packet.
+/// Request to segment a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segmentation {
-    /// Protocols, and the way to cut.
+    /// Protocols of the packet, and the way to segment it.
     pub kind: SegmentKind,
     /// Maximum number of payload bytes in a segment.
     pub size: NonZeroU16,
@@ -79,46 +80,46 @@ pub struct Segmentation {
     pub ecn: bool,
 }
 
-/// Checked requests of a packet.
+/// Checked requests of a packet's header: checksum and segmentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NetRequest {
-    /// Checksum that is to be completed.
+    /// Partial checksum of the packet that is to be completed.
     pub checksum: Option<PartialChecksum>,
-    /// Request to cut the packet. Such a packet has a partial checksum too.
+    /// Request to segment the packet. Such a packet has a partial checksum too.
     pub segmentation: Option<Segmentation>,
 }
 
 /// Reason why the header of a packet is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NetHeaderError {
-    /// The packet has a partial checksum without the feature.
+    /// The packet has a partial checksum, but the feature was not negotiated.
     #[error("the packet has a partial checksum, which was not negotiated (VIRTIO_NET_F_CSUM)")]
     ChecksumNotNegotiated,
     /// The checksum field is not inside of the packet.
     #[error("the checksum field at {field} is outside of the packet of {length} bytes")]
     ChecksumOutside {
-        /// Offset of the checksum field.
+        /// Offset of the checksum field that the header states.
         field: usize,
-        /// Length of the packet in bytes.
+        /// Length in bytes of the packet with the checksum.
         length: usize,
     },
-    /// The type of segmentation is unknown.
+    /// The type of segmentation in the header is unknown.
     #[error("unknown segmentation type {gso_type:#x}")]
     UnknownSegmentation {
-        /// Type in the header.
+        /// Type of segmentation in the header.
         gso_type: u8,
     },
     /// The type of segmentation was not negotiated, or its congestion mark.
     #[error("segmentation type {gso_type:#x} was not negotiated")]
     SegmentationNotNegotiated {
-        /// Type in the header.
+        /// Type of segmentation in the header.
         gso_type: u8,
     },
-    /// A packet that is to be cut has no payload size for the segments.
-    #[error("the segment size is zero")]
+    /// A packet that is to be segmented has no payload size for the segments.
+    #[error("the packet's segment size is zero")]
     SegmentSize,
-    /// A packet that is to be cut has no partial checksum of its protocol.
-    #[error("the packet is to be cut and has no partial checksum of its protocol")]
+    /// A packet that is to be segmented has no partial checksum of its protocol.
+    #[error("a packet that is to be segmented needs a partial checksum of its protocol")]
     SegmentChecksum,
 }
 
@@ -185,8 +186,8 @@ impl NetHeader {
 }
 
 impl NetRequest {
-    /// Returns true if a driver with these features receives the packet as it is, with its checksum and uncut. Otherwise the
-    /// device completes the checksum, or cuts the packet, before it delivers it.
+    /// Returns true if a driver with these features receives the packet as it is, with its partial checksum and
+    /// unsegmented. Otherwise the device completes the checksum, or segments the packet, before it delivers it.
     #[must_use]
     #[inline]
     pub fn fits_receiver(&self, accepted: VirtioFeatures) -> bool {

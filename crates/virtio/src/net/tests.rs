@@ -1,4 +1,4 @@
-//! Rules of section 5.1.6 about the header of a packet.
+//! Tests the rules of section 5.1.6 about the header of a packet.
 
 use super::{
     NetHeader, NetHeaderError, NetHeaderFormat, NetRequest, PartialTransport, SegmentKind, flag, gso,
@@ -15,7 +15,8 @@ const OFFLOADS: F = F::CSUM
     .with(F::HOST_USO)
     .with(F::VERSION_1);
 
-/// TCP over IPv4 behind an Ethernet header, cut into segments of 1,448 bytes, as Linux requests it.
+/// Header of a packet of TCP over IPv4 behind an Ethernet header, to be segmented into 1,448 bytes, as Linux
+/// requests it.
 const TSO: NetHeader = NetHeader {
     flags: flag::NEEDS_CSUM,
     gso_type: gso::TCPV4,
@@ -27,7 +28,7 @@ const TSO: NetHeader = NetHeader {
 };
 
 #[test]
-fn header_fields_are_little_endian_in_standard_order() {
+fn packet_header_fields_are_little_endian_in_standard_order() {
     let raw = [1, 4, 66, 0, 0xa8, 5, 34, 0, 16, 0, 2, 0];
     let header = NetHeader { gso_type: gso::TCPV6, buffers: 2, ..TSO };
     assert_eq!(NetHeader::parse(&raw), header);
@@ -35,27 +36,27 @@ fn header_fields_are_little_endian_in_standard_order() {
 }
 
 #[test]
-fn header_is_short_only_for_legacy_without_merging() {
+fn packet_header_has_10_bytes_only_for_legacy_without_merging() {
     let size = |accepted| NetHeaderFormat::of(accepted).size();
     assert_eq!([F::NONE, F::CSUM].map(size), [10, 10]);
     assert_eq!([F::VERSION_1, F::MRG_RXBUF, F::VERSION_1 | F::MRG_RXBUF].map(size), [12, 12, 12]);
 }
 
 #[test]
-fn queues_of_a_pair_are_receive_and_transmit() {
+fn receive_queues_have_even_and_transmit_queues_odd_numbers() {
     assert_eq!([0, 1, 2].map(receive_queue), [0, 2, 4]);
     assert_eq!([0, 1, 2].map(transmit_queue), [1, 3, 5]);
 }
 
 #[test]
-fn plain_header_ignores_all_other_fields() {
+fn packet_header_without_a_request_ignores_its_other_fields() {
     // Without NEEDS_CSUM the device must not use start and offset (5.1.6.2.2), and it ignores unknown flags.
     let header = NetHeader { flags: 0xfe, gso_type: gso::NONE, checksum_start: u16::MAX, ..TSO };
     assert_eq!(header.check(60, F::NONE), Ok(NetRequest::default()));
 }
 
 #[test]
-fn tcp_segmentation_request_is_checked_into_its_types() {
+fn tcp_segmentation_request_of_linux_is_accepted_unchanged() {
     let request = TSO.check(60_000, OFFLOADS).unwrap();
     let (checksum, cut) = (request.checksum.unwrap(), request.segmentation.unwrap());
     assert_eq!((checksum.start(), checksum.field()), (34, 50));
@@ -78,7 +79,7 @@ fn checksum_field_must_lie_inside_of_the_packet() {
 }
 
 #[test]
-fn requests_need_their_negotiated_features() {
+fn packet_header_requests_need_negotiated_features() {
     let udp = NetHeader { checksum_offset: 6, ..TSO };
     for (header, feature) in [
         (NetHeader { gso_type: gso::TCPV4, ..TSO }, F::HOST_TSO4),
@@ -96,7 +97,7 @@ fn requests_need_their_negotiated_features() {
 }
 
 #[test]
-fn segmentation_needs_a_size_and_its_own_checksum() {
+fn segmentation_request_needs_a_size_and_a_partial_checksum() {
     let check = |header: NetHeader| header.check(60_000, OFFLOADS).unwrap_err();
     assert_eq!(check(NetHeader { gso_size: 0, ..TSO }), NetHeaderError::SegmentSize);
     assert_eq!(check(NetHeader { flags: 0, ..TSO }), NetHeaderError::SegmentChecksum);
@@ -117,7 +118,7 @@ fn unknown_segmentation_and_ecn_without_tcp_are_refused() {
 }
 
 #[test]
-fn packet_passes_uncut_only_to_a_receiver_of_its_kind() {
+fn packet_passes_unsegmented_only_to_a_driver_that_accepts_it() {
     let request = NetHeader { gso_type: gso::TCPV4 | gso::ECN, ..TSO }.check(60_000, OFFLOADS).unwrap();
     let able = F::GUEST_CSUM | F::GUEST_TSO4 | F::GUEST_ECN;
     assert!(request.fits_receiver(able));
@@ -129,7 +130,7 @@ fn packet_passes_uncut_only_to_a_receiver_of_its_kind() {
 
 proptest! {
     #[test]
-    fn checked_request_stays_inside_and_survives_delivery(
+    fn checked_request_stays_in_its_packet_and_is_delivered_alike(
         raw: [u8; 12], length in 0_usize..70_000, accepted: u64,
     ) {
         let (header, accepted) = (NetHeader::parse(&raw), F::from_bits(accepted));

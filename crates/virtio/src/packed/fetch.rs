@@ -6,10 +6,10 @@ use crate::descriptor::{PackedDescriptor, SIZE, flag};
 use crate::error::RingError;
 use crate::memory::{MemoryFault, RingMemory, acquire, read_u16};
 
-/// Offset of the flags in a descriptor.
+/// Offset of the flags in a packed descriptor.
 pub(super) const FLAGS: u64 = 14;
 
-/// List of descriptors that belong to one buffer.
+/// List of packed descriptors that belong to one chain.
 struct DescriptorList {
     id: u16,
     slots: u16,
@@ -17,8 +17,8 @@ struct DescriptorList {
 }
 
 impl PackedQueue {
-    /// Fetches up to `most` chains, at most [`BURST`], into `burst`. Returns their number. A malformed chain is the last of
-    /// its burst, so that a fetch has a bounded cost.
+    /// Fetches up to `most` chains of a packed ring, at most [`BURST`], into `burst`. Returns their number. A malformed
+    /// chain is the last of its burst, so that a fetch has a bounded cost.
     ///
     /// # Errors
     /// [`RingError`] if the ring is malformed or not accessible. The chains before the fault were fetched by an earlier call.
@@ -55,15 +55,15 @@ impl PackedQueue {
         Ok(burst.chains().len())
     }
 
-    /// Returns true if the next descriptor is available. Reads nothing else, so that a device that polls an idle ring does not
-    /// take cache lines from a driver that is about to fill them.
+    /// Returns true if the ring's next descriptor is available. Reads nothing else, so that a device that polls an idle
+    /// ring does not take cache lines from a driver that is about to fill them.
     #[inline]
     pub(super) fn is_next_available<M: RingMemory>(&self, memory: &mut M) -> Result<bool, RingError> {
         let flags = read_u16(memory, self.layout.slot(self.available) + FLAGS)?;
         Ok(self.available.is_available(flags))
     }
 
-    /// Reads the available descriptors up to the ring's end, at most `most`. Returns their number, at least 1.
+    /// Reads the available descriptors up to the packed ring's end, at most `most`. Returns their number, at least 1.
     ///
     /// They are read twice: a descriptor's flags publish the rest of it, which therefore has to be read after them.
     #[inline]
@@ -88,8 +88,8 @@ impl PackedQueue {
         Ok(ready)
     }
 
-    /// Takes the chain that begins `at` slots after the queue's position, of which `ready` have been read. Returns its number
-    /// of slots, and false if it is malformed; `None` if the burst has no room for it.
+    /// Takes the chain that begins `at` slots after the device's position, of which `ready` have been read. Returns its
+    /// number of slots, and false if it is malformed, or `None` if the burst has no room for it.
     #[inline(never)]
     fn take<M: RingMemory>(
         &self,
@@ -106,8 +106,8 @@ impl PackedQueue {
         Ok(Some((list.slots.into(), list.fault.is_none())))
     }
 
-    /// Adds the buffers of a list that begins `at` slots after the queue's position. A malformed list is followed to its end
-    /// too: only its last descriptor has the buffer id, and tells where the next list begins.
+    /// Adds the buffers of a list that begins `at` slots after the device's position. A malformed list is followed to
+    /// its end too: only its last descriptor has the buffer id, and tells where the next list begins.
     fn walk<M: RingMemory>(
         &self,
         memory: &mut M,
@@ -134,7 +134,7 @@ impl PackedQueue {
         Err(RingError::EndlessList { free: free as u16 })
     }
 
-    /// Reads the descriptor that is `ahead` slots after the queue's position, together with those behind it.
+    /// Reads the descriptor that is `ahead` slots after the device's position, together with those behind it.
     fn read_slot<M: RingMemory>(
         &self,
         memory: &mut M,
@@ -146,7 +146,8 @@ impl PackedQueue {
         burst.block.at(memory, self.layout.slot(position), rest)
     }
 
-    /// Adds the buffers of an indirect table. Only the write flag of its descriptors counts (section 2.8.7).
+    /// Adds the buffers of an indirect table to the chain. Only the write flag of the table's descriptors counts
+    /// (section 2.8.7).
     fn add_table<M: RingMemory>(
         &self,
         memory: &mut M,
@@ -170,7 +171,7 @@ impl PackedQueue {
     }
 }
 
-/// Returns the chain of a descriptor that has no list.
+/// Returns the chain of a packed descriptor that is no list.
 #[inline(always)]
 fn plain(raw: &[u8; SIZE], _: &[u8; 2]) -> Option<PlainChain> {
     let PackedDescriptor { address, length, id, flags } = PackedDescriptor::parse(raw);

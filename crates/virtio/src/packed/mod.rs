@@ -1,5 +1,5 @@
 //! The device's side of a packed ring (VIRTIO 1.2 section 2.8): driver and device write the same descriptors, and each
-//! tells by a wrap counter which of them it has passed.
+//! states by a wrap counter which of them it has passed.
 
 mod fetch;
 mod notify;
@@ -23,7 +23,8 @@ pub struct PackedLayout {
 }
 
 impl PackedLayout {
-    /// Checks the size and the addresses of a packed ring (section 2.8.10.1). Whether the memory exists, the first access finds.
+    /// Checks the size and the addresses of a packed ring (section 2.8.10.1). The first access finds whether the memory
+    /// exists.
     ///
     /// # Errors
     /// [`LayoutError`] if the size is not 1 to 32768, or if a part is misaligned or beyond the address space.
@@ -37,20 +38,20 @@ impl PackedLayout {
         Ok(Self { size: size as u16, addresses })
     }
 
-    /// Returns the number of descriptors.
+    /// Returns the number of descriptors of the packed ring.
     #[must_use]
     #[inline]
     pub fn size(&self) -> u16 {
         self.size
     }
 
-    /// Returns the address of the descriptor at a position.
+    /// Returns the address of the packed ring's descriptor at a position.
     #[inline]
     fn slot(&self, position: PackedPosition) -> u64 {
         self.addresses.descriptors + SIZE as u64 * u64::from(position.index())
     }
 
-    /// Returns the number of `wanted` descriptors that lie in one piece from a position on, before the ring wraps.
+    /// Returns how many of `wanted` descriptors are contiguous from a position on, before the ring wraps.
     #[inline]
     fn contiguous(&self, position: PackedPosition, wanted: usize) -> usize {
         wanted.min((self.size - position.index()).into())
@@ -64,17 +65,18 @@ impl PackedLayout {
 pub struct PackedQueue {
     layout: PackedLayout,
     features: RingFeatures,
-    /// Position of the next chain to fetch.
+    /// Position in the packed ring of the next chain to fetch.
     available: PackedPosition,
-    /// Position of the next used descriptor.
+    /// Position in the packed ring of the next used descriptor.
     used: PackedPosition,
-    /// Number of slots between both positions.
+    /// Number of slots between the fetch position and the used position.
     fetched: u16,
     unsignalled: UnsignalledEntries,
 }
 
 impl PackedQueue {
-    /// Creates the device's side of a ring that starts, or resumes, at a position: [`PackedPosition::START`] for a new ring.
+    /// Creates the device's side of a packed ring that starts, or resumes, at a position: [`PackedPosition::START`] for
+    /// a new ring.
     ///
     /// # Errors
     /// [`LayoutError::Position`] if the position is not within the ring.
@@ -90,13 +92,14 @@ impl PackedQueue {
         Ok(Self { layout, features, available: base, used: base, fetched: 0, unsignalled })
     }
 
-    /// Returns the position at which another device resumes. Chains that were fetched and not returned are fetched again there.
+    /// Returns the position at which another device resumes the packed ring. Chains that were fetched and not returned
+    /// are fetched again there.
     #[must_use]
     pub fn base(&self) -> PackedPosition {
         self.used
     }
 
-    /// Returns the size and the addresses of the ring.
+    /// Returns the size and the addresses of the packed ring.
     #[must_use]
     pub fn layout(&self) -> &PackedLayout {
         &self.layout
@@ -109,8 +112,8 @@ impl PackedQueue {
         self.fetched
     }
 
-    /// Puts the chains that were fetched last back into the ring: the next fetch finds them again. Ignores more chains than
-    /// are fetched.
+    /// Puts the chains that were fetched last back into the packed ring: the next fetch finds them again. Ignores a
+    /// number beyond the fetched chains.
     pub fn unfetch(&mut self, chains: &[Chain]) {
         let slots = chains.iter().map(|chain| u32::from(chain.slots())).sum::<u32>();
         let slots = slots.min(self.fetched.into()) as u16;

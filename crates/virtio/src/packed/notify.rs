@@ -4,13 +4,13 @@ use super::PackedQueue;
 use crate::error::RingError;
 use crate::memory::RingMemory;
 
-/// Event flags: a notification for each burst.
+/// Event flags: the side wants a notification for each burst.
 const ENABLE: u16 = 0;
-/// Event flags: no notifications.
+/// Event flags: the side wants no notifications.
 const DISABLE: u16 = 1;
-/// Event flags: a notification when the descriptor at the structure's position is passed.
+/// Event flags: the side wants a notification when the descriptor at the structure's position is passed.
 const DESCRIPTOR: u16 = 2;
-/// Mask of the event flags; the other bits are reserved.
+/// Mask of the event flags in an event suppression structure; the other bits are reserved.
 const MASK: u16 = 3;
 
 impl PackedQueue {
@@ -37,8 +37,8 @@ impl PackedQueue {
         Ok(flags != DISABLE)
     }
 
-    /// Returns true if the slots returned since the last call include the driver's event. Indices of the round before this one
-    /// are a ring lower, as Linux and DPDK count them.
+    /// Returns true if the slots returned since the last call include the position of the driver's event. Indices of
+    /// the round before this one are a ring lower, as Linux and DPDK count them.
     fn passes(&mut self, event: u16) -> bool {
         let size = self.layout.size;
         let index = event & 0x7fff;
@@ -59,7 +59,7 @@ impl PackedQueue {
         Ok(self.fetched < self.layout.size && self.is_next_available(memory)?)
     }
 
-    /// Asks the driver for no notifications, as a device that polls does.
+    /// Tells the driver that the device wants no notifications, as a device that polls does.
     ///
     /// # Errors
     /// [`RingError`] if the device's event structure is not accessible.

@@ -42,21 +42,21 @@ impl PackedPosition {
         self.0 as u32 | (self.0 as u32) << 16
     }
 
-    /// Returns the index of the descriptor.
+    /// Returns the index of the position's descriptor.
     #[must_use]
     #[inline]
     pub const fn index(self) -> u16 {
         self.0 & !WRAP
     }
 
-    /// Returns the wrap counter.
+    /// Returns the wrap counter of the position.
     #[must_use]
     #[inline]
     pub const fn wrap(self) -> bool {
         self.0 & WRAP != 0
     }
 
-    /// Returns the position that is `slots`, at most a ring, further in a ring of `size` descriptors.
+    /// Returns the packed ring's position that is `slots`, at most a ring, further in a ring of `size` descriptors.
     #[must_use]
     #[inline]
     pub const fn after(self, slots: u16, size: u16) -> Self {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_of_available_and_used_follow_the_wrap_counter() {
+    fn packed_descriptor_flags_follow_the_wrap_counter() {
         let (first, second) = (PackedPosition::START, PackedPosition::from_bits(0));
         assert!(first.is_available(flag::AVAIL) && second.is_available(flag::USED | flag::NEXT));
         // A ring of zeros has nothing available, and neither has a used descriptor.
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn vhost_base_ignores_the_used_half() {
+    fn vhost_base_of_a_packed_ring_ignores_its_used_half() {
         // QEMU sends both halves, DPDK's virtio-user the lower one.
         for base in [0x8003_8005, 0x0000_8005] {
             assert_eq!(PackedPosition::from_vhost_base(base), PackedPosition::from_bits(0x8005));

@@ -6,7 +6,7 @@ use crate::descriptor::{PackedDescriptor, SIZE, flag};
 use crate::error::RingError;
 use crate::memory::{RingMemory, release};
 
-/// Offset of length, id and flags in a descriptor: the half that the driver reads of a used one.
+/// Offset in a packed descriptor of length, id and flags: the half that the driver reads of a used one.
 const SECOND_HALF: usize = 8;
 
 impl PackedQueue {

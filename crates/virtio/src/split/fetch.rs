@@ -7,8 +7,8 @@ use crate::error::RingError;
 use crate::memory::{RingMemory, acquire, read_u16};
 
 impl SplitQueue {
-    /// Fetches up to `most` chains, at most [`BURST`], into `burst`. Returns their number. A malformed chain is the last of
-    /// its burst, so that a fetch has a bounded cost.
+    /// Fetches up to `most` chains of a split ring, at most [`BURST`], into `burst`. Returns their number. A malformed
+    /// chain is the last of its burst, so that a fetch has a bounded cost.
     ///
     /// # Errors
     /// [`RingError`] if the ring is malformed or not accessible. The chains before the fault were fetched by an earlier call.
@@ -38,7 +38,8 @@ impl SplitQueue {
         Ok(burst.chains().len())
     }
 
-    /// Returns the number of available chains, at most `most`. Reads the index only if more are wanted than are known.
+    /// Returns the number of available chains, at most `most`. Reads the driver's index only if more are wanted than
+    /// are known.
     #[inline]
     pub(super) fn pending<M: RingMemory>(&mut self, memory: &mut M, most: u16) -> Result<u16, RingError> {
         let known = self.known.wrapping_sub(self.available);
@@ -57,7 +58,7 @@ impl SplitQueue {
         Ok(pending.min(most))
     }
 
-    /// Reads entries of the available ring.
+    /// Reads entries of the split ring's available ring.
     #[inline]
     fn read_heads<M: RingMemory>(
         &self,
@@ -75,8 +76,8 @@ impl SplitQueue {
         Ok(())
     }
 
-    /// Reads the first descriptors of chains, those that follow each other together. Returns the number of descriptors
-    /// before the first one that cannot be read.
+    /// Reads the first descriptors of chains; those that follow each other are read together. Returns the number of
+    /// descriptors before the first one that cannot be read.
     #[inline]
     fn read_descriptors<M: RingMemory>(
         &self,
@@ -107,8 +108,8 @@ impl SplitQueue {
         Ok(count)
     }
 
-    /// Takes the chain whose head was read into the burst at `at`. Returns false if the burst has no room for the chain, or
-    /// ends with it because it is malformed.
+    /// Takes the chain whose first descriptor was read into the burst at `at`. Returns false if the burst has no room
+    /// for the chain, or ends with it because it is malformed.
     #[inline(never)]
     fn take<M: RingMemory>(
         &self,
@@ -127,7 +128,8 @@ impl SplitQueue {
         Ok(walked.is_ok())
     }
 
-    /// Adds the buffers of a list of descriptors. The list may end in a table (section 2.7.5.3.2).
+    /// Adds the buffers of a list of split descriptors to the chain. The list may end in an indirect table (section
+    /// 2.7.5.3.2).
     fn walk<M: RingMemory>(
         &self,
         memory: &mut M,
@@ -157,7 +159,8 @@ impl SplitQueue {
         }
     }
 
-    /// Adds the buffers of an indirect table, in the order of their `next` fields. The device ignores the table's own write flag.
+    /// Adds the buffers of an indirect table to the chain, in the order of their `next` fields. The device ignores the
+    /// table's own write flag.
     fn walk_table<M: RingMemory>(
         &self,
         memory: &mut M,
@@ -193,7 +196,7 @@ impl SplitQueue {
     }
 }
 
-/// Returns the chain of a descriptor that has no list; its id is its entry in the available ring.
+/// Returns the chain of a split descriptor that is no list; its id is its entry in the available ring.
 #[inline(always)]
 fn plain(raw: &[u8; SIZE], head: &[u8; 2]) -> Option<PlainChain> {
     let SplitDescriptor { address, length, flags, .. } = SplitDescriptor::parse(raw);

@@ -14,9 +14,9 @@ use crate::signal::UnsignalledEntries;
 const AVAILABLE_ENTRY: u64 = 2;
 /// Bytes of an entry of the used ring.
 const USED_ENTRY: u64 = 8;
-/// Offset of the index in both rings, behind the flags.
+/// Offset of the index in available and used ring, behind the flags.
 const INDEX: u64 = 2;
-/// Offset of the entries in both rings.
+/// Offset of the entries in available and used ring.
 const ENTRIES: u64 = 4;
 
 /// Size and addresses of a split ring.
@@ -27,7 +27,8 @@ pub struct SplitLayout {
 }
 
 impl SplitLayout {
-    /// Checks the size and the addresses of a split ring (section 2.7). Whether the memory exists, the first access finds.
+    /// Checks the size and the addresses of a split ring (section 2.7). The first access finds whether the memory
+    /// exists.
     ///
     /// # Errors
     /// [`LayoutError`] if the size is no power of two up to 32768, or if a part is misaligned or beyond the address space.
@@ -42,14 +43,14 @@ impl SplitLayout {
         Ok(Self { size: size as u16, addresses })
     }
 
-    /// Returns the number of entries.
+    /// Returns the number of entries of the split ring.
     #[must_use]
     #[inline]
     pub fn size(&self) -> u16 {
         self.size
     }
 
-    /// Returns the place in a ring of the entry with a running index.
+    /// Returns the entry of a split ring that a running index names.
     #[inline]
     fn place(&self, index: u16) -> u16 {
         index & (self.size - 1)
@@ -70,13 +71,13 @@ impl SplitLayout {
         self.addresses.device + ENTRIES + USED_ENTRY * u64::from(place)
     }
 
-    /// Returns the address at which the driver says where it wants an interrupt: behind the available ring.
+    /// Returns the address at which the driver states where it wants an interrupt: behind the available ring.
     #[inline]
     fn used_event(&self) -> u64 {
         self.available_entry(self.size)
     }
 
-    /// Returns the address at which the device says where it wants a notification: behind the used ring.
+    /// Returns the address at which the device states where it wants a notification: behind the used ring.
     #[inline]
     fn available_event(&self) -> u64 {
         self.used_entry(self.size)
@@ -90,31 +91,31 @@ impl SplitLayout {
 pub struct SplitQueue {
     layout: SplitLayout,
     features: RingFeatures,
-    /// Running index of the next chain to fetch.
+    /// Running index in the split ring of the next chain to fetch.
     available: u16,
-    /// Available index as it was read last.
+    /// Available index of the driver, as the device read it last.
     known: u16,
-    /// Running index of the next entry of the used ring.
+    /// Running index in the split ring of the next used entry.
     used: u16,
     unsignalled: UnsignalledEntries,
 }
 
 impl SplitQueue {
-    /// Creates the device's side of a ring that starts, or resumes, at a running index: 0 for a new ring.
+    /// Creates the device's side of a split ring that starts, or resumes, at a running index: 0 for a new ring.
     #[must_use]
     pub fn new(layout: SplitLayout, features: RingFeatures, base: u16) -> Self {
         let unsignalled = UnsignalledEntries::default();
         Self { layout, features, available: base, known: base, used: base, unsignalled }
     }
 
-    /// Returns the running index at which another device resumes. Chains that were fetched and not returned are fetched
-    /// again there.
+    /// Returns the running index at which another device resumes the split ring. Chains that were fetched and not
+    /// returned are fetched again there.
     #[must_use]
     pub fn base(&self) -> u16 {
         self.used
     }
 
-    /// Returns the size and the addresses of the ring.
+    /// Returns the size and the addresses of the split ring.
     #[must_use]
     pub fn layout(&self) -> &SplitLayout {
         &self.layout
@@ -127,8 +128,8 @@ impl SplitQueue {
         self.available.wrapping_sub(self.used)
     }
 
-    /// Puts the chains that were fetched last back into the ring: the next fetch finds them again. Ignores more chains than
-    /// are fetched.
+    /// Puts the chains that were fetched last back into the split ring: the next fetch finds them again. Ignores a
+    /// number beyond the fetched chains.
     pub fn unfetch(&mut self, chains: &[Chain]) {
         let count = chains.len().min(self.fetched().into()) as u16;
         self.available = self.available.wrapping_sub(count);

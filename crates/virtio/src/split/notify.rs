@@ -46,8 +46,8 @@ impl SplitQueue {
         Ok(self.pending(memory, 1)? > 0)
     }
 
-    /// Asks the driver for no notifications, as a device that polls does. With event indices the driver still sends one per
-    /// 65,536 chains, unless this is called again.
+    /// Tells the driver that the device wants no notifications, as a device that polls does. With event indices the
+    /// driver still sends one per 65,536 chains, unless this is called again.
     ///
     /// # Errors
     /// [`RingError`] if the used ring is not accessible.

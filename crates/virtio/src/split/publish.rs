@@ -47,7 +47,7 @@ impl SplitQueue {
         Ok(())
     }
 
-    /// Writes up to [`BURST`] elements from a running index on.
+    /// Writes up to [`BURST`] used elements from a running index on.
     #[inline]
     fn write_elements<M: RingMemory>(
         &self,

@@ -1,17 +1,17 @@
 //! Model driver and device exchange every chain exactly once and in order, across wraps of small rings.
 
 use crate::driver::Buffer;
-use crate::driver::Driver;
+use crate::driver::EitherDriver;
 use crate::memory::GuestMemory;
-use crate::queue::Queue;
+use crate::queue::EitherQueue;
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use virtio::chain::{Chain, ChainBurst};
 use virtio::layout::RingFeatures;
 
-/// Step of an exchange.
+/// Step of a random exchange between model driver and device.
 #[derive(Debug, Clone)]
-enum Move {
+enum ExchangeMove {
     /// The driver adds a chain: lengths of buffers, how many the device only reads, and whether they are in a table.
     Add(Vec<u32>, usize, bool),
     Publish,
@@ -19,48 +19,48 @@ enum Move {
     Fetch(usize),
     /// The device returns this many chains, and writes this share of each, in sixteenths.
     Complete(usize, u32),
-    /// The device puts back this many chains.
+    /// The device puts this many fetched chains back into the ring.
     Unfetch(usize),
-    /// A successor of the device resumes at its position.
+    /// A successor of the device resumes at its position in the ring.
     Restart,
 }
 
-fn moves() -> impl Strategy<Value = Vec<Move>> {
+fn moves() -> impl Strategy<Value = Vec<ExchangeMove>> {
     let add = (proptest::collection::vec(1_u32..3000, 1..5), 0_usize..5, any::<bool>());
     let one = prop_oneof![
-        6 => add.prop_map(|(lengths, readable, indirect)| Move::Add(lengths, readable, indirect)),
-        3 => Just(Move::Publish),
-        3 => Just(Move::Collect),
-        4 => (1_usize..40).prop_map(Move::Fetch),
-        4 => (1_usize..9, prop_oneof![Just(16), 0_u32..17]).prop_map(|(count, share)| Move::Complete(count, share)),
-        1 => (1_usize..4).prop_map(Move::Unfetch),
-        1 => Just(Move::Restart),
+        6 => add.prop_map(|(lengths, readable, indirect)| ExchangeMove::Add(lengths, readable, indirect)),
+        3 => Just(ExchangeMove::Publish),
+        3 => Just(ExchangeMove::Collect),
+        4 => (1_usize..40).prop_map(ExchangeMove::Fetch),
+        4 => (1_usize..9, prop_oneof![Just(16), 0_u32..17]).prop_map(|(count, share)| ExchangeMove::Complete(count, share)),
+        1 => (1_usize..4).prop_map(ExchangeMove::Unfetch),
+        1 => Just(ExchangeMove::Restart),
     ];
     proptest::collection::vec(one, 1..200)
 }
 
-/// Driver, device, and the chains that each is to see next.
-struct Exchange {
+/// Model driver, device, and the chains that each is to see next.
+struct RingExchange {
     memory: GuestMemory,
-    driver: Driver,
-    queue: Queue,
+    driver: EitherDriver,
+    queue: EitherQueue,
     features: RingFeatures,
     burst: ChainBurst,
     token: u32,
-    /// Chains that were added and not fetched.
+    /// Chains that the driver has added and the device has not fetched.
     added: VecDeque<(u32, Vec<Buffer>)>,
-    /// Chains that were fetched and not returned.
+    /// Chains that the device has fetched and not returned.
     fetched: VecDeque<(Chain, (u32, Vec<Buffer>))>,
-    /// Chains that were returned and not collected, with the bytes written.
+    /// Chains that the device has returned and the driver has not collected, with the bytes written.
     returned: VecDeque<(u32, u32)>,
 }
 
-impl Exchange {
+impl RingExchange {
     fn new(is_packed: bool, size: u16, features: RingFeatures) -> Self {
         Self {
             memory: GuestMemory::new(),
-            driver: Driver::new(is_packed, size, features.in_order),
-            queue: Queue::new(is_packed, size, features),
+            driver: EitherDriver::new(is_packed, size, features.in_order),
+            queue: EitherQueue::new(is_packed, size, features),
             features,
             burst: ChainBurst::default(),
             token: 0,
@@ -70,15 +70,15 @@ impl Exchange {
         }
     }
 
-    fn make(&mut self, step: Move) {
+    fn make(&mut self, step: ExchangeMove) {
         match step {
-            Move::Add(lengths, readable, indirect) => self.add(&lengths, readable, indirect),
-            Move::Publish => self.driver.publish(&mut self.memory),
-            Move::Collect => self.collect(),
-            Move::Fetch(most) => self.fetch(most),
-            Move::Complete(count, share) => self.complete(count, share),
-            Move::Unfetch(count) => self.unfetch(count),
-            Move::Restart => {
+            ExchangeMove::Add(lengths, readable, indirect) => self.add(&lengths, readable, indirect),
+            ExchangeMove::Publish => self.driver.publish(&mut self.memory),
+            ExchangeMove::Collect => self.collect(),
+            ExchangeMove::Fetch(most) => self.fetch(most),
+            ExchangeMove::Complete(count, share) => self.complete(count, share),
+            ExchangeMove::Unfetch(count) => self.unfetch(count),
+            ExchangeMove::Restart => {
                 self.unfetch(usize::MAX);
                 self.queue.restart(self.features);
             }
@@ -135,7 +135,7 @@ impl Exchange {
         }
     }
 
-    /// Lets everything that is under way arrive.
+    /// Makes driver and device finish all chains that are available or in use.
     fn finish(&mut self) {
         self.driver.publish(&mut self.memory);
         let work = |exchange: &Self| 2 * exchange.added.len() + exchange.fetched.len();
@@ -159,8 +159,8 @@ fn features() -> impl Strategy<Value = RingFeatures> {
     })
 }
 
-fn exchange(is_packed: bool, size: u16, features: RingFeatures, moves: Vec<Move>) {
-    let mut exchange = Exchange::new(is_packed, size, features);
+fn exchange(is_packed: bool, size: u16, features: RingFeatures, moves: Vec<ExchangeMove>) {
+    let mut exchange = RingExchange::new(is_packed, size, features);
     moves.into_iter().for_each(|step| exchange.make(step));
     exchange.finish();
 }
@@ -188,7 +188,7 @@ proptest! {
 /// Passes 70,000 chains through a ring in bursts, so that running indices of 16 bits wrap too.
 fn run_long(is_packed: bool) {
     let features = RingFeatures::default();
-    let mut exchange = Exchange::new(is_packed, 64, features);
+    let mut exchange = RingExchange::new(is_packed, 64, features);
     while exchange.token < 70_000 {
         for _ in 0..48 {
             exchange.add(&[64], 1, false);

@@ -1,7 +1,7 @@
 //! Drivers that break the standard get an error at a bounded cost, and cause no panic.
 
 use crate::memory::{DESCRIPTORS, DEVICE, DRIVER, GuestMemory, TABLES};
-use crate::queue::{Queue, packed, split};
+use crate::queue::{EitherQueue, packed, split};
 use proptest::prelude::*;
 use virtio::chain::{ChainBurst, MAX_CHAIN};
 use virtio::descriptor::{PackedDescriptor, SplitDescriptor, flag};
@@ -25,7 +25,7 @@ fn store_split(memory: &mut GuestMemory, address: u64, descriptors: &[Raw]) {
     }
 }
 
-/// Returns the fault of a chain that begins with the first of these descriptors, followed by a good chain that must pass.
+/// Returns the fault of a chain that begins with the first of these descriptors. A valid chain follows and must pass.
 fn split_fault(features: RingFeatures, descriptors: &[Raw], table: &[Raw]) -> Option<ChainError> {
     let (mut memory, mut burst, mut queue) =
         (GuestMemory::new(), ChainBurst::default(), split(SIZE, features));
@@ -49,7 +49,7 @@ fn split_fault(features: RingFeatures, descriptors: &[Raw], table: &[Raw]) -> Op
 }
 
 #[test]
-fn malformed_split_lists_are_returned_with_their_fault() {
+fn malformed_chain_of_a_split_ring_is_returned_with_its_fault() {
     use flag::{INDIRECT as TABLE, NEXT, WRITE};
     let half = 1 << 31;
     for (descriptors, fault) in [
@@ -76,7 +76,7 @@ fn malformed_split_lists_are_returned_with_their_fault() {
 }
 
 #[test]
-fn malformed_split_tables_are_returned_with_their_fault() {
+fn malformed_table_of_a_split_ring_is_returned_with_its_fault() {
     use flag::{INDIRECT as TABLE, NEXT, WRITE};
     let descriptors = [(TABLES, 32, TABLE, 0)];
     for (table, fault) in [
@@ -91,7 +91,7 @@ fn malformed_split_tables_are_returned_with_their_fault() {
 }
 
 #[test]
-fn split_list_may_end_in_a_table_and_use_the_whole_ring() {
+fn split_ring_chain_may_end_in_a_table_and_fill_the_ring() {
     use flag::{INDIRECT as TABLE, NEXT, WRITE};
     // The device must handle chained descriptors followed by a table, whose own write flag it ignores (2.7.5.3.2).
     let list = [buffer(12, NEXT, 1), (TABLES, 32, TABLE | WRITE, 0)];
@@ -101,7 +101,7 @@ fn split_list_may_end_in_a_table_and_use_the_whole_ring() {
 }
 
 #[test]
-fn loop_in_a_small_split_ring_ends_after_its_size() {
+fn descriptor_loop_in_a_split_ring_ends_after_the_ring_size() {
     let (mut memory, mut burst, mut queue) =
         (GuestMemory::new(), ChainBurst::default(), split(SIZE, INDIRECT));
     store_split(&mut memory, DESCRIPTORS, &[buffer(60, flag::NEXT, 4)]);
@@ -113,7 +113,7 @@ fn loop_in_a_small_split_ring_ends_after_its_size() {
 }
 
 #[test]
-fn split_chain_has_at_most_128_buffers() {
+fn chain_of_a_split_ring_has_at_most_128_buffers() {
     let most = MAX_CHAIN as u16;
     let table: Vec<Raw> =
         (1..=most + 1).map(|next| buffer(60, if next > most { 0 } else { flag::NEXT }, next)).collect();
@@ -138,7 +138,8 @@ fn indirect_table_may_lie_at_any_address() {
     assert_eq!((chain.fault(), chain.readable_bytes()), (None, 60 + 77));
 }
 
-/// Returns the fault of a list at the start of a packed ring, and the number of its slots; a good chain behind must pass.
+/// Returns the fault of a list at the start of a packed ring, and the number of its slots. A valid chain behind must
+/// pass.
 fn packed_fault(features: RingFeatures, list: &[Raw], table: &[Raw]) -> (Option<ChainError>, u16) {
     let (mut memory, mut burst, mut queue) =
         (GuestMemory::new(), ChainBurst::default(), packed(SIZE, features));
@@ -165,7 +166,7 @@ fn store_packed(memory: &mut GuestMemory, address: u64, descriptors: &[Raw]) {
 }
 
 #[test]
-fn malformed_packed_lists_are_returned_with_their_fault() {
+fn malformed_chain_of_a_packed_ring_is_returned_with_its_fault() {
     use flag::{INDIRECT as TABLE, NEXT, WRITE};
     let half = 1 << 31;
     for (list, fault) in [
@@ -188,14 +189,14 @@ fn malformed_packed_lists_are_returned_with_their_fault() {
 }
 
 #[test]
-fn packed_table_ignores_all_flags_but_write() {
+fn indirect_table_of_a_packed_ring_ignores_all_flags_but_write() {
     // Other flags and the id are reserved there, and the device ignores them (2.8.7): a table in a table too.
     let table = [buffer(60, flag::NEXT | flag::INDIRECT | flag::USED, 7), buffer(60, flag::WRITE, 7)];
     assert_eq!(packed_fault(INDIRECT, &[(TABLES, 32, flag::INDIRECT, 3)], &table), (None, 1));
 }
 
 #[test]
-fn packed_list_without_an_end_stops_the_ring() {
+fn chain_without_an_end_stops_a_packed_ring() {
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
     let mut queue = packed(SIZE, INDIRECT);
     let endless = [buffer(60, flag::NEXT, 0); SIZE as usize];
@@ -226,7 +227,7 @@ fn malformed_chain_is_never_skipped_by_an_in_order_batch() {
     let features = RingFeatures { in_order: true, ..INDIRECT };
     for is_packed in [false, true] {
         let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
-        let mut queue = Queue::new(is_packed, SIZE, features);
+        let mut queue = EitherQueue::new(is_packed, SIZE, features);
         let chains = [buffer(0, flag::WRITE, 0), buffer(60, 0, 1)];
         if is_packed {
             store_packed(&mut memory, DESCRIPTORS, &chains);
@@ -270,7 +271,7 @@ fn available_index_beyond_the_ring_stops_the_ring() {
 }
 
 #[test]
-fn head_outside_of_the_table_stops_the_ring_after_good_chains() {
+fn chain_head_outside_the_table_stops_ring_after_valid_chains() {
     let (mut memory, mut burst, mut queue) =
         (GuestMemory::new(), ChainBurst::default(), split(SIZE, INDIRECT));
     store_split(&mut memory, DESCRIPTORS, &[buffer(60, 0, 0); 2]);
@@ -284,10 +285,10 @@ fn head_outside_of_the_table_stops_the_ring_after_good_chains() {
 }
 
 #[test]
-fn ring_whose_memory_is_gone_fails_with_the_address() {
+fn ring_in_unmapped_memory_fails_with_the_address() {
     for is_packed in [false, true] {
         let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
-        let mut queue = Queue::new(is_packed, SIZE, INDIRECT);
+        let mut queue = EitherQueue::new(is_packed, SIZE, INDIRECT);
         memory.bytes.clear();
         let error = queue.fetch(&mut memory, &mut burst, 32).unwrap_err();
         let first = if is_packed { DESCRIPTORS + 14 } else { DRIVER + 2 };
@@ -296,12 +297,12 @@ fn ring_whose_memory_is_gone_fails_with_the_address() {
     }
 }
 
-/// Maximum cost of one fetch: reads of descriptors of a burst and of tables in blocks of 16.
+/// Maximum cost of one fetch: reads of a burst's descriptors, and of tables in blocks of 16.
 const MOST_READS: usize = 4 + 32 + 3 * MAX_CHAIN;
 
 proptest! {
     #[test]
-    fn any_memory_costs_a_bounded_number_of_reads(
+    fn fetch_from_arbitrary_memory_takes_bounded_reads(
         is_packed: bool,
         size in prop_oneof![Just(1_u16), Just(8), Just(64)],
         (indirect, event_index, in_order) in any::<(bool, bool, bool)>(),
@@ -324,7 +325,7 @@ proptest! {
         }
         memory.turmoil = turmoil;
         let mut burst = ChainBurst::default();
-        let mut queue = Queue::new(is_packed, size, RingFeatures { indirect, event_index, in_order });
+        let mut queue = EitherQueue::new(is_packed, size, RingFeatures { indirect, event_index, in_order });
         let mut fetched = Vec::new();
         for step in moves {
             memory.forget();

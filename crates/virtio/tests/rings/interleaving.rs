@@ -6,31 +6,32 @@
 use std::collections::VecDeque;
 use virtio::memory::{MemoryFault, RingMemory};
 
-/// Function by which a driver decides: on four bytes that it loads, and a number of the step.
+/// Function by which a modelled driver decides on four bytes that it loads and a number of the step.
 pub(crate) type Decision = fn(&[u8; 4], u16) -> bool;
 
-/// Step of a driver.
+/// Step of a modelled driver in the exploration of memory orders.
 #[derive(Clone)]
 pub(crate) enum DriverStep {
-    /// Stores bytes.
+    /// The driver stores bytes.
     Store(u64, Vec<u8>),
-    /// Waits until all its stores are in the memory.
+    /// The driver waits until all its stores are in the memory.
     Fence,
-    /// Loads four bytes and decides; the driver's outcome is true if one of its decisions is.
+    /// The driver loads four bytes and decides; its outcome is true if one of its decisions is.
     Decide(u64, Decision, u16),
 }
 
-/// Stores of one side that have not reached the memory.
+/// Stores of driver or device that have not reached the memory.
 type StoreBuffer = VecDeque<(u64, Vec<u8>)>;
 
-/// Choices of a run: which were taken, of how many. The next run takes the next one at the last place.
+/// Choices of a run of the exploration: the number of each, and how many there were. The next run differs in the last
+/// choice that can change.
 #[derive(Default)]
-struct Choices {
+struct ExplorationChoices {
     taken: Vec<(usize, usize)>,
     at: usize,
 }
 
-impl Choices {
+impl ExplorationChoices {
     fn choose(&mut self, of: usize) -> usize {
         if self.at == self.taken.len() {
             self.taken.push((0, of));
@@ -41,7 +42,7 @@ impl Choices {
         taken
     }
 
-    /// Prepares the next run. Returns false if all have been made.
+    /// Prepares the next run of the exploration. Returns false if all runs have been made.
     fn advance(&mut self) -> bool {
         self.at = 0;
         while let Some((taken, of)) = self.taken.pop() {
@@ -54,7 +55,7 @@ impl Choices {
     }
 }
 
-/// Memory that device and driver share in one run.
+/// Memory that device and driver share in one run of the exploration.
 pub(crate) struct SharedMemory<'a> {
     bytes: Vec<u8>,
     device: StoreBuffer,
@@ -62,14 +63,14 @@ pub(crate) struct SharedMemory<'a> {
     steps: VecDeque<&'a DriverStep>,
     outcome: bool,
     fenced: bool,
-    choices: &'a mut Choices,
+    choices: &'a mut ExplorationChoices,
 }
 
 fn put(bytes: &mut [u8], (address, stored): &(u64, Vec<u8>)) {
     bytes[*address as usize..][..stored.len()].copy_from_slice(stored);
 }
 
-/// Loads bytes as a side sees them that has these stores on the way.
+/// Loads bytes as a side sees them whose given stores have not reached the memory.
 fn load(bytes: &[u8], stores: &StoreBuffer, address: u64, into: &mut [u8]) {
     let start = address as usize;
     into.copy_from_slice(&bytes[start..start + into.len()]);
@@ -83,7 +84,7 @@ fn load(bytes: &[u8], stores: &StoreBuffer, address: u64, into: &mut [u8]) {
 }
 
 impl SharedMemory<'_> {
-    /// Lets anything happen before the device's next access: any number of driver's steps and of stores that arrive.
+    /// Makes driver's steps and arriving stores happen in any number before the device's next access.
     fn proceed(&mut self) {
         loop {
             let possible = [true, self.may_step(), !self.device.is_empty(), !self.driver.is_empty()];
@@ -117,7 +118,7 @@ impl SharedMemory<'_> {
         }
     }
 
-    /// Lets the run end: the driver makes its last steps in any order with the stores.
+    /// Ends the run: the driver makes its last steps in any order with the stores.
     fn end(&mut self) {
         while !self.steps.is_empty() {
             if self.may_step() && self.device.is_empty() && self.driver.is_empty() {
@@ -135,7 +136,7 @@ impl SharedMemory<'_> {
     }
 }
 
-/// Lets the oldest store of a side reach the memory.
+/// Makes the oldest store of driver or device reach the memory.
 fn arrive(bytes: &mut [u8], stores: &mut StoreBuffer) {
     if let Some(store) = stores.pop_front() {
         put(bytes, &store);
@@ -163,16 +164,16 @@ impl RingMemory for SharedMemory<'_> {
     }
 }
 
-/// Runs a device and a driver's steps in all orders from the same memory. The device returns a function that says whether
-/// its run was right, given the driver's outcome. Without `fenced`, the device's fences do nothing. Returns the number of
-/// orders, and of those that were wrong.
+/// Runs a device and a driver's steps in all orders from the same memory. The device returns a function that checks the
+/// outcome of its run, given the driver's outcome. Without `fenced`, the device's fences do nothing. Returns the number
+/// of orders, and of those with a wrong outcome.
 pub(crate) fn explore<'d>(
     bytes: &[u8],
     steps: &[DriverStep],
     fenced: bool,
     device: impl Fn(&mut SharedMemory<'_>) -> Box<dyn Fn(bool) -> bool + 'd>,
 ) -> (usize, usize) {
-    let mut choices = Choices::default();
+    let mut choices = ExplorationChoices::default();
     let (mut orders, mut wrong) = (0, 0);
     loop {
         let mut memory = SharedMemory {

@@ -4,7 +4,7 @@ use virtio::memory::{MemoryFault, RingMemory};
 
 /// Bytes of the memory. Rings and tables are in it; buffers need not be.
 pub(crate) const SIZE: usize = 0x2_0000;
-/// Addresses of a ring's three parts.
+/// Addresses in the test memory of a ring's three parts.
 pub(crate) const DESCRIPTORS: u64 = 0x1000;
 pub(crate) const DRIVER: u64 = 0x4000;
 pub(crate) const DEVICE: u64 = 0x5000;
@@ -12,13 +12,13 @@ pub(crate) const DEVICE: u64 = 0x5000;
 pub(crate) const TABLES: u64 = 0x8000;
 pub(crate) const TABLE: u64 = 16 * 32;
 
-/// Memory with the device's accesses since the last look.
+/// Memory of a modelled guest with the device's accesses since the last look.
 pub(crate) struct GuestMemory {
     pub(crate) bytes: Vec<u8>,
-    /// Number of read requests, and of bytes in them.
+    /// Number of the device's read requests, and of bytes in them.
     pub(crate) reads: usize,
     pub(crate) read_bytes: usize,
-    /// Address and length of each write request.
+    /// Address and length of each write request of the device.
     pub(crate) writes: Vec<(u64, usize)>,
     /// Source of changes that the guest makes after each read; 0 for none.
     pub(crate) turmoil: u64,
@@ -34,12 +34,12 @@ impl GuestMemory {
         self.bytes.get_mut(start..start.saturating_add(length)).ok_or(MemoryFault { address })
     }
 
-    /// Stores bytes as the guest.
+    /// Stores bytes into the memory as the guest.
     pub(crate) fn store(&mut self, address: u64, bytes: &[u8]) {
         self.range(address, bytes.len()).unwrap().copy_from_slice(bytes);
     }
 
-    /// Loads bytes as the guest.
+    /// Loads bytes from the memory as the guest.
     pub(crate) fn load<const N: usize>(&mut self, address: u64) -> [u8; N] {
         self.range(address, N).unwrap().try_into().unwrap()
     }
@@ -48,7 +48,7 @@ impl GuestMemory {
         u16::from_le_bytes(self.load(address))
     }
 
-    /// Forgets the recorded accesses.
+    /// Forgets the recorded accesses of the device.
     pub(crate) fn forget(&mut self) {
         (self.reads, self.read_bytes) = (0, 0);
         self.writes.clear();

@@ -1,19 +1,19 @@
-//! No order of events loses a notification: device and driver sleep only if the other one is going to wake them
-//! (sections 2.7.10, 2.7.7 and 2.8.10).
+//! Tests that no order of events loses a notification: device and driver sleep only if the other one is going to wake
+//! them (sections 2.7.10, 2.7.7 and 2.8.10).
 
-use crate::driver::Driver;
+use crate::driver::EitherDriver;
 use crate::interleaving::{DriverStep, explore};
 use crate::memory::{DESCRIPTORS, DEVICE, DRIVER};
-use crate::queue::Queue;
+use crate::queue::EitherQueue;
 use virtio::chain::ChainBurst;
 use virtio::layout::RingFeatures;
 
-/// Bytes of the memory that hold the ring.
+/// Number of bytes of the memory that hold the ring.
 const RINGS: usize = 0x5100;
-/// Entries of the ring: more than the chains of a run.
+/// Number of ring entries: more than the chains of a run.
 const SIZE: u16 = 4;
 
-/// Returns every kind of ring and of event, as (packed, with event index).
+/// Returns every kind of ring and of notification, as (packed, with event index).
 fn kinds() -> [(bool, bool); 4] {
     [(false, false), (false, true), (true, false), (true, true)]
 }
@@ -48,12 +48,12 @@ fn kick(is_packed: bool, event_index: bool, nth: u16) -> DriverStep {
     }
 }
 
-/// Rings after one chain has passed, so that the first decision about an interrupt is behind.
-fn warm(is_packed: bool, event_index: bool) -> (crate::memory::GuestMemory, Driver, Queue) {
+/// Rings after one chain has passed, so that the device has made its first decision about an interrupt.
+fn warm(is_packed: bool, event_index: bool) -> (crate::memory::GuestMemory, EitherDriver, EitherQueue) {
     let features = RingFeatures { indirect: false, event_index, in_order: false };
     let mut memory = crate::memory::GuestMemory::new();
     let (mut driver, mut queue) =
-        (Driver::new(is_packed, SIZE, false), Queue::new(is_packed, SIZE, features));
+        (EitherDriver::new(is_packed, SIZE, false), EitherQueue::new(is_packed, SIZE, features));
     let mut burst = ChainBurst::default();
     driver.add(&mut memory, 0, &[(0x9000, 60, false)], false);
     driver.publish(&mut memory);
@@ -94,7 +94,7 @@ fn device_sleeps(is_packed: bool, event_index: bool, fenced: bool) -> (usize, us
 }
 
 #[test]
-fn device_never_sleeps_beside_an_available_chain() {
+fn device_never_sleeps_while_a_chain_is_available() {
     for (is_packed, event_index) in kinds() {
         let (orders, lost) = device_sleeps(is_packed, event_index, true);
         assert_eq!(lost, 0, "packed {is_packed}, event index {event_index}");
@@ -145,7 +145,7 @@ fn driver_sleeps(is_packed: bool, event_index: bool, fenced: bool) -> (usize, us
 }
 
 #[test]
-fn driver_never_sleeps_beside_a_used_chain() {
+fn driver_never_sleeps_while_a_used_chain_is_pending() {
     for (is_packed, event_index) in kinds() {
         let (orders, lost) = driver_sleeps(is_packed, event_index, true);
         assert_eq!(lost, 0, "packed {is_packed}, event index {event_index}");

@@ -1,4 +1,4 @@
-//! Rules of section 2.8 for the device's side of a packed ring, on the bytes in memory.
+//! Tests the rules of section 2.8 for the device's side of a packed ring, on the bytes in memory.
 
 use crate::driver::PackedDriver;
 use crate::memory::{DESCRIPTORS, DEVICE, DRIVER, GuestMemory};
@@ -12,7 +12,7 @@ use virtio::{RingError, UsedChain};
 const IN_ORDER: RingFeatures = RingFeatures { indirect: false, event_index: false, in_order: true };
 const EVENTS: RingFeatures = RingFeatures { indirect: false, event_index: true, in_order: false };
 
-/// Makes chains of some buffers each available.
+/// Makes chains available, each of some buffers.
 fn send(driver: &mut PackedDriver, memory: &mut GuestMemory, lengths: &[usize], writable: bool) {
     for (token, length) in lengths.iter().enumerate() {
         let buffers = vec![(0x10_0000 + token as u64 * 0x1000, 1000, writable); *length];
@@ -26,7 +26,7 @@ fn used_at(memory: &mut GuestMemory, slot: u64) -> PackedDescriptor {
 }
 
 #[test]
-fn packed_ring_size_is_any_up_to_32768() {
+fn packed_ring_may_have_any_size_up_to_32768() {
     for size in [1, 3, 1000, 32_768] {
         assert!(PackedLayout::new(size, ADDRESSES).is_ok());
     }
@@ -72,7 +72,7 @@ fn idle_packed_ring_is_polled_by_one_read_of_two_bytes() {
 }
 
 #[test]
-fn used_descriptor_has_the_lists_id_and_skips_its_slots() {
+fn used_packed_descriptor_has_chain_id_and_skips_its_slots() {
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
     let (mut driver, mut queue) = (PackedDriver::new(8, false), packed(8, RingFeatures::default()));
     send(&mut driver, &mut memory, &[3, 1, 2], true);
@@ -92,7 +92,7 @@ fn used_descriptor_has_the_lists_id_and_skips_its_slots() {
 }
 
 #[test]
-fn in_order_batch_is_one_descriptor_at_its_first_slot() {
+fn in_order_batch_uses_one_packed_descriptor_in_its_first_slot() {
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
     let (mut driver, mut queue) = (PackedDriver::new(16, true), packed(16, IN_ORDER));
     send(&mut driver, &mut memory, &[1, 2, 1, 1], true);
@@ -108,7 +108,7 @@ fn in_order_batch_is_one_descriptor_at_its_first_slot() {
 }
 
 #[test]
-fn tails_of_lists_need_no_available_flags() {
+fn only_the_first_descriptor_of_a_list_needs_available_flags() {
     // Drivers set the flags of all descriptors (2.8.6); the head alone publishes the list.
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
     let (mut driver, mut queue) = (PackedDriver::new(8, false), packed(8, RingFeatures::default()));
@@ -124,7 +124,7 @@ fn tails_of_lists_need_no_available_flags() {
 }
 
 #[test]
-fn driver_event_at_a_position_counts_rounds_of_the_ring() {
+fn packed_ring_driver_event_counts_rounds_of_the_ring() {
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
     let (mut driver, mut queue) = (PackedDriver::new(4, false), packed(4, EVENTS));
     let mut pass = |memory: &mut GuestMemory, count: usize| {
@@ -161,7 +161,7 @@ fn driver_event_at_a_position_counts_rounds_of_the_ring() {
 }
 
 #[test]
-fn device_event_is_written_as_one_word() {
+fn device_event_of_a_packed_ring_is_written_as_one_word() {
     let (mut memory, mut queue) = (GuestMemory::new(), packed(4, EVENTS));
     assert_eq!(queue.enable_notifications(&mut memory), Ok(false));
     assert_eq!(memory.load::<4>(DEVICE), [0, 0x80, 2, 0]);
@@ -174,7 +174,7 @@ fn device_event_is_written_as_one_word() {
 }
 
 #[test]
-fn returning_more_slots_than_fetched_is_refused() {
+fn returning_more_packed_slots_than_fetched_is_refused() {
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
     let (mut driver, mut queue) = (PackedDriver::new(8, false), packed(8, RingFeatures::default()));
     send(&mut driver, &mut memory, &[2], false);

@@ -23,12 +23,12 @@ pub(crate) fn packed(size: u16, features: RingFeatures) -> PackedQueue {
 
 /// Device's side of a ring of either format.
 #[derive(Clone)]
-pub(crate) enum Queue {
+pub(crate) enum EitherQueue {
     Split(SplitQueue),
     Packed(PackedQueue),
 }
 
-impl Queue {
+impl EitherQueue {
     pub(crate) fn new(is_packed: bool, size: u16, features: RingFeatures) -> Self {
         if is_packed { Self::Packed(packed(size, features)) } else { Self::Split(split(size, features)) }
     }

@@ -1,4 +1,4 @@
-//! Rules of section 2.7 for the device's side of a split ring, on the bytes in memory.
+//! Tests the rules of section 2.7 for the device's side of a split ring, on the bytes in memory.
 
 use crate::driver::SplitDriver;
 use crate::memory::{DESCRIPTORS, DEVICE, DRIVER, GuestMemory};
@@ -10,7 +10,7 @@ use virtio::{RingError, UsedChain};
 
 const IN_ORDER: RingFeatures = RingFeatures { indirect: false, event_index: false, in_order: true };
 
-/// Makes chains of one buffer each available.
+/// Makes chains available, each of one buffer.
 fn send(driver: &mut SplitDriver, memory: &mut GuestMemory, count: u32, writable: bool) {
     for token in 0..count {
         let buffer = (0x10_0000 + u64::from(token) * 0x1000, 1000, writable);
@@ -62,7 +62,7 @@ fn burst_of_32_chains_takes_three_reads_and_two_writes() {
 }
 
 #[test]
-fn used_element_has_head_and_written_bytes() {
+fn used_ring_element_has_chain_head_and_written_bytes() {
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
     let (mut driver, mut queue) = (SplitDriver::new(4, false), split(4, RingFeatures::default()));
     send(&mut driver, &mut memory, 2, true);
@@ -96,7 +96,7 @@ fn buffers_of_a_merged_frame_are_published_together() {
 }
 
 #[test]
-fn in_order_batch_is_one_element_at_its_first_place() {
+fn in_order_batch_uses_one_used_element_in_its_first_place() {
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
     let (mut driver, mut queue) = (SplitDriver::new(8, true), split(8, IN_ORDER));
     send(&mut driver, &mut memory, 5, true);
@@ -112,7 +112,7 @@ fn in_order_batch_is_one_element_at_its_first_place() {
 }
 
 #[test]
-fn event_fields_lie_behind_the_rings() {
+fn event_index_fields_lie_behind_used_and_available_ring() {
     let features = RingFeatures { event_index: true, ..RingFeatures::default() };
     let (mut memory, mut queue) = (GuestMemory::new(), split(4, features));
     memory.store(DRIVER + 2, &3_u16.to_le_bytes());
@@ -135,7 +135,7 @@ fn event_fields_lie_behind_the_rings() {
 }
 
 #[test]
-fn put_back_chains_are_fetched_again_and_base_follows_used() {
+fn chains_put_back_into_a_split_ring_are_fetched_again() {
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
     let (mut driver, mut queue) = (SplitDriver::new(8, false), split(8, RingFeatures::default()));
     send(&mut driver, &mut memory, 6, false);
@@ -150,7 +150,7 @@ fn put_back_chains_are_fetched_again_and_base_follows_used() {
 }
 
 #[test]
-fn returning_more_chains_than_fetched_is_refused() {
+fn returning_more_split_chains_than_fetched_is_refused() {
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
     let (mut driver, mut queue) = (SplitDriver::new(8, false), split(8, RingFeatures::default()));
     send(&mut driver, &mut memory, 1, false);

@@ -1,18 +1,18 @@
-//! A driver publishes a chain in the middle of any of the device's reads, at any byte: the device sees the chain as a whole or
-//! not at all. So may a copy of many bytes be interrupted by another processor's stores.
+//! Tests a driver that publishes a chain in the middle of any of the device's reads, at any byte: the device sees the
+//! chain as a whole or not at all. Another processor's stores may interrupt a copy of many bytes in the same way.
 
-use crate::driver::Driver;
+use crate::driver::EitherDriver;
 use crate::memory::GuestMemory;
-use crate::queue::Queue;
+use crate::queue::EitherQueue;
 use virtio::chain::{ChainBuffer, ChainBurst};
 use virtio::layout::RingFeatures;
 use virtio::memory::{MemoryFault, RingMemory};
 
-/// Memory whose content changes to that of `after` when a number of bytes has been read.
+/// Memory whose content changes to that of `after` when the device has read a number of bytes.
 struct TornMemory<'a> {
     now: &'a [u8],
     after: &'a [u8],
-    /// Bytes to read before the change. Numbers of two bytes are read at once, so it is even.
+    /// Number of bytes to read before the change. Numbers of two bytes are read at once, so it is even.
     left: usize,
 }
 
@@ -35,13 +35,13 @@ impl RingMemory for TornMemory<'_> {
     }
 }
 
-/// Publishes lists of these lengths after `before` chains of one buffer, while the device fetches, at each byte of its reads.
-/// Returns the number of places.
+/// Publishes lists of these lengths after `before` chains of one buffer, while the device fetches, at each byte of the
+/// device's reads. Returns the number of places.
 fn tear(is_packed: bool, before: u32, lists: &[u64]) -> usize {
-    let (mut memory, mut driver) = (GuestMemory::new(), Driver::new(is_packed, 8, false));
+    let (mut memory, mut driver) = (GuestMemory::new(), EitherDriver::new(is_packed, 8, false));
     // A round of other chains fills the ring with descriptors of old contents.
     let features = RingFeatures::default();
-    let (mut queue, mut burst) = (Queue::new(is_packed, 8, features), ChainBurst::default());
+    let (mut queue, mut burst) = (EitherQueue::new(is_packed, 8, features), ChainBurst::default());
     for token in 0..8 {
         assert!(driver.add(&mut memory, token, &[(0xbad_0000, 13, false)], false));
     }

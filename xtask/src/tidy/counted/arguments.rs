@@ -8,7 +8,7 @@ use crate::tidy::source::{RustSource, group, ident, inside, is_punct, line};
 /// Maximum number of arguments of a function, without `self`.
 const MOST: usize = 6;
 
-/// Returns the functions that take more than [`MOST`] arguments.
+/// Returns the functions that take more arguments than permitted.
 pub(super) fn check(rust: &RustSource) -> Vec<BudgetedFinding> {
     let mut places = Vec::new();
     rust.each(|tokens| {

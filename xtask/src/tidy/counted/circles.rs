@@ -79,7 +79,7 @@ fn resolve(modules: &ModulesByPath, from: &[String], path: &[String], aliases: u
     modules.get(&at).map(|module| module.file.clone())
 }
 
-/// Resolves a path as [`resolve`] does, but returns the file only if that file defines the path's last name.
+/// Returns the file that defines the item named by a path, but only if that file defines the path's last name itself.
 fn defined(modules: &ModulesByPath, from: &[String], path: &[String], aliases: u32) -> Option<PathBuf> {
     let file = resolve(modules, from, path, aliases)?;
     let last = path.last()?;

@@ -14,7 +14,7 @@ pub(super) type ModulesByPath = BTreeMap<Vec<String>, SourceModule>;
 /// Rust module that has a file of its own, with its imports and definitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SourceModule {
-    /// Path of the file, relative to the workspace.
+    /// Path of the module's file, relative to the workspace.
     pub(super) file: PathBuf,
     /// Paths of items that the file names, in `use` and elsewhere.
     pub(super) paths: BTreeSet<Vec<String>>,
@@ -93,14 +93,15 @@ fn is_test(attribute: &[TokenTree]) -> bool {
     words.concat().replace(' ', "") == "cfg(test)"
 }
 
-/// Returns the number of tokens before the last token of the item that the tokens begin with.
+/// Returns the number of tokens of the Rust item at the start of `tokens`, without the brace group or
+/// semicolon that ends it.
 fn item(tokens: &[TokenTree]) -> usize {
     let ends =
         |token: &TokenTree| is_punct(Some(token), ';') || group(Some(token), Delimiter::Brace).is_some();
     tokens.iter().position(ends).unwrap_or(tokens.len())
 }
 
-/// Returns the name of the item that the tokens begin with.
+/// Returns the name of the Rust item that the tokens begin with.
 fn defined(tokens: &[TokenTree]) -> Option<String> {
     let keyword = ident(tokens.first())?.to_string();
     let items = ["struct", "enum", "union", "trait", "fn", "const", "static", "type", "macro_rules"];

@@ -21,7 +21,7 @@ pub(super) const ARGUMENTS: &str = "arguments";
 /// Place that breaks a rule with a budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BudgetedFinding {
-    /// Path of the file, relative to the workspace.
+    /// Path of the file with the finding, relative to the workspace.
     pub(super) file: PathBuf,
     pub(super) line: usize,
     pub(super) text: String,

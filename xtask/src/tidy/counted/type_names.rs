@@ -14,7 +14,7 @@ const MOST: usize = 2;
 /// Rows of type names that mean the same in every crate, each with its reason.
 const SHARED: &str = include_str!("shared-names.txt");
 
-/// Returns the definitions of each name that more than [`MOST`] crates define.
+/// Returns the definitions of each type name that more crates define than permitted.
 pub(super) fn check(sources: &[RustSource]) -> Vec<BudgetedFinding> {
     let mut places: BTreeMap<String, Vec<BudgetedFinding>> = BTreeMap::new();
     for rust in sources.iter().filter(|rust| !is_test(rust)) {
@@ -29,7 +29,7 @@ pub(super) fn check(sources: &[RustSource]) -> Vec<BudgetedFinding> {
     unclear.flat_map(|(name, places)| too_common(&name, places)).collect()
 }
 
-/// Returns the definitions of a type name with a message, if more than [`MOST`] crates have one.
+/// Returns the definitions of a type name with a message, if more crates have one than permitted.
 fn too_common(name: &str, places: Vec<BudgetedFinding>) -> Vec<BudgetedFinding> {
     let crates: BTreeSet<_> = places.iter().map(|place| owner(&place.file)).collect();
     if crates.len() <= MOST {
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn type_name_of_three_crates_is_found() {
+    fn type_name_that_three_crates_define_is_found() {
         let places = check(&[
             file("crates/a/src/lib.rs", "struct Kind;\ntrait Two {}\n"),
             file(

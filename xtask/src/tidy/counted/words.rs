@@ -17,7 +17,7 @@ const NAME_WORDS: [&str; 4] = ["who", "what", concat!("no", "body"), "nor"];
 /// Table of phrases that comments and pages must not have, each with the words to use instead.
 const RIDDLES: &str = include_str!("riddles.txt");
 
-/// Finds summaries that open with one of [`OPENINGS`].
+/// Finds summaries that open with a word that hides the actor and the object ([`OPENINGS`]).
 pub(super) fn openings(file: &TrackedFile) -> Vec<BudgetedFinding> {
     let mut places = Vec::new();
     let mut inside_comment = false;
@@ -44,7 +44,7 @@ fn opens_badly(summary: &str) -> bool {
     rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_'))
 }
 
-/// Finds test names that are too long or have one of [`NAME_WORDS`].
+/// Finds test names that are too long or have a question word ([`NAME_WORDS`]).
 pub(super) fn test_names(rust: &RustSource) -> Vec<BudgetedFinding> {
     let mut places = Vec::new();
     rust.each(|tokens| {

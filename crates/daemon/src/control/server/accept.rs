@@ -39,7 +39,7 @@ enum MediaRangeSpecificity {
 
 /// Client's preference for a metrics format: the weight of the closest matching media range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct FormatPreference {
+struct MetricsFormatPreference {
     weight: u16,
     specificity: Option<MediaRangeSpecificity>,
 }
@@ -63,13 +63,13 @@ pub(super) fn content_type(open: bool) -> &'static str {
 impl MetricsFormat {
     /// Returns the client's preference for this format by the closest media range. Among equally close ranges the
     /// first counts.
-    fn preference(&self, ranges: &[Vec<&str>]) -> FormatPreference {
-        let mut closest = FormatPreference::default();
+    fn preference(&self, ranges: &[Vec<&str>]) -> MetricsFormatPreference {
+        let mut closest = MetricsFormatPreference::default();
         for range in ranges {
             let fits = self.specificity(range).zip(weight(range));
             let Some((specificity, weight)) = fits else { continue };
             if Some(specificity) > closest.specificity {
-                closest = FormatPreference { weight, specificity: Some(specificity) };
+                closest = MetricsFormatPreference { weight, specificity: Some(specificity) };
             }
         }
         closest

@@ -1,7 +1,7 @@
 //! Capture of a port's frames as pcapng, for as long as the client reads. The port copies frames into a ring and never
 //! waits; filters run here. `crate::capture` has the ring, and `capture_filter` the filter language.
 
-use super::requests::RequestSender;
+use super::requests::ControlRequestSender;
 use crate::capture::{self, CaptureReader, CaptureSelection, CaptureWriter, LONGEST, UPLINK};
 use crate::control::problem::ProblemKind;
 use crate::control::protocol::{ControlAnswer, ControlRequest, RequestFailure};
@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Longest time in which a capture's response sends nothing. Then the server sends a statistics block, because only a
 /// write shows that the client has gone.
 const SILENCE: Duration = Duration::from_secs(3);
-/// Maximum bytes of the ring that one piece of the response contains.
+/// Maximum bytes of the capture's ring that one piece of the response contains.
 const PIECE: usize = 1 << 18;
 /// File with names of TCP and UDP ports for filters.
 const SERVICES: &str = "/etc/services";
@@ -74,8 +74,8 @@ pub(super) struct CaptureParameters {
 }
 
 impl CaptureService {
-    /// Creates the service and reads the tables of names now, because the confined server thread cannot open files
-    /// later.
+    /// Creates the capture service, and reads the tables of port and protocol names now, because the confined server
+    /// thread cannot open files later.
     pub(super) fn new(starter: CaptureStarter) -> Self {
         let table = |path| fs::read_to_string(path).unwrap_or_default();
         let names = Arc::new(NameDatabases::new(table(SERVICES), table(PROTOCOLS)));
@@ -87,7 +87,7 @@ impl CaptureService {
         self,
         port: String,
         query: CaptureParameters,
-        sender: &RequestSender,
+        sender: &ControlRequestSender,
         stop: watch::Receiver<bool>,
     ) -> Result<Response, RequestFailure> {
         let filter = compile(&query.filter, &self.names)?;

@@ -1,7 +1,7 @@
 //! State that all request handlers share (`service` has the handlers).
 
 use super::capture::CaptureService;
-use super::requests::RequestSender;
+use super::requests::ControlRequestSender;
 use super::stream;
 use crate::control::tcp::BearerToken;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// State that the handlers of control requests share.
 #[derive(Debug, Clone)]
-pub(super) struct HandlerContext {
-    pub(super) sender: RequestSender,
+pub(super) struct ControlHandlerContext {
+    pub(super) sender: ControlRequestSender,
     pub(super) stop: watch::Receiver<bool>,
     /// Permits for open streams of events.
     pub(super) stream_permits: Arc<Semaphore>,
@@ -24,9 +24,9 @@ pub(super) struct HandlerContext {
     pub(super) captures: CaptureService,
 }
 
-impl HandlerContext {
+impl ControlHandlerContext {
     pub(super) fn new(
-        sender: RequestSender,
+        sender: ControlRequestSender,
         stop: watch::Receiver<bool>,
         token: Option<BearerToken>,
         captures: CaptureService,

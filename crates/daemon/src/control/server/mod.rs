@@ -19,8 +19,8 @@ mod stream;
 use caller::IdentifiedConnection;
 use capture::CaptureService;
 pub(crate) use capture::CaptureStarter;
-use context::{HandlerContext, PATIENCE, PermittedRequestFlag};
-pub(crate) use requests::{RequestSender, WatchdogProbe};
+use context::{ControlHandlerContext, PATIENCE, PermittedRequestFlag};
+pub(crate) use requests::{ControlRequestSender, WatchdogProbe};
 
 use crate::control::tcp::BearerToken;
 use axum::Router;
@@ -62,7 +62,7 @@ pub(crate) struct ControlServer {
     /// Copy of the listener's descriptor that the runtime polls.
     waiting: UnixListener,
     tcp: Option<(TcpListener, BearerToken)>,
-    sender: RequestSender,
+    sender: ControlRequestSender,
     captures: CaptureService,
     hold: watch::Receiver<bool>,
     stop: watch::Receiver<bool>,
@@ -97,7 +97,7 @@ impl ControlServer {
     pub(crate) fn new(
         listener: SocketListener,
         tcp: Option<(std::net::TcpListener, BearerToken)>,
-        sender: RequestSender,
+        sender: ControlRequestSender,
         starter: CaptureStarter,
     ) -> io::Result<(Self, ControlServerHandle)> {
         // The runtime must not create threads of its own: the confinement covers the thread that runs it.
@@ -119,20 +119,21 @@ impl ControlServer {
     /// Serves control clients until the host stops the server, and returns the listening socket.
     pub(crate) fn run(self) -> SocketListener {
         let Self { runtime, mut listener, waiting, tcp, sender, captures, hold, stop } = self;
-        let context = |sender, token| HandlerContext::new(sender, stop.clone(), token, captures.clone());
-        let local = ListenerClients::new(context(sender.for_another_listener(), None));
+        let context =
+            |sender, token| ControlHandlerContext::new(sender, stop.clone(), token, captures.clone());
+        let local = ControlListenerClients::new(context(sender.for_another_listener(), None));
         let (tcp, token) = tcp.unzip();
-        let remote = ListenerClients::new(context(sender, token));
+        let remote = ControlListenerClients::new(context(sender, token));
         runtime.block_on(serve((&waiting, &mut listener), tcp.as_ref(), [local, remote], hold, stop));
         listener
     }
 }
 
-/// Accepts and serves control clients until `stop` changes.
+/// Accepts and serves control clients until the host changes `stop`.
 async fn serve(
     (waiting, listener): (&UnixListener, &mut SocketListener),
     tcp: Option<&TcpListener>,
-    [mut local, mut remote]: [ListenerClients; 2],
+    [mut local, mut remote]: [ControlListenerClients; 2],
     mut hold: watch::Receiver<bool>,
     mut stop: watch::Receiver<bool>,
 ) {
@@ -169,7 +170,7 @@ async fn accept(waiting: &UnixListener, listener: &mut SocketListener) -> io::Re
     Err(error)
 }
 
-/// Accepts a TCP client, like [`accept`]. Without a TCP socket it waits forever.
+/// Accepts a TCP client of the control interface. Without a TCP socket it waits forever.
 async fn accept_tcp(listener: Option<&TcpListener>) -> io::Result<TcpStream> {
     let Some(listener) = listener else { return pending().await };
     match listener.accept().await {
@@ -183,7 +184,7 @@ async fn accept_tcp(listener: Option<&TcpListener>) -> io::Result<TcpStream> {
 
 /// Control clients of one listener. UNIX and TCP have separate limits, so that neither keeps the other out.
 #[derive(Debug)]
-struct ListenerClients {
+struct ControlListenerClients {
     router: Router,
     tasks: JoinSet<()>,
     /// Connected control clients in the order of their arrival.
@@ -197,8 +198,8 @@ struct ControlClientTask {
     has_asked: PermittedRequestFlag,
 }
 
-impl ListenerClients {
-    fn new(context: HandlerContext) -> Self {
+impl ControlListenerClients {
+    fn new(context: ControlHandlerContext) -> Self {
         Self { router: service::router(context), tasks: JoinSet::new(), open: VecDeque::new() }
     }
 
@@ -259,11 +260,11 @@ async fn attend(
 
 #[cfg(test)]
 mod tests {
-    use super::context::HandlerContext;
+    use super::context::ControlHandlerContext;
     use super::service;
     use super::{
-        AFTER_ERROR, CaptureService, CaptureStarter, ControlServer, PermittedRequestFlag, RequestSender,
-        accept, attend,
+        AFTER_ERROR, CaptureService, CaptureStarter, ControlRequestSender, ControlServer,
+        PermittedRequestFlag, accept, attend,
     };
     use crate::control::tcp::BearerToken;
     use host::socket::{SocketAccess, SocketListener};
@@ -301,7 +302,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("control.sock");
         let listener = SocketListener::bind(&path, SocketAccess::PRIVATE).unwrap();
-        let (server, handle) = ControlServer::new(listener, None, RequestSender::new().0, nothing()).unwrap();
+        let (server, handle) =
+            ControlServer::new(listener, None, ControlRequestSender::new().0, nothing()).unwrap();
         handle.hold(true);
         let running = std::thread::spawn(move || server.run());
         let mut client = net::UnixStream::connect(&path).unwrap();
@@ -325,8 +327,8 @@ mod tests {
     /// permitted request.
     async fn counts(path: &str, token: &str) -> bool {
         let (_stop, stopped) = watch::channel(false);
-        let context = HandlerContext::new(
-            RequestSender::new().0,
+        let context = ControlHandlerContext::new(
+            ControlRequestSender::new().0,
             stopped.clone(),
             Some(BearerToken::of("0123456789abcdef")),
             CaptureService::new(nothing()),

@@ -14,7 +14,7 @@ const ROOM: usize = 2 * MOST + 1;
 
 /// Request to the control thread, with the channel for its answer.
 #[derive(Debug)]
-struct QueuedRequest {
+struct QueuedControlRequest {
     request: ControlRequest,
     answer: oneshot::Sender<Result<ControlAnswer, RequestFailure>>,
     /// Permit for the request's place in the queue. It is released when the request is carried out or skipped, not
@@ -24,8 +24,8 @@ struct QueuedRequest {
 
 /// Sender of requests to the control thread.
 #[derive(Debug, Clone)]
-pub(crate) struct RequestSender {
-    queue: mpsc::Sender<QueuedRequest>,
+pub(crate) struct ControlRequestSender {
+    queue: mpsc::Sender<QueuedControlRequest>,
     /// Permits for pending requests of one listener's clients.
     permits: Arc<Semaphore>,
 }
@@ -33,16 +33,16 @@ pub(crate) struct RequestSender {
 /// Handle by which the watchdog checks the control thread, with a place of its own in the queue. The weak sender does
 /// not keep the control thread running.
 #[derive(Debug, Clone)]
-pub(crate) struct WatchdogProbe(mpsc::WeakSender<QueuedRequest>);
+pub(crate) struct WatchdogProbe(mpsc::WeakSender<QueuedControlRequest>);
 
 /// Receiver of control requests, on the control thread.
 #[derive(Debug)]
-pub(crate) struct RequestReceiver(mpsc::Receiver<QueuedRequest>);
+pub(crate) struct ControlRequestReceiver(mpsc::Receiver<QueuedControlRequest>);
 
-impl RequestSender {
-    pub(crate) fn new() -> (Self, RequestReceiver) {
+impl ControlRequestSender {
+    pub(crate) fn new() -> (Self, ControlRequestReceiver) {
         let (queue, receiver) = mpsc::channel(ROOM);
-        (Self { queue, permits: Arc::new(Semaphore::new(MOST)) }, RequestReceiver(receiver))
+        (Self { queue, permits: Arc::new(Semaphore::new(MOST)) }, ControlRequestReceiver(receiver))
     }
 
     /// Creates a sender of control requests for the clients of another listener, with a separate limit.
@@ -76,12 +76,12 @@ impl WatchdogProbe {
 
 /// Queues a request for the control thread, and returns the receiver of the answer.
 fn send(
-    queue: &mpsc::Sender<QueuedRequest>,
+    queue: &mpsc::Sender<QueuedControlRequest>,
     request: ControlRequest,
     permit: Option<OwnedSemaphorePermit>,
 ) -> Result<oneshot::Receiver<Result<ControlAnswer, RequestFailure>>, RequestFailure> {
     let (sender, answer) = oneshot::channel();
-    let asked = QueuedRequest { request, answer: sender, _permit: permit };
+    let asked = QueuedControlRequest { request, answer: sender, _permit: permit };
     queue.try_send(asked).map_err(|error| match error {
         mpsc::error::TrySendError::Full(_) => busy(),
         mpsc::error::TrySendError::Closed(_) => handed_over(),
@@ -96,7 +96,7 @@ fn busy() -> RequestFailure {
     )
 }
 
-impl RequestReceiver {
+impl ControlRequestReceiver {
     /// Carries out control requests by `handle`. It ends when no sender is left, after a hand-over, or when `leaving`
     /// is set. Requests whose clients have disconnected are skipped.
     pub(crate) fn serve(
@@ -104,7 +104,7 @@ impl RequestReceiver {
         leaving: &AtomicBool,
         mut handle: impl FnMut(ControlRequest) -> Result<ControlAnswer, RequestFailure>,
     ) {
-        while let Some(QueuedRequest { request, answer: sender, _permit }) = self.0.blocking_recv() {
+        while let Some(QueuedControlRequest { request, answer: sender, _permit }) = self.0.blocking_recv() {
             if leaving.load(Ordering::Acquire) {
                 return;
             }
@@ -131,14 +131,14 @@ fn handed_over() -> RequestFailure {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST, RequestSender};
+    use super::{ControlRequestSender, MOST};
     use crate::control::problem::ProblemKind;
     use crate::control::protocol::{ControlAnswer, ControlRequest, UpgradeResult};
     use std::sync::atomic::AtomicBool;
     use std::task::{Context, Poll, Waker};
 
     /// Sends a control request, and returns the kind of the problem if the sender refuses the request at once.
-    fn refusal(sender: &RequestSender) -> Option<ProblemKind> {
+    fn refusal(sender: &ControlRequestSender) -> Option<ProblemKind> {
         let mut asking = Box::pin(sender.ask(ControlRequest::PortList));
         match asking.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(answer) => answer.err().map(|failure| failure.kind),
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn control_request_beyond_the_pending_limit_is_refused() {
-        let (local, queue) = RequestSender::new();
+        let (local, queue) = ControlRequestSender::new();
         let remote = local.for_another_listener();
         for listener in [&local, &remote] {
             // A request keeps its permit until its turn, though its sender is dropped here.
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn control_request_after_a_hand_over_is_not_begun() {
-        let (sender, queue) = RequestSender::new();
+        let (sender, queue) = ControlRequestSender::new();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let clients = std::thread::spawn(move || {
             runtime.block_on(async {

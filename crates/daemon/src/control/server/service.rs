@@ -2,13 +2,13 @@
 
 use super::caller::CallerIdentity;
 use super::capture;
-use super::context::{HandlerContext, PATIENCE, PermittedRequestFlag};
+use super::context::{ControlHandlerContext, PATIENCE, PermittedRequestFlag};
 use super::host_field::check_host;
 use super::refusal::refuse;
 use super::{accept, page, stream};
 use crate::control::problem::ProblemKind;
 use crate::control::protocol::{ControlAnswer, ControlRequest as AskFor, RequestFailure};
-use crate::control::route::{self, ControlRoute, MAX_BODY, ROUTES, RouteInput};
+use crate::control::route::{self, ControlRoute, ControlRouteInput, MAX_BODY, ROUTES};
 use crate::control::{metrics, openapi};
 use crate::events::EventPosition;
 use axum::body::{Body, Bytes, to_bytes};
@@ -26,19 +26,19 @@ use tokio::time::timeout;
 /// Query of a control request: the number after which a list of events begins.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct EventQuery {
+struct EventListQuery {
     #[serde(default)]
     after: u64,
 }
 
 /// Creates the router of all control paths.
-pub(super) fn router(context: HandlerContext) -> Router {
+pub(super) fn router(context: ControlHandlerContext) -> Router {
     let mut router = Router::new();
     for route in &ROUTES {
         let Ok(method) = MethodFilter::try_from(route.method.clone()) else { continue };
         router = router.route(
             route.path,
-            on(method, move |State(context): State<HandlerContext>, request: Request| async move {
+            on(method, move |State(context): State<ControlHandlerContext>, request: Request| async move {
                 answer(route, &context, request).await
             }),
         );
@@ -59,7 +59,7 @@ pub(super) fn router(context: HandlerContext) -> Router {
 /// Refuses requests of TCP clients without the token. Marks the client of any other request as one that has sent a
 /// permitted request.
 async fn authorize(
-    State(context): State<HandlerContext>,
+    State(context): State<ControlHandlerContext>,
     Extension(has_asked): Extension<PermittedRequestFlag>,
     request: Request,
     next: Next,
@@ -77,7 +77,7 @@ async fn authorize(
 }
 
 /// Handles a control request by its route, and returns the response.
-async fn answer(route: &ControlRoute, context: &HandlerContext, request: Request) -> Response {
+async fn answer(route: &ControlRoute, context: &ControlHandlerContext, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let caller = request.extensions().get::<CallerIdentity>().copied().unwrap_or(CallerIdentity::Unknown);
     let outcome = async {
@@ -107,8 +107,8 @@ fn json(text: String) -> Response {
     ([(CONTENT_TYPE, kind), (CACHE_CONTROL, HeaderValue::from_static("no-store"))], text).into_response()
 }
 
-/// Reads name, query and body of a request.
-async fn input(route: &ControlRoute, request: Request) -> Result<RouteInput, RequestFailure> {
+/// Reads name, query and body of a control request.
+async fn input(route: &ControlRoute, request: Request) -> Result<ControlRouteInput, RequestFailure> {
     let (mut parts, body) = request.into_parts();
     let name = match route.path.contains('{') {
         true => parts.extract::<Path<String>>().await.map_err(|error| malformed(&error.body_text()))?.0,
@@ -119,11 +119,11 @@ async fn input(route: &ControlRoute, request: Request) -> Result<RouteInput, Req
         Some(_) => read(&parts.headers, body).await?.to_vec(),
         None => Vec::new(),
     };
-    Ok(RouteInput { name, after, body })
+    Ok(ControlRouteInput { name, after, body })
 }
 
-async fn query(parts: &mut Parts) -> Result<EventQuery, RequestFailure> {
-    let query = parts.extract::<Query<EventQuery>>().await;
+async fn query(parts: &mut Parts) -> Result<EventListQuery, RequestFailure> {
+    let query = parts.extract::<Query<EventListQuery>>().await;
     query.map(|Query(query)| query).map_err(|error| malformed(&error.body_text()))
 }
 
@@ -156,7 +156,7 @@ fn malformed(why: &str) -> RequestFailure {
 
 /// Handles the request for the stream of events. The id in the header Last-Event-ID wins over the query: a browser
 /// that reconnects sends both, and only the header is up to date.
-async fn events(State(context): State<HandlerContext>, request: Request) -> Response {
+async fn events(State(context): State<ControlHandlerContext>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let path = parts.uri.path().to_owned();
     let last = parts
@@ -174,7 +174,7 @@ async fn events(State(context): State<HandlerContext>, request: Request) -> Resp
 }
 
 /// Handles the request for a capture of frames.
-async fn capture_frames(State(context): State<HandlerContext>, request: Request) -> Response {
+async fn capture_frames(State(context): State<ControlHandlerContext>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let path = parts.uri.path().to_owned();
     let begun = async {
@@ -187,7 +187,7 @@ async fn capture_frames(State(context): State<HandlerContext>, request: Request)
 }
 
 /// Returns the metrics in the text format that the client prefers.
-async fn metrics_text(State(context): State<HandlerContext>, request: Request) -> Response {
+async fn metrics_text(State(context): State<ControlHandlerContext>, request: Request) -> Response {
     let open = accept::prefers_openmetrics(request.headers());
     let outcome = context.sender.ask(AskFor::PortList).await.and_then(|answer| match answer {
         ControlAnswer::Ports(ports) => metrics::text(&ports).map_err(|error| unavailable(&error.to_string())),

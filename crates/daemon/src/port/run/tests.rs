@@ -24,7 +24,7 @@ use tempfile::TempDir;
 #[derive(Debug, Default)]
 struct ManualClock {
     now: Cell<Time>,
-    /// Time by which each reading moves the clock.
+    /// Time by which each reading of the test's clock moves the clock.
     tick: Cell<Duration>,
     readings: Cell<usize>,
 }

@@ -26,14 +26,14 @@ use vfio_user::wire::{MAX_DMA_MAPS, VersionCapabilities};
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ClientAdoptError {
     /// A descriptor of the client was not kept, or is of the wrong kind.
-    #[error("the previous process did not save the {0}")]
+    #[error("cannot resume the client: the previous process did not save the {0}")]
     Lost(&'static str),
     /// An earlier version of softiov has consumed part of a message without keeping it.
     #[error(
         "part of a client's message is lost: the previous process, an earlier version of softiov, did not save it"
     )]
     Torn,
-    /// The saved bytes are not the beginning of a message.
+    /// The saved bytes of a client are not the beginning of a message.
     #[error("the saved part of a client's message is invalid: {0}")]
     Held(#[from] ProtocolError),
     /// A system call for the client fails.

@@ -40,7 +40,7 @@ impl PredecessorCounters {
         self.notes = Some(notes);
         noted?
             .inspect_err(|error| {
-                tracing::warn!(port, %error, "cannot read the port's saved counters; they restart at 0");
+                tracing::warn!(port, %error, "cannot read the port's saved counters; its counters restart at 0");
             })
             .ok()
     }

@@ -35,18 +35,19 @@ pub(in crate::port) struct JournalClientSaver {
     numbers: Arc<PortJournal>,
     vault: PortDescriptorVault,
     files: Vec<GuestMemoryFile>,
-    /// Numbers of the descriptors to release once the next journal step is valid.
+    /// Numbers of the kept descriptors to release once the journal's next record is valid.
     stale: Vec<u64>,
     /// Worker that releases descriptors to the keeper, which may block.
     worker: BlockingWorker,
-    /// Numbers under which to keep a new client's socket, reply file and register pages, until these are kept.
+    /// Numbers under which a new client's socket, reply file and register pages will be kept; `None` once they are
+    /// kept.
     coming: Option<[u64; 3]>,
-    /// Numbers of an incomplete message's descriptors that are kept and that no journal step has saved.
+    /// Numbers of an incomplete message's descriptors that are kept and that no record of the journal names yet.
     partial: Vec<u64>,
 }
 
-/// Returns the number under which a client's register pages are kept, by the number of its socket.
-/// [`ClientSaver::begin`] takes three numbers in a row, and the journal has only two of them.
+/// Returns the number under which a client's register pages are kept, given the number of its socket.
+/// [`ClientSaver::begin`] takes three numbers in a row, and the journal records only two of them.
 fn pages_of(stream: u64) -> u64 {
     if stream == 0 { 0 } else { stream + 2 }
 }

@@ -36,7 +36,7 @@ const LONGEST: Duration = Duration::from_micros(160);
 /// not pay for the saving.
 const REST: Duration = Duration::from_millis(50);
 
-/// Actions of a port while it waits: clock, sleep, polls and saves.
+/// Interface by which a waiting port reads the clock, sleeps, polls and saves.
 pub(super) trait WaitEnvironment {
     fn now(&self) -> Time;
 
@@ -70,20 +70,20 @@ pub(super) trait WaitEnvironment {
 
 /// Backoff of naps: short sleeps of growing length between two polls of mapped pages.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct NapBackoff {
+pub(super) struct PollingNapBackoff {
     /// Length of the last nap since the last work, zero if there was none.
     last: Duration,
     /// Number of rounds of the port's loop since the kernel was last polled.
     unpolled: u8,
 }
 
-impl NapBackoff {
+impl PollingNapBackoff {
     /// Starts again with the shortest nap, after work or a wake-up.
     fn restart(&mut self) {
         self.last = Duration::ZERO;
     }
 
-    /// Returns the duration of the port's next nap.
+    /// Returns the duration of the port's next nap, a short sleep.
     fn next(&mut self, mode: DoorbellMode) -> Duration {
         if mode != DoorbellMode::Busy {
             self.last = (self.last * 2).clamp(SHORTEST, LONGEST);

@@ -1,7 +1,7 @@
 //! Tests of the change from polling to sleeping, in every order of the guest's and the port's actions. The port's
 //! rounds are simulated: they handle stored doorbells and sent messages, which start or end the polling of pages.
 
-use super::{LONGEST, NapBackoff, SHORTEST, SPIN, UNPOLLED_ROUNDS, WaitEnvironment};
+use super::{LONGEST, PollingNapBackoff, SHORTEST, SPIN, UNPOLLED_ROUNDS, WaitEnvironment};
 use crate::config::file::DoorbellMode;
 use i82576::Time;
 use std::collections::VecDeque;
@@ -10,26 +10,26 @@ use std::time::Duration;
 
 /// Action of the modelled guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum GuestAction {
+enum ModelGuestAction {
     /// Stores a doorbell into a mapped page.
     Store,
     /// Sends a message that starts or ends the polling of pages.
     Send { must_poll_pages: bool },
 }
 
-use GuestAction::{Send, Store};
+use ModelGuestAction::{Send, Store};
 
-const START: GuestAction = Send { must_poll_pages: true };
-const STOP: GuestAction = Send { must_poll_pages: false };
+const START: ModelGuestAction = Send { must_poll_pages: true };
+const STOP: ModelGuestAction = Send { must_poll_pages: false };
 
 /// Duration of one poll of the kernel in the model.
 const KERNEL_CALL: Duration = Duration::from_micros(1);
 
-/// Maximum number of moments between the port's steps at which the guest may act. Afterwards the guest does the rest
-/// of its script at once.
+/// Maximum number of moments between actions of the modelled port at which the guest may act. Afterwards the guest does
+/// the rest of its script at once.
 const MOMENTS: usize = 16;
 
-/// Choice of the moments at which the modelled guest acts. The test runs the model once for each choice.
+/// Choice of the moments at which the modelled guest acts. A test runs the model once for each choice.
 #[derive(Default)]
 struct GuestActionTimes {
     taken: Vec<bool>,
@@ -48,7 +48,8 @@ impl GuestActionTimes {
         self.taken[self.next - 1]
     }
 
-    /// Changes to the next choice of moments. Returns `false` after the last choice.
+    /// Advances to the next choice of the moments at which the modelled guest acts. Returns `false` after the last
+    /// choice.
     fn advance(&mut self) -> bool {
         self.taken.truncate(self.next);
         self.next = 0;
@@ -61,10 +62,10 @@ impl GuestActionTimes {
 }
 
 /// Model of a guest that follows a script, and of the port that waits for it.
-struct WaitingModel<'a> {
+struct WaitingPortModel<'a> {
     choices: &'a mut GuestActionTimes,
     wait: DoorbellMode,
-    script: VecDeque<GuestAction>,
+    script: VecDeque<ModelGuestAction>,
     now: Time,
     /// Result of the port's last round (register pages must be polled), and the time of that round.
     must_poll_pages: bool,
@@ -84,8 +85,8 @@ struct WaitingModel<'a> {
     logged: bool,
 }
 
-impl<'a> WaitingModel<'a> {
-    fn new(choices: &'a mut GuestActionTimes, wait: DoorbellMode, script: &[GuestAction]) -> Self {
+impl<'a> WaitingPortModel<'a> {
+    fn new(choices: &'a mut GuestActionTimes, wait: DoorbellMode, script: &[ModelGuestAction]) -> Self {
         Self {
             choices,
             wait,
@@ -142,7 +143,7 @@ impl<'a> WaitingModel<'a> {
     }
 }
 
-impl WaitEnvironment for WaitingModel<'_> {
+impl WaitEnvironment for WaitingPortModel<'_> {
     fn now(&self) -> Time {
         self.now
     }
@@ -214,11 +215,11 @@ impl WaitEnvironment for WaitingModel<'_> {
 }
 
 /// Runs the model with a script of the guest, for every choice of moments. Returns the number of choices.
-fn play(wait: DoorbellMode, script: &[GuestAction], time: Option<Duration>) -> usize {
+fn play(wait: DoorbellMode, script: &[ModelGuestAction], time: Option<Duration>) -> usize {
     let (mut choices, mut orders) = (GuestActionTimes::default(), 0);
     loop {
-        let mut model = WaitingModel::new(&mut choices, wait, script);
-        let mut naps = NapBackoff::default();
+        let mut model = WaitingPortModel::new(&mut choices, wait, script);
+        let mut naps = PollingNapBackoff::default();
         while !model.script.is_empty()
             || !model.sent.is_empty()
             || (model.must_poll_pages && !model.stored.is_empty())
@@ -237,7 +238,7 @@ fn play(wait: DoorbellMode, script: &[GuestAction], time: Option<Duration>) -> u
 
 #[test]
 fn waiting_port_misses_no_doorbell_or_message_in_any_order() {
-    let scripts: [&[GuestAction]; 4] = [
+    let scripts: [&[ModelGuestAction]; 4] = [
         &[START, Store, Store, STOP],
         &[Store, START, Store],
         &[START, STOP, Store, START],
@@ -254,15 +255,15 @@ fn waiting_port_misses_no_doorbell_or_message_in_any_order() {
 }
 
 #[test]
-fn naps_of_a_polling_port_double_to_a_bound_until_work() {
-    let mut naps = NapBackoff::default();
+fn sleeps_of_a_polling_port_double_to_a_limit_until_work() {
+    let mut naps = PollingNapBackoff::default();
     let first: Vec<_> = (0..6).map(|_| naps.next(DoorbellMode::Mapped)).collect();
     let grown = [16, 32, 64, 128, 160, 160].map(Duration::from_micros);
     assert_eq!(first, grown);
     assert_eq!((SHORTEST, LONGEST), (grown[0], grown[5]));
     naps.restart();
     assert_eq!(naps.next(DoorbellMode::Mapped), SHORTEST);
-    let mut busy = NapBackoff::default();
+    let mut busy = PollingNapBackoff::default();
     assert!((0..8).all(|_| busy.next(DoorbellMode::Busy).is_zero()));
 }
 
@@ -276,9 +277,9 @@ fn port_with_doorbells_to_handle_rarely_polls_the_kernel() {
         (DoorbellMode::Mapped, true, 1),
     ] {
         let mut choices = GuestActionTimes::default();
-        let idle = WaitingModel::new(&mut choices, wait, &[]);
-        let mut model = WaitingModel { must_poll_pages: true, must_receive, ..idle };
-        let mut naps = NapBackoff::default();
+        let idle = WaitingPortModel::new(&mut choices, wait, &[]);
+        let mut model = WaitingPortModel { must_poll_pages: true, must_receive, ..idle };
+        let mut naps = PollingNapBackoff::default();
         for _ in 0..ROUNDS {
             model.stored.push(model.now);
             naps.pass(&mut model, None).unwrap();
@@ -291,9 +292,9 @@ fn port_with_doorbells_to_handle_rarely_polls_the_kernel() {
 #[test]
 fn port_polls_doorbell_pages_before_a_nap() {
     let mut choices = GuestActionTimes::default();
-    let idle = WaitingModel::new(&mut choices, DoorbellMode::Mapped, &[]);
-    let mut model = WaitingModel { must_poll_pages: true, ..idle };
-    let mut naps = NapBackoff::default();
+    let idle = WaitingPortModel::new(&mut choices, DoorbellMode::Mapped, &[]);
+    let mut model = WaitingPortModel { must_poll_pages: true, ..idle };
+    let mut naps = PollingNapBackoff::default();
     let began = model.now;
     naps.pass(&mut model, Some(SPIN)).unwrap();
     assert_eq!(model.now.since(began), SPIN + KERNEL_CALL, "polls for SPIN, then calls the kernel");

@@ -84,7 +84,7 @@ fn world(kind: &str, limits: ConductThresholds) -> (LiveHost, AvfGuest) {
     (live, guest)
 }
 
-/// Starts a host and a guest like [`world`], and a second guest on VF 1.
+/// Starts a host with thresholds for one kind of offence and a guest on VF 0, and a second guest on VF 1.
 fn world_with_neighbour(kind: &str, limits: ConductThresholds) -> (LiveHost, AvfGuest, AvfGuest) {
     let (live, a) = world(kind, limits);
     let b = AvfGuest::boot(&live, 1);

@@ -20,7 +20,8 @@ fn world(kind: &str, limit: ConductThresholds) -> (LiveHost, VfGuest<QemuClient>
     (live, guest)
 }
 
-/// Starts a host and a guest like [`world`], and a second guest on VF 1 that does not offend.
+/// Starts a host with thresholds for one kind of offence and a guest on VF 0, and a second guest on VF 1 that
+/// does not offend.
 fn world_with_neighbour(
     kind: &str,
     limit: ConductThresholds,

@@ -18,7 +18,7 @@ const THROTTLE: ConductThresholds =
 const QUARANTINE: ConductThresholds =
     ConductThresholds { warn: Some(0), throttle: Some(0), quarantine: Some(1) };
 
-/// Repeats `offend` until `acted` returns true for the status of VF 0, and returns that status.
+/// Repeats an offence by `offend` until `acted` returns true for the status of VF 0, and returns that status.
 #[track_caller]
 fn until(
     live: &LiveHost,

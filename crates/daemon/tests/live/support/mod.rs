@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// Longest wait before a test fails, far longer than any operation takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Polls until `holds` returns true; after [`PATIENCE`], fails with `what`.
+/// Polls a condition until `holds` returns true. After [`PATIENCE`] fails with the message `what`.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;

@@ -115,7 +115,7 @@ impl QemuClient {
         assert_eq!(agreed, Ok(Some(true)));
     }
 
-    /// Sends a request, and returns the result of `take` on its answer.
+    /// Sends a vfio-user request, and returns the result of `take` on its reply.
     pub(crate) fn ask<T>(
         &mut self,
         request: impl FnOnce(&mut Client<OwnedFd>, &mut MessageOutbox<OwnedFd>) -> u16,
@@ -124,7 +124,7 @@ impl QemuClient {
         self.ask_for_file(request, |answer, _| take(answer))
     }
 
-    /// Sends a request like [`Self::ask`], and also passes the answer's descriptors to `take`.
+    /// Sends a vfio-user request like [`Self::ask`], and also passes the reply's descriptors to `take`.
     pub(crate) fn ask_for_file<T>(
         &mut self,
         request: impl FnOnce(&mut Client<OwnedFd>, &mut MessageOutbox<OwnedFd>) -> u16,
@@ -140,7 +140,7 @@ impl QemuClient {
         }
     }
 
-    /// Sends a request whose reply has no data, and returns the reply's error if the host refuses.
+    /// Sends a vfio-user request whose reply has no data, and returns the reply's error if the host refuses.
     pub(crate) fn done(
         &mut self,
         request: impl FnOnce(&mut Client<OwnedFd>, &mut MessageOutbox<OwnedFd>) -> u16,
@@ -167,7 +167,7 @@ impl QemuClient {
         self.done(|client, out| client.assign_irqs(out, MSIX, vector.into(), fds))
     }
 
-    /// Sends several stores in one message without a reply.
+    /// Sends several register stores in one vfio-user message, without a reply.
     pub(crate) fn store_many(&mut self, writes: &[(u32, u64, &[u8])]) {
         self.client.write_multi_posted(&mut self.outbox, writes);
         self.gone |= self.flush().is_err();
@@ -250,7 +250,8 @@ pub(crate) fn boot(path: &Path) -> MachineWithFunction<QemuClient> {
     boot_as(path, VF, share)
 }
 
-/// Boots the simulated QEMU, as [`boot`] does, on a VF or a PF. `share` announces the guest's memory to the host.
+/// Boots the simulated QEMU on a VF or a PF, up to the start of the guest's driver. `share` announces the guest's
+/// memory to the host.
 pub(crate) fn boot_as(
     path: &Path,
     shape: ExpectedFunction,
@@ -265,8 +266,8 @@ pub(crate) fn boot_as(
     machine
 }
 
-/// Negotiates the version, and reads device, regions (first with little room, then with enough), interrupts, and all of
-/// configuration space in one block.
+/// Negotiates the vfio-user version, and reads as QEMU does: device, regions (first with little room, then with
+/// enough), interrupts, and all of configuration space in one block.
 fn realize(qemu: &mut QemuClient, shape: ExpectedFunction) {
     qemu.version();
     let info = qemu.ask(Client::device_info, |answer| answer == Ok(ReplyContents::DeviceInfo(EXPECTED)));

@@ -43,7 +43,7 @@ pub(crate) fn dma_map(iova: u64, size: u64) -> Vec<u8> {
     dma_map_at(0, iova, size)
 }
 
-/// Returns a message like [`dma_map`] for memory that begins at `offset` in its file.
+/// Returns a vfio-user message that maps a DMA window of guest memory that begins at `offset` in its file.
 pub(crate) fn dma_map_at(offset: u64, iova: u64, size: u64) -> Vec<u8> {
     let numbers = [offset, iova, size].map(u64::to_le_bytes).concat();
     message(1, Command::DmaMap, 0, &[&32u32.to_le_bytes()[..], &3u32.to_le_bytes(), &numbers].concat())
@@ -88,7 +88,7 @@ impl RawConnection {
         self.0.write_all(bytes).unwrap();
     }
 
-    /// Sends a message with any number of descriptors.
+    /// Sends a vfio-user message with any number of descriptors.
     pub(crate) fn send_with(&mut self, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
         let copy = StreamSocket::adopt(OwnedFd::from(self.0.try_clone().unwrap())).unwrap();
         copy.send(bytes, fds).unwrap();

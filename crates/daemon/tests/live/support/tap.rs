@@ -82,7 +82,7 @@ pub(crate) fn tap(live: &LiveHost) -> UplinkStatus {
     live.port().uplink_status.expect("the uplink is a tap")
 }
 
-/// Waits until `holds` returns true for the status of the first port; after [`PATIENCE`], fails with `what`.
+/// Waits until `holds` returns true for the status of the first port. After [`PATIENCE`] fails with the message `what`.
 #[track_caller]
 pub(crate) fn wait_port(live: &LiveHost, what: &str, holds: impl Fn(&PortStatus) -> bool) {
     let deadline = Instant::now() + PATIENCE;

@@ -24,15 +24,15 @@ pub enum VirtchnlRefusal {
     #[error("the request names a queue that the VF does not have")]
     NoSuchQueue,
     /// The requested ring's base, length, buffer size or descriptor format is invalid.
-    #[error("invalid base, length, buffer size or descriptor format of a ring")]
+    #[error("the request gives a ring an invalid base, length, buffer size or descriptor format")]
     Ring,
     /// The VF does not have the interrupt vector that the request names.
     #[error("the request names an interrupt vector that the VF does not have")]
     NoSuchVector,
-    /// The administrator has set the VF's address.
+    /// The administrator has set the VF's address, so the VF may not use another.
     #[error("the administrator set the VF's MAC address, so the guest cannot change it")]
     AddressFixed,
-    /// The requested address is zero or broadcast.
+    /// The VF requests an address that is zero or broadcast.
     #[error("invalid receive address: zero or broadcast")]
     AddressInvalid,
     /// Another VF has the requested address, and the two VFs may not share it.
@@ -44,7 +44,7 @@ pub enum VirtchnlRefusal {
     /// The VF's quota of addresses is used up.
     #[error("the VF has reached its address quota")]
     TooManyAddresses,
-    /// The administrator has put the VF on one VLAN.
+    /// The administrator has put the VF on one VLAN, so it may not join others.
     #[error("the administrator set the VF's port VLAN, so the guest cannot join another VLAN")]
     VlanFixed,
     /// The VLAN id is out of range, or the tag type was not offered.
@@ -135,7 +135,7 @@ impl VirtchnlRefusal {
     }
 }
 
-/// Maximum of a restored counter, low enough to count for centuries and to add up all of a VF's.
+/// Maximum of a restored counter, low enough to count for centuries and to add up all counters of a VF.
 const MOST_COUNTED: u64 = 1 << 56;
 
 /// The PF driver's counters of one VF.
@@ -185,7 +185,7 @@ impl VirtchnlCounters {
         self.refused.first().map_or(0, |refused| refused.saturating_sub(self.unknown))
     }
 
-    /// Returns true if there is a counter of each kind, and none is about to overflow.
+    /// Returns true if the saved state has a counter of each kind, and no counter is about to overflow.
     pub(super) fn is_sound(&self) -> bool {
         let Self { requests, refused, unknown, resets, events, lost } = self;
         let each = requests.iter().chain(refused).chain([unknown, resets, events, lost]);

@@ -1,5 +1,5 @@
-//! Policy of a VF, and the policy's encoding in a saved state: the longest frame stands for the MTU, queue pairs are
-//! among the settings, and settings that the family lacks are omitted.
+//! Policy of a VF, and its encoding in a saved state: the longest frame stands for the MTU, queue pairs are among the
+//! settings, and settings that the family lacks are omitted.
 
 use super::limits::{AROUND, LIMITS};
 use ::avf::ids::{BASE_PAIRS, MAX_PAIRS};
@@ -19,7 +19,7 @@ pub(super) struct AvfPolicy {
 }
 
 impl AvfPolicy {
-    /// Returns true if the numbers of queue pairs are valid and consistent.
+    /// Returns true if the VF's numbers of queue pairs are valid and consistent.
     pub(super) fn has_pairs(&self) -> bool {
         (1..=self.most_pairs).contains(&self.pairs) && usize::from(self.most_pairs) <= MAX_PAIRS
     }

@@ -1,7 +1,6 @@
-//! Limits of offences ([`crate::conduct`]) for the VFs of this PF: the PF compares each VF's counts with the limits,
-//! and has the card restrain a VF that exceeds them. A throttled VF keeps its queues at a lower rate. A quarantined VF
-//! is reset, as i40e resets a VF that the host disables: its queues stay off whatever its driver requests, and its link
-//! is down.
+//! Compares the counts of each VF's offences with limits ([`crate::conduct`]), and has the card restrain a VF that
+//! exceeds them. A throttled VF keeps its queues at a lower rate. A quarantined VF is reset, as i40e resets a VF that
+//! the host disables: its queues stay off whatever its driver requests, and its link is down.
 //!
 //! The port counts traffic and sets the thresholds.
 
@@ -76,7 +75,7 @@ impl AvfPf {
         self.vfs.get(usize::from(vf)).map(|state| &state.monitor)
     }
 
-    /// Returns the records of all VFs' offences, for a successor of this process.
+    /// Returns the records of all VFs' offences, from which another process can continue.
     #[must_use]
     pub fn monitors(&self) -> Vec<ConductMonitor> {
         self.vfs.iter().map(|state| state.monitor.clone()).collect()

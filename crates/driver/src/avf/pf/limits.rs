@@ -23,11 +23,11 @@ pub const LIMITS: FamilyLimits = FamilyLimits {
     storm_blocks: (1 << 19) - 1,
 };
 
-/// Bytes of a VLAN tag.
+/// Length of a VLAN tag in bytes.
 const TAG: u16 = 4;
-/// Bytes of an Ethernet header without tags, and of the frame check sequence.
+/// Bytes of an Ethernet header without tags, together with the frame check sequence.
 const HEADER: u16 = 14 + FCS as u16;
-/// Bytes of a frame around its packet, as AVF drivers count them: with two tags.
+/// Bytes that an AVF driver adds to a packet's length for its frame: header with two tags, and check sequence.
 pub(super) const AROUND: u16 = HEADER + 2 * TAG;
 /// Longest frame in bytes that every Ethernet carries, with tag and frame check sequence (IEEE 802.3).
 const STANDARD_FRAME: u16 = 1522;

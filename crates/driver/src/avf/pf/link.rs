@@ -1,5 +1,5 @@
-//! Sends link events to VFs. Drivers treat the link as up only while their queues run, so the PF sends one after each
-//! ENABLE_QUEUES, and after GET_VF_RESOURCES as i40e does.
+//! Sends link events to VFs. Drivers treat the link as up only while their queues run, so the PF sends an event after
+//! each ENABLE_QUEUES, and after GET_VF_RESOURCES as i40e does.
 
 use super::{AvfPf, ControlHal, VfDriverStage};
 use ::avf::ids::LINK_SPEED;

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 pub(super) const SLOTS: u16 = 32;
 /// Bounds of a PF visit: a message takes some microseconds, so a visit stays well below a millisecond.
 pub(super) const LIMITS: InboxLimits = InboxLimits { messages: 16, resets_every: 1 };
-/// Alignment of a ring in bytes.
+/// Alignment of an admin queue's ring in bytes.
 const ALIGN: usize = 4096;
 
 /// The PF's send and receive queue, with a buffer for each descriptor.
@@ -30,7 +30,7 @@ pub(super) struct PfAdminQueues {
     receive: AdminQueueMemory,
     send: AdminQueueMemory,
     inbox: VfMessageInbox,
-    /// Tail of the send queue: the next slot to send.
+    /// Tail of the send queue: index of the next slot to send.
     next: u16,
 }
 
@@ -55,7 +55,7 @@ impl AdminQueueMemory {
     }
 }
 
-/// Ring of an admin queue in DMA memory, by the address of its first descriptor.
+/// Ring of a PF's admin queue in DMA memory, by the address of its first descriptor.
 struct DmaAdminRing<'a, H: ?Sized>(&'a mut H, u64);
 
 impl<H: DmaHal + ?Sized> AdminRingMemory for DmaAdminRing<'_, H> {
@@ -84,7 +84,7 @@ pub(super) struct AdminQueuesState {
 /// Results of one visit of the AVF's PF driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AvfPfVisit {
-    /// Number of requests served in the visit.
+    /// Number of requests that the PF served in the visit.
     pub served: u32,
     /// VFs whose request was served in the visit, a bit each.
     pub answered: u64,
@@ -129,7 +129,7 @@ impl PfAdminQueues {
         self.inbox.grow(vfs);
     }
 
-    /// Returns the admin queues' state for a successor of this process.
+    /// Returns the admin queues' state, from which another process can continue.
     pub(super) fn save<H: DmaHal>(&self, hal: &mut H) -> AdminQueuesState {
         let ring = DmaAdminRing(hal, self.receive.iova);
         let body = |slot: u16| {
@@ -255,8 +255,8 @@ impl AvfPf {
         counters.events += u64::from(sent && op == VirtchnlOpcode::Event.number());
     }
 
-    /// Returns the descriptors in the PF's receive queue that were not messages of VFs, and the messages voided by
-    /// a reset.
+    /// Returns the number of descriptors in the PF's receive queue that were not messages of VFs, and of messages
+    /// voided by a reset.
     #[must_use]
     pub fn passed_over(&self) -> (u64, u64) {
         (self.mail.inbox.strange(), self.mail.inbox.dropped())

@@ -55,7 +55,7 @@ use i82576::MacAddress;
 use mail::PfAdminQueues;
 use serde::{Deserialize, Serialize};
 
-/// Environment of the PF driver: registers, time, DMA memory, and a card that carries out orders.
+/// Environment of the PF driver: registers, time, DMA memory, and a card that carries out the driver's orders.
 pub trait ControlHal: DmaHal + CardControl {}
 
 impl<T: DmaHal + CardControl> ControlHal for T {}
@@ -81,7 +81,7 @@ enum VfDriverStage {
     Active,
 }
 
-/// The PF driver's state of one VF.
+/// State that the PF driver keeps of one VF.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "AvfVfState")]
 struct AvfVfState {
@@ -91,11 +91,11 @@ struct AvfVfState {
     /// Last virtchnl version that the VF's driver sent. Kept over a reset: drivers do not send it again.
     version: VirtchnlVersion,
     agreed: VfCapabilities,
-    /// Number of the VF's queue pairs.
+    /// Number of the VF's queue pairs in use.
     pairs: u16,
     /// MAC address of the VF, kept over a reset.
     mac: Option<MacAddress>,
-    /// Addresses that the VF receives by, its own among them.
+    /// Addresses that the VF receives by, its own MAC address among them.
     addresses: Vec<MacAddress>,
     vlans: Vec<u16>,
     /// VLANs that the VF requested and its policy denies.
@@ -103,7 +103,7 @@ struct AvfVfState {
     /// Receive queues of the VF that are running, a bit each.
     rx: u16,
     tx: u16,
-    /// True if the card strips tags of received frames; `insert` is true if it inserts tags into sent ones.
+    /// True if the card strips VLAN tags of received frames; `insert` is true if it inserts tags into sent ones.
     strip: bool,
     insert: bool,
     counters: VirtchnlCounters,
@@ -154,7 +154,7 @@ const fn vsi(vf: u8) -> u16 {
 pub struct AvfPf {
     vfs: Vec<AvfVfState>,
     /// VFs that are throttled or quarantined, or have a delayed request, a bit each. A visit checks the throttles of
-    /// these only.
+    /// these VFs only.
     held: u64,
     mail: PfAdminQueues,
     /// Link speed of the port in Mb/s; `None` while it is down.
@@ -184,7 +184,7 @@ impl AvfPf {
         self.mail.grow(count as u16);
     }
 
-    /// Returns the VFs that the driver serves.
+    /// Returns the numbers of the VFs that the driver serves.
     pub fn vfs(&self) -> impl Iterator<Item = u8> + use<> {
         0..self.vfs.len() as u8
     }
@@ -225,7 +225,7 @@ impl AvfPf {
         self.vfs.get(usize::from(vf)).map(|state| &state.counters)
     }
 
-    /// Returns the state of a VF that is known to exist: the numbers in messages are checked on arrival.
+    /// Returns the state of a VF that is known to exist, since the VF numbers in messages are checked on arrival.
     fn state(&self, vf: u8) -> &AvfVfState {
         &self.vfs[usize::from(vf)]
     }

@@ -11,7 +11,7 @@ use ::policy::{AddressOwner, PolicyError, RefusedVf, VfPolicy};
 use pcie::VfIndex;
 use units::MacAddress;
 
-/// Returns true if a running VF must be reset so that its driver notices the change from the `old` policy to the `new`
+/// Returns true if a running VF must be reset for its driver to notice the change from the `old` policy to the `new`
 /// one.
 fn needs_reset(new: &VfPolicy, old: &VfPolicy) -> bool {
     (new.mac, new.admin_mac, new.vlan) != (old.mac, old.admin_mac, old.vlan)
@@ -19,7 +19,7 @@ fn needs_reset(new: &VfPolicy, old: &VfPolicy) -> bool {
         || new.longest_frame(&LIMITS) != old.longest_frame(&LIMITS)
 }
 
-/// Applies a check to each VF's policy. Returns the first VF whose policy is refused, with the reason for the refusal.
+/// Applies a check to the policy of each VF. Returns the first VF whose policy is refused, with the reason.
 fn each(
     wanted: &[VfPolicy],
     check: impl Fn(u8, &VfPolicy) -> Result<(), PolicyError>,
@@ -105,8 +105,8 @@ impl AvfPf {
         }
     }
 
-    /// Sets the queue pairs of a VF that requests no number, and the most that it may request, and resets it on a
-    /// change. Returns false, and changes nothing, for invalid numbers.
+    /// Sets the number of queue pairs of a VF that requests no number, and the most that it may request. Resets the VF
+    /// on a change. Returns false, and changes nothing, for invalid numbers.
     pub fn set_pairs<H: ControlHal>(&mut self, hal: &mut H, vf: u8, pairs: u16, most: u16) -> bool {
         let Some(state) = self.vfs.get_mut(usize::from(vf)) else { return false };
         let new = AvfPolicy { pairs, most_pairs: most, ..state.decided };
@@ -117,7 +117,7 @@ impl AvfPf {
         new.has_pairs()
     }
 
-    /// Returns the VFs other than this one that receive by an address, or are promised it.
+    /// Returns the VFs other than this one that receive by an address, or will after a reset.
     fn owners(&self, mac: MacAddress, other_than: u8) -> impl Iterator<Item = u8> {
         let has = move |vf: &u8| {
             let state = self.state(*vf);

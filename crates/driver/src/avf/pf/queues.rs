@@ -1,4 +1,4 @@
-//! Serves a VF's requests to set up rings, map vectors, and start or stop queues, with i40e's limits. A message is
+//! Serves a VF's requests to set up rings, map vectors, and start or stop queues, with i40e's limits. A request is
 //! checked as a whole before any of it takes effect. The card checks the rings' contents at each visit.
 
 use super::counters::VirtchnlRefusal;
@@ -17,7 +17,7 @@ const BUFFER_UNIT: u32 = 128;
 const BUFFERS: core::ops::RangeInclusive<u32> = BUFFER_UNIT..=16_256;
 /// Valid lengths in bytes of the longest frame that a VF requests (i40e).
 const FRAMES: core::ops::RangeInclusive<u32> = 64..=16_383;
-/// Index that stands for no interrupt interval; the intervals are 0 to 2 (virtchnl, ITR index).
+/// Number that stands for no interrupt interval in a request; intervals have the numbers 0 to 2 (virtchnl, ITR index).
 const NO_ITR: u16 = 3;
 
 /// Returns the card's settings of a transmit queue for a VF's request, or `None` if the queue stays unchanged.

@@ -1,5 +1,5 @@
 //! Decodes and serves the virtchnl requests of VFs. Every request but RESET_VF gets exactly one reply of the same
-//! operation, unknown ones too: drivers wait for ever. Queues and filters have their own modules.
+//! operation, even an unknown one: drivers wait for ever. Queues and filters have their own modules.
 
 use super::counters::VirtchnlRefusal;
 use super::limits::longest_frame;
@@ -18,15 +18,15 @@ use i82576::MacAddress;
 /// Outcome of a granted request, which determines the PF's reply.
 #[derive(Debug)]
 pub(super) enum VirtchnlReply {
-    /// The reply is a success status only.
+    /// The PF replies with a success status only.
     Done,
-    /// The reply is a success status and this body.
+    /// The PF replies with a success status and this body.
     Body(Vec<u8>),
-    /// The reply is a success status, though the request has no effect.
+    /// The PF replies with a success status, though the request has no effect.
     Pretended(VirtchnlRefusal),
-    /// There is no reply: the VF is reset.
+    /// The PF sends no reply: the VF is reset.
     Reset,
-    /// There is no reply: the VF is notified of a reset, and reset.
+    /// The PF sends no reply: the VF is notified of a reset, and reset.
     ResetWithNotice,
 }
 
@@ -34,7 +34,7 @@ pub(super) type VirtchnlResult = Result<VirtchnlReply, VirtchnlRefusal>;
 
 /// Number of VLAN filters that the PF announces to a VF.
 const VLAN_FILTERS: u16 = 64;
-/// Numbers of the hash functions in CONFIG_RSS_HFUNC: Toeplitz, plain and symmetric.
+/// Numbers of the hash functions in CONFIG_RSS_HFUNC: plain Toeplitz, and symmetric Toeplitz.
 const TOEPLITZ: u16 = 0;
 const SYMMETRIC: u16 = 2;
 
@@ -172,7 +172,7 @@ impl AvfPf {
         VirtchnlReply::Body(encode(&resources))
     }
 
-    /// Serves a request for another number of queue pairs: granted by a reset, refused with the maximum.
+    /// Serves a VF's request for another number of queue pairs: granted by a reset, refused with the maximum.
     fn request_queues(&mut self, vf: u8, pairs: u16) -> VirtchnlReply {
         let state = self.state_mut(vf);
         if state.has(VfCapabilities::REQ_QUEUES) && (1..=state.decided.most_pairs).contains(&pairs) {

@@ -1,4 +1,4 @@
-//! Saves and restores the driver: policies, requests of each VF, counters, and pending messages. The card is
+//! Saves and restores the PF driver: policies, requests of each VF, counters, and pending messages. The card is
 //! restored first.
 
 use super::filters::MORE_ADDRESSES;
@@ -27,13 +27,14 @@ pub struct AvfPfState {
 pub struct AvfPfRestoreError(pub(super) &'static str);
 
 impl AvfPf {
-    /// Returns the driver's state for a successor of this process. Call it between two visits; nothing is changed.
+    /// Returns the PF driver's state, from which another process can continue. Call it between two visits; nothing is
+    /// changed.
     pub fn save<H: DmaHal>(&self, hal: &mut H) -> AvfPfState {
         AvfPfState { vfs: self.vfs.clone(), mail: self.mail.save(hal), wire: self.wire }
     }
 
-    /// Restores a driver on a card that has been restored already. Touches no register; `hal` must allocate the
-    /// same memory first as for the saved driver.
+    /// Restores a PF driver on a card that has been restored already. Touches no register; `hal` must allocate the same
+    /// memory first as for the saved driver.
     ///
     /// # Errors
     /// [`AvfPfRestoreError`] for an invalid state.

@@ -1,6 +1,6 @@
-//! VLANs and tags of a VF, by i40e's rules, limited to the VLANs that the administrator allows. A VF is a member of
-//! the VLANs that it requested and its policy allows. The others are withheld until the policy allows them, the VF
-//! leaves them, or it is reset.
+//! Applies VLANs and tags of a VF, by i40e's rules, limited to the VLANs that the administrator allows. A VF is a
+//! member of the VLANs that it requested and its policy allows. The others are withheld until the policy allows them,
+//! the VF leaves them, or it is reset.
 //!
 //! Linux iavf requests all its VLANs in one message, and forgets all of them after an error. So a request for VLANs
 //! that are not allowed succeeds, like i40e's reply beyond the quota, and the rest of it takes effect.
@@ -20,7 +20,7 @@ use units::LAST_VLAN;
 /// VLAN quota of an untrusted VF (i40e).
 const VLANS: usize = 16;
 const TPID: u16 = 0x8100;
-/// VLAN id within a tag (IEEE 802.1Q).
+/// Bits of a VLAN tag that hold the VLAN id (IEEE 802.1Q).
 const ID: u16 = 0xfff;
 
 impl AvfPf {
@@ -72,7 +72,7 @@ impl AvfPf {
         answer
     }
 
-    /// Makes a VF a member of a VLAN that it requested, or withholds the VLAN.
+    /// Makes a VF a member of a VLAN that the VF requested, or withholds the VLAN if the policy denies it.
     fn join_one<H: ControlHal>(&mut self, hal: &mut H, vf: u8, vlan: u16) -> Result<(), VirtchnlRefusal> {
         let state = self.state_mut(vf);
         if state.vlans.contains(&vlan) {
@@ -105,7 +105,7 @@ impl AvfPf {
         VirtchnlReply::Done
     }
 
-    /// Applies a VF's policy to the VLANs that a VF requested.
+    /// Applies a VF's policy to the VLANs that the VF requested.
     pub(super) fn follow_vlan_policy<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
         let state = self.state(vf);
         if state.decided.policy.vlan.is_some() {

@@ -1,4 +1,4 @@
-//! Events of a VF: interrupts, messages of the PF, and resets seen by its disabled mailbox.
+//! Handles events of a VF: interrupts, messages of the PF, and resets, which are detected by the disabled mailbox.
 
 use super::AvfDriver;
 use super::mailbox::{self, MessageFromPf};
@@ -12,13 +12,13 @@ use ::avf::virtchnl::{self, VirtchnlOpcode};
 
 /// Microseconds per unit of an interrupt interval (ITR).
 const ITR_US: u16 = 2;
-/// Interrupt vector of the mailbox; queues have the others.
+/// Interrupt vector of the VF's mailbox; queues have the other vectors.
 const MAILBOX_VECTOR: u16 = 0;
 
 /// Result of a check of the AVF's link by its driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AvfLinkCheck {
-    /// Link up, with the speed in Mb/s.
+    /// The AVF's link is up, with its speed in Mb/s.
     Up(u32),
     /// The VF's link is down.
     Down,
@@ -47,7 +47,8 @@ impl AvfDriver {
         }
     }
 
-    /// Checks the link, and triggers every queue's vector by software in case an interrupt was lost, as Linux does.
+    /// Checks the VF's link, and triggers every queue's vector by software in case an interrupt was lost, as Linux
+    /// does.
     pub fn watchdog<H: DmaHal>(&mut self, hal: &mut H) -> AvfLinkCheck {
         let check = self.check_link(hal);
         if matches!(check, AvfLinkCheck::Up(_)) {
@@ -63,7 +64,7 @@ impl AvfDriver {
         self.reset_impending
     }
 
-    /// Returns true if the queues were started, and not stopped.
+    /// Returns true if the VF's queues were started, and not stopped.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.running
@@ -105,7 +106,7 @@ impl AvfDriver {
         }
     }
 
-    /// Handles the message of an MSI-X vector.
+    /// Handles the interrupt message of an MSI-X vector.
     pub fn handle_interrupt<H: DmaHal>(&mut self, hal: &mut H, vector: u16) -> VfInterrupt {
         if vector >= self.vectors() {
             return VfInterrupt::Unknown;

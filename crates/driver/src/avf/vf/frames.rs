@@ -10,13 +10,13 @@ use crate::ring::receive::RxCounters;
 use crate::ring::transmit::burst::FamilyTxQueue;
 use crate::ring::transmit::{TxCounters, TxError, TxRing};
 
-/// EtherType and first byte of an IPv4 packet with a header of 20 bytes.
+/// EtherType of IPv4, and first byte of an IPv4 packet with a header of 20 bytes.
 const IPV4: [u8; 3] = [0x08, 0x00, 0x45];
 const IPV6: [u8; 2] = [0x86, 0xdd];
-/// IP protocol numbers of transports that begin with two ports: TCP and UDP.
+/// IP protocol numbers of TCP and UDP, whose headers begin with two ports.
 const PORTED: [u8; 2] = [6, 17];
 
-/// Returns the FNV-1a hash of bytes.
+/// Returns the FNV-1a hash of bytes, for a frame's flow.
 pub(super) fn fold(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
@@ -143,7 +143,7 @@ impl AvfDriver {
         None
     }
 
-    /// Passes received frames of all queues to `take`, at most `most`. Each is in its ring's buffers until `take`
+    /// Passes received frames of all queues to `take`, at most `most`. Each frame is in its ring's buffers until `take`
     /// returns, and is lost unless `take` copies it. Free buffers are returned to the card in batches. Returns the
     /// number of frames.
     ///

@@ -1,4 +1,5 @@
-//! The VF's mailbox: two rings of descriptors, with a buffer each. The driver finds replies by their done bits.
+//! Mailbox of an AVF for its driver: two rings of descriptors, with a buffer each. The driver finds replies by their
+//! done bits.
 
 use crate::hal::{DmaHal, OutOfDmaMemory};
 use ::avf::admin::{AdminQueueDescriptor, LARGE, MAX_BODY, SIZE, flag, opcode};

@@ -46,7 +46,7 @@ pub enum AvfDriverError {
     /// The PF has sent no reply to a request in time.
     #[error("the PF did not reply to virtchnl request {0} in time: check that the PF driver runs")]
     NoAnswer(u32),
-    /// The PF refuses a request, with a status.
+    /// The PF refuses a request, with this status.
     #[error("the PF refused virtchnl request {0} with status {1}")]
     Refused(u32, i32),
     /// The PF's reply to a request is malformed.
@@ -112,7 +112,7 @@ impl Default for AvfDriverConfig {
     }
 }
 
-/// Pause between two checks for the end of a reset, and their maximum number.
+/// Pause between two checks for the end of a VF's reset, and their maximum number.
 const LOOK: Duration = Duration::from_millis(10);
 const LOOKS: u32 = 200;
 
@@ -125,11 +125,11 @@ pub struct AvfDriver {
     mac: MacAddress,
     tx: Vec<TxRing<tx::TxDataDescriptor>>,
     rx: Vec<RxRing<RxDescriptorFormat>>,
-    /// Receive queue whose frames are taken next.
+    /// Index of the receive queue whose frames are taken next.
     turn: usize,
     /// Speed of the VF's link in Mb/s; `None` while the link is down.
     link: Option<u32>,
-    /// True once the PF has announced a reset.
+    /// True once the PF has announced a reset of the VF.
     reset_impending: bool,
     /// True while the VF's queues are started.
     running: bool,
@@ -138,7 +138,7 @@ pub struct AvfDriver {
 }
 
 impl AvfDriver {
-    /// Waits for the VF, and requests its resources. `mac` is used if the PF assigns none.
+    /// Waits for the VF to be active, and requests its resources. `mac` is used if the PF assigns none.
     ///
     /// # Errors
     /// [`AvfDriverError`].
@@ -146,7 +146,7 @@ impl AvfDriver {
         Self::probe_with(hal, mac, AvfDriverConfig::default())
     }
 
-    /// Waits for the VF, and requests its resources with the given configuration.
+    /// Waits for the VF to be active, and requests its resources with the given configuration.
     ///
     /// # Errors
     /// [`AvfDriverError`].
@@ -237,7 +237,8 @@ impl AvfDriver {
         Ok(())
     }
 
-    /// Spreads received flows over the queues in use, if configured; else disables the hash, which a PF enables.
+    /// Spreads received flows over the queues in use, if so configured. Otherwise disables the hash, which a PF
+    /// enables.
     fn spread<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), AvfDriverError> {
         if !self.resources.capabilities.has(VfCapabilities::RSS_PF) {
             return Ok(());
@@ -258,7 +259,7 @@ impl AvfDriver {
         QueueSet { vsi: self.resources.vsi, rx: all, tx: all }
     }
 
-    /// Stops every ring of the driver: no frame is sent or returned any more.
+    /// Stops every ring of the AVF driver: no frame is sent or returned any more.
     fn halt(&mut self) {
         self.running = false;
         self.tx.iter_mut().for_each(TxRing::stop);
@@ -274,7 +275,8 @@ impl AvfDriver {
         self.ask(hal, VirtchnlRequest::SwitchQueues(false, self.all_queues())).map(|_| ())
     }
 
-    /// Negotiates with the PF and starts the VF again after a reset of any origin. Waits for an announced reset.
+    /// Negotiates with the PF and starts the VF again after a reset of any origin. Waits until an announced reset is
+    /// over.
     ///
     /// # Errors
     /// [`AvfDriverError`]: no frame moves until it is called again.

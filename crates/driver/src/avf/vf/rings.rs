@@ -1,4 +1,5 @@
-//! Descriptors of both rings, and the rings' configuration messages for the PF. The rings themselves are in `ring`.
+//! Describes the descriptors of both rings to the card, and configures the rings by messages to the PF. The rings
+//! themselves are in `ring`.
 
 use crate::hal::DmaHal;
 use crate::offload::{HeaderLengths, TxOffload};
@@ -16,9 +17,9 @@ const LONGEST_FRAME: u32 = 9728;
 /// Received frame of an AVF, as the card describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AvfReceivedFrame {
-    /// Length of the frame in bytes.
+    /// Length of the received frame in bytes.
     pub length: usize,
-    /// The card's description of the frame.
+    /// The card's description of the received frame.
     pub said: RxWriteBack,
 }
 
@@ -82,7 +83,7 @@ impl RxDescriptorLayout for RxDescriptorFormat {
     }
 }
 
-/// Returns a data descriptor with the fields that all data descriptors of a packet share.
+/// Returns a data descriptor with the fields that are equal in all data descriptors of a packet.
 fn data_of(headers: Option<HeaderLengths>, offload: &TxOffload) -> TxDataDescriptor {
     let tag = offload.vlan;
     let Some(headers) = headers else { return TxDataDescriptor { tag, ..TxDataDescriptor::default() } };
@@ -133,7 +134,7 @@ pub(super) fn describe_rx(
     }
 }
 
-/// Makes an AVF's transmit ring a queue of the family. The card checks the packet length.
+/// Makes an AVF's transmit ring a transmit queue for bursts. The card checks the packet length.
 impl FamilyTxQueue for TxRing<TxDataDescriptor> {
     type Piece = TxDataDescriptor;
     const RESERVE: usize = 0;

@@ -31,7 +31,8 @@ fn ask(hal: &mut StoredRegisters, pf: &mut Pf, n: u8, words: &[u32]) -> u32 {
     hal.read(r::p2v_mailbox(vf(n)))
 }
 
-/// Puts a request of VF 0 into its mailbox, and runs a visit of the PF. Returns the first word of the reply.
+/// Puts a request of VF 0 into its mailbox, and runs a visit of the PF. Returns the first word of the PF's
+/// reply.
 fn reply(hal: &mut StoredRegisters, pf: &mut Pf, words: &[u32]) -> u32 {
     assert_eq!(ask(hal, pf, 0, words), p2v::ACK | p2v::STS);
     hal.read(r::vmbmem(vf(0), 0))

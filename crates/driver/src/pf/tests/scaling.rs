@@ -12,9 +12,9 @@ use policy::VfPolicy;
 
 /// Registers of the PF that panic at a write of MRQC while the port receives.
 #[derive(Default)]
-struct MrqcGuard(StoredRegisters);
+struct GuardedMrqcRegisters(StoredRegisters);
 
-impl Hal for MrqcGuard {
+impl Hal for GuardedMrqcRegisters {
     fn read(&mut self, offset: u32) -> u32 {
         self.0.read(offset)
     }
@@ -31,18 +31,18 @@ impl Hal for MrqcGuard {
     }
 }
 
-fn scale(hal: &mut MrqcGuard, pf: &mut Pf, n: u8, rss: bool) {
+fn scale(hal: &mut GuardedMrqcRegisters, pf: &mut Pf, n: u8, rss: bool) {
     pf.set_policy(hal, vf(n), VfPolicy { rss, ..VfPolicy::default() }).unwrap();
 }
 
-fn mode(hal: &mut MrqcGuard) -> u32 {
+fn mode(hal: &mut GuardedMrqcRegisters) -> u32 {
     assert_ne!(hal.read(r::RCTL) & rctl::EN, 0, "the port receives again");
     hal.read(r::MRQC) & mrqc::MODE_MASK
 }
 
 #[test]
 fn rss_mode_is_on_while_any_vf_uses_rss() {
-    let mut hal = MrqcGuard::default();
+    let mut hal = GuardedMrqcRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 3).unwrap();
     assert_eq!(mode(&mut hal), mrqc::VMDQ);
@@ -66,7 +66,7 @@ fn rss_mode_is_on_while_any_vf_uses_rss() {
 
 #[test]
 fn rss_key_and_table_are_set_at_probe_and_kept_by_a_reset() {
-    let mut hal = MrqcGuard::default();
+    let mut hal = GuardedMrqcRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     for word in 0..32 {
         assert_eq!(hal.read(r::reta(word)).to_le_bytes(), [0, 1, 0, 1]);

@@ -10,7 +10,7 @@ use crate::ring::BUFFER;
 pub(super) struct RxFramePart {
     /// Device address of the frame's receive buffer.
     pub(super) address: u64,
-    /// Bytes of the frame in the buffer.
+    /// Bytes of the frame in the receive buffer.
     pub(super) bytes: usize,
 }
 
@@ -26,9 +26,9 @@ pub struct RxFrame<'a, H, L> {
     length: usize,
     /// Pieces of a frame that fills several receive buffers; empty for a frame in one buffer.
     pieces: &'a [RxFramePart],
-    /// True if the card reported more bytes than a buffer holds, or did not end the frame.
+    /// True if the card reported more bytes than a buffer holds, or did not mark the frame's end.
     malformed: bool,
-    /// True if the frame is malformed, or did not fit the taker's buffer.
+    /// True if the received frame is malformed, or did not fit the buffer of the function that took it.
     lost: bool,
 }
 
@@ -102,7 +102,8 @@ impl<'a, H: DmaHal, L: RxDescriptorLayout> RxFrame<'a, H, L> {
         }
     }
 
-    /// Returns true if the frame is malformed, or did not fit the taker's buffer.
+    /// Returns true if the received frame is malformed, or did not fit the buffer of the function that took
+    /// it.
     #[inline(always)]
     pub(super) fn is_lost(&self) -> bool {
         self.lost

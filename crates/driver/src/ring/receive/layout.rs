@@ -16,7 +16,8 @@ pub trait RxDescriptorLayout: Copy {
     /// Returns the receive descriptor that posts a buffer to the card.
     fn posted(self, buffer: u64) -> RawRxDescriptor;
 
-    /// Parses a completed receive descriptor. Returns the bytes in its buffer, and true if it is the frame's last.
+    /// Parses a completed receive descriptor. Returns the number of bytes in its buffer, and true if the descriptor is
+    /// the frame's last.
     fn filled(self, raw: &RawRxDescriptor) -> (usize, bool);
 
     /// Parses the last descriptor of a frame of `length` bytes.
@@ -29,10 +30,10 @@ pub trait RxDescriptorLayout: Copy {
 /// Error of a received frame, which is lost. Its buffers are returned to the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RxError {
-    /// The caller's buffer is too short for the frame.
+    /// The caller's buffer is too short for the received frame.
     #[error("a received frame of {0} bytes exceeds the caller's buffer")]
     TooLong(usize),
-    /// The card wrote back a length beyond the buffer, or did not end the frame.
+    /// The card reported a length beyond the receive buffer, or did not mark the frame's end.
     #[error("the card wrote back a malformed receive descriptor")]
     Malformed,
 }

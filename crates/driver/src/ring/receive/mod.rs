@@ -31,13 +31,13 @@ const MAX_PIECES: usize = 16;
 /// The driver's counters of a receive ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RxCounters {
-    /// Number of frames handed to the caller.
+    /// Number of received frames that were passed to the caller.
     pub frames: u64,
-    /// Number of bytes of the frames handed to the caller.
+    /// Number of bytes of the received frames that were passed to the caller.
     pub bytes: u64,
-    /// Number of buffers that handed and lost frames filled.
+    /// Number of receive buffers that received frames have filled, lost frames included.
     pub buffers: u64,
-    /// Number of frames handed to the caller with a wrong checksum.
+    /// Number of received frames that were passed to the caller with a wrong checksum.
     pub bad_checksums: u64,
     /// Number of frames lost to [`RxError`].
     pub errors: u64,
@@ -51,13 +51,13 @@ pub(crate) struct RxRing<L> {
     buffers: DmaAllocation,
     layout: L,
     count: u32,
-    /// Number of slots posted per doorbell.
+    /// Number of receive slots that the driver posts per doorbell.
     batch: u32,
-    /// Register offset of the ring's tail.
+    /// Register offset of the receive ring's tail.
     doorbell: u32,
-    /// Ring slot of the next received frame.
+    /// Receive ring slot of the next received frame.
     next: u32,
-    /// Ring slot that is posted next, which is the value of the tail.
+    /// Ring slot that the driver posts next, which is the value of the tail.
     post: u32,
     running: bool,
     counters: RxCounters,
@@ -110,7 +110,7 @@ impl<L: RxDescriptorLayout> RxRing<L> {
         self.running = false;
     }
 
-    /// Returns the number of slots that the card owns, or that hold frames.
+    /// Returns the number of receive slots that the card owns, or that hold frames.
     fn posted(&self) -> u32 {
         distance(self.next, self.post, self.count)
     }
@@ -225,9 +225,9 @@ impl<L: RxDescriptorLayout> RxRing<L> {
         frames
     }
 
-    /// Prefetches the buffer [`AHEAD`] of a slot of the burst, if its frame is complete: prefetching a line that
-    /// the card still writes would take it away from the card. At the burst's first slot, prefetches all buffers up
-    /// to there.
+    /// Prefetches the buffer that is [`AHEAD`] slots after a slot of the burst, if its frame is complete: prefetching a
+    /// line that the card still writes would take it away from the card. At the burst's first slot, prefetches all
+    /// buffers up to there.
     #[inline(never)]
     fn prefetch<H: DmaHal>(&self, hal: &H, completed: &[RawRxDescriptor], at: usize) {
         let first = if at == 0 { 1 } else { at + AHEAD as usize };

@@ -1,5 +1,5 @@
-//! Tests bursts of received frames, with the test playing the card: the ring's end in mid-burst, and a hostile
-//! card. Every rule holds for the descriptors of both families.
+//! Tests bursts of received frames, with the test acting as the card: the ring's end in mid-burst, and a hostile card.
+//! Every rule holds for the descriptors of both families.
 
 use super::{MAX_PIECES, RawRxDescriptor, RxDescriptorLayout, RxError, RxFrame, RxRing};
 use crate::desk::TestHal;
@@ -14,7 +14,7 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 
 const SLOTS: u16 = 64;
 const BATCH: u16 = 16;
-/// Offset of the ring's tail register.
+/// Offset of the receive ring's tail register.
 const TAIL: u32 = 0x818;
 
 /// Layout of receive descriptors, of either family.
@@ -117,7 +117,8 @@ impl RxRingFixture {
         self.desk.dma_write(self.ring.place().0 + u64::from(slot) * size as u64, &raw[..size]);
     }
 
-    /// Puts `mark` at the front of the next slot's buffer, and completes the slot with a length, as the card.
+    /// Puts `mark` at the front of the next slot's buffer, and completes the slot's descriptor with a length, as the
+    /// card.
     fn complete(&mut self, mark: u8, length: u16, last: bool) {
         let mut buffer = [0; 8];
         let at = self.ring.place().0 + u64::from(self.head) * self.layout.size() as u64;

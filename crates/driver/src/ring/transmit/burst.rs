@@ -1,5 +1,5 @@
-//! Bursts of frames to send. A plain frame fills one slot and requests no offload, like nearly every frame: plain
-//! frames are queued together between two report requests. The family queues other frames.
+//! Queues bursts of frames to send. A plain frame fills one slot and requests no offload, like nearly every frame:
+//! plain frames are queued together between two report requests. The family queues other frames.
 
 use super::{SHORTEST, TxError, TxPartDescriptor, TxRing, raw};
 use crate::hal::{DmaHal, PrefetchPurpose};

@@ -55,7 +55,7 @@ pub enum TxError {
     /// The frame's headers do not fit the offload (TCP or UDP over IP, all in the first piece).
     #[error("the frame's headers do not fit the requested offload, which needs TCP or UDP over IP")]
     Headers,
-    /// The VF is stopped: the frame was refused.
+    /// The driver refused the frame, because the VF is stopped.
     #[error("the VF is stopped: start it before sending frames")]
     Stopped,
 }
@@ -65,7 +65,7 @@ pub enum TxError {
 pub struct TxCounters {
     /// Number of frames queued, counted before segmentation.
     pub frames: u64,
-    /// Number of bytes of the queued frames.
+    /// Number of bytes of the queued transmit frames.
     pub bytes: u64,
     /// Number of doorbells rung for queued frames.
     pub doorbells: u64,
@@ -80,11 +80,11 @@ pub(crate) struct TxRing<P> {
     count: u32,
     /// Maximum frames queued per doorbell. Half as many share a report.
     batch: u32,
-    /// Register offset of the ring's tail.
+    /// Register offset of the transmit ring's tail.
     doorbell: u32,
-    /// Ring slot that is filled next.
+    /// Ring slot that the driver fills next.
     next: u32,
-    /// Oldest ring slot that is not reclaimed.
+    /// Oldest ring slot that the driver has not reclaimed.
     clean: u32,
     /// Value of the tail register that was written last.
     published: u32,
@@ -150,7 +150,7 @@ impl<P: TxPartDescriptor> TxRing<P> {
         hal.write(self.doorbell, 0);
     }
 
-    /// Stops transmission: frames are refused.
+    /// Stops transmission: the driver refuses frames from now on.
     pub(crate) fn stop(&mut self) {
         self.running = false;
     }
@@ -246,7 +246,7 @@ impl<P: TxPartDescriptor> TxRing<P> {
         self.count_frames(hal, 1, length);
     }
 
-    /// Counts queued frames and their bytes. Requests a report and rings the doorbell when these are due.
+    /// Counts queued frames and their bytes. Requests a report from the card and rings the doorbell when these are due.
     #[inline(always)]
     fn count_frames<H: DmaHal>(&mut self, hal: &mut H, frames: u32, bytes: usize) {
         self.counters.frames += u64::from(frames);
@@ -295,7 +295,7 @@ impl<P: TxPartDescriptor> TxRing<P> {
         self.descriptors.iova + u64::from(slot) * SIZE as u64
     }
 
-    /// Requests a report of the last staged descriptor.
+    /// Requests a report from the card for the last staged descriptor.
     fn request_report(&mut self) {
         if let Some(last) = self.staged.last_mut() {
             *last = (u128::from_le_bytes(*last) | u128::from(P::REPORT) << 64).to_le_bytes();
@@ -345,7 +345,7 @@ impl<P: TxPartDescriptor> TxRing<P> {
     }
 }
 
-/// Returns a descriptor's two words as bytes.
+/// Returns a transmit descriptor's two words as bytes.
 #[inline(always)]
 fn raw([first, second]: [u64; 2]) -> [u8; SIZE] {
     (u128::from(first) | u128::from(second) << 64).to_le_bytes()

@@ -1,4 +1,4 @@
-//! Tests bursts of frames to send, with the test playing the card: the ring's end in mid-burst, full rings, and a
+//! Tests bursts of frames to send, with the test acting as the card: the ring's end in mid-burst, full rings, and a
 //! hostile card. Every rule holds for the descriptors of both families.
 
 use super::burst::FamilyTxQueue;
@@ -24,15 +24,15 @@ const PLAIN: TxOffload = TxOffload { ip_checksum: false, l4_checksum: false, tso
 
 /// Transmit queue of a family under test, and its descriptors as the card reads them.
 trait TestedTxQueue: FamilyTxQueue + Sized {
-    /// Offset of the ring's tail register.
+    /// Offset of the transmit ring's tail register.
     const TAIL: u32;
 
     fn create(desk: &mut TestHal, batch: u16) -> Self;
 
-    /// Returns a data descriptor's address, length and end of packet, or `None` if it is a context.
+    /// Returns a data descriptor's address, length and end-of-packet bit, or `None` if the descriptor is a context.
     fn read(raw: &[u8; SIZE]) -> Option<(u64, u16, bool)>;
 
-    /// Returns the descriptor as a card that has sent its frame writes it back: done.
+    /// Returns a transmit descriptor as a card that has sent its frame writes it back: marked as done.
     fn done(raw: [u8; SIZE]) -> [u8; SIZE];
 }
 

@@ -36,7 +36,7 @@ impl<D> KernelModel<D> {
         }
     }
 
-    /// Sends one frame of a datagram, or drops the frame if the device's queue is full.
+    /// Sends one frame of a datagram, or drops the frame if the network device's queue is full.
     fn send_piece<P: KernelPlatform>(
         &mut self,
         platform: &mut P,

@@ -15,7 +15,7 @@ use hypervisor::cost::CostConstant;
 use i82576::MacAddress;
 use stream::SendStream;
 
-/// Number of messages that the program sends per step.
+/// Number of messages that the sending program sends per simulated step.
 const WRITES_PER_STEP: u32 = 4;
 
 /// Configuration of the sending program.
@@ -23,13 +23,13 @@ const WRITES_PER_STEP: u32 = 4;
 pub struct SenderConfig {
     /// MAC address that the program sends to.
     pub to: MacAddress,
-    /// Kind of traffic: TCP for a stream; any other load sends datagrams.
+    /// Kind of traffic that the program sends: TCP for a stream; any other load sends datagrams.
     pub load: ProgramWorkload,
     /// Bytes per message, which the program sends by one system call.
     pub message_bytes: u32,
-    /// Bytes of the longest IP packet sent unfragmented; at least 68 (RFC 791).
+    /// Bytes of the longest IP packet that the program sends unfragmented; at least 68 (RFC 791).
     pub mtu: u16,
-    /// Capacity of the socket's send buffer in kernel buffers, each for a frame or 2 KB of one.
+    /// Capacity of the sending socket's buffer in kernel buffers, each for a frame or 2 KB of one.
     pub buffers: u32,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct SenderProgram {
     pub(super) runnable: bool,
     /// Frame that the sending program builds. Only its headers are filled in, since no receiver reads the payload.
     frame: Box<[u8]>,
-    /// IPv4 identification of the next datagram.
+    /// IPv4 identification of the next datagram that the program sends.
     next_id: u16,
     stream: SendStream,
 }
@@ -81,7 +81,7 @@ impl<D> KernelModel<D> {
         self.idle = false;
     }
 
-    /// Runs the sending program for one step: it sends a few messages, or sleeps.
+    /// Runs one simulated step of the sending program: it sends a few messages, or sleeps.
     pub(super) fn send<P: KernelPlatform>(&mut self, platform: &mut P)
     where
         D: NetworkDevice<P>,

@@ -77,7 +77,7 @@ fn copying_frames_ends_before_a_frame_without_dma_permission() {
 }
 
 #[test]
-fn dma_access_corrects_an_index_hint_that_became_stale() {
+fn dma_access_finds_the_region_if_its_hint_is_out_of_date() {
     let mut table = table(&[(1, 1), (2, 1), (5, 1)]);
     let (mut hint, mut heads) = (7, [[0; 64]; 1]);
     table.write(5 * PAGE, &[5; 64]).unwrap();
@@ -100,7 +100,7 @@ fn patchwork() -> DmaTable {
     table
 }
 
-/// Generates addresses in and around the regions of the table of `patchwork`.
+/// Generates I/O virtual addresses in and around the regions of the DMA table that `patchwork` creates.
 fn address() -> impl Strategy<Value = u64> {
     prop_oneof![8 => 0..11 * PAGE, 2 => (0..4096_u64).prop_map(u64::wrapping_neg), 1 => any::<u64>()]
 }
@@ -110,13 +110,13 @@ fn length() -> impl Strategy<Value = u32> {
 }
 
 /// Random frames to copy between two DMA tables: source addresses, target addresses and lengths.
-struct BurstAddresses {
+struct RandomFrameCopies {
     sources: Vec<u64>,
     targets: Vec<u64>,
     lengths: Vec<u32>,
 }
 
-impl BurstAddresses {
+impl RandomFrameCopies {
     /// Returns the address range of frame `at`'s buffer, given the start addresses of all buffers.
     fn range(&self, starts: &[u64], at: usize) -> RangeInclusive<u64> {
         starts[at]..=starts[at].saturating_add(u64::from(self.lengths[at]) - 1)
@@ -205,7 +205,7 @@ proptest! {
             table.write(page * PAGE, &bytes.take(4096).collect::<Vec<u8>>()).unwrap();
         }
         let (from, to) = (&tables[0], &tables[usize::from(!same)]);
-        let frames = BurstAddresses {
+        let frames = RandomFrameCopies {
             sources: frames.iter().map(|frame| frame.0).collect(),
             targets: frames.iter().map(|frame| frame.1).collect(),
             lengths: frames.iter().map(|frame| frame.2).collect(),
@@ -227,7 +227,7 @@ proptest! {
 }
 
 #[test]
-fn head_editor_gets_the_payload_sum_of_each_copied_frame() {
+fn function_that_completes_frame_heads_gets_each_payloads_sum() {
     let (from, to) = (table(&[(1, 1)]), table(&[(1, 1)]));
     let frame: Vec<u8> = (0..100).collect();
     from.write(PAGE, &frame).unwrap();

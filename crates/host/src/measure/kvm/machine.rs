@@ -16,7 +16,8 @@ use crate::measure::ProbeError;
 const START: u64 = 0x1000;
 const PAGE: usize = 0x1000;
 
-/// Virtual machine that runs a measurement's program. Fields are dropped in order, the processor first.
+/// Virtual machine that runs a guest program whose exits are measured. Fields are dropped in order, the processor
+/// first.
 pub(super) struct MeasurementVm {
     processor: VcpuFd,
     _machine: VmFd,
@@ -67,7 +68,7 @@ impl MeasurementVm {
     }
 }
 
-/// Returns the measured program's machine code with its loop.
+/// Returns the machine code of a guest program whose exits are measured, with the loop that repeats it.
 fn code(program: &MeasuredProgram) -> Vec<u8> {
     let back = |bytes: usize| (bytes as u8).wrapping_neg();
     let mut code = Vec::new();

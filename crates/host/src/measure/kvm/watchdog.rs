@@ -37,5 +37,5 @@ pub(super) fn within<T: Send + 'static>(
     worker.join().unwrap_or_else(|panic| panic::resume_unwind(panic))
 }
 
-/// Does nothing: since this handler exists, the signal makes the interrupted kernel call return.
+/// Signal handler that does nothing: since it exists, the signal makes the interrupted kernel call return.
 extern "C" fn interrupt(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {}

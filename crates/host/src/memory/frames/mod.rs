@@ -20,7 +20,7 @@ use super::view::{LINE, PREFETCHED};
 
 /// Bytes of a frame's head, which is copied to private memory.
 pub(crate) const HEAD: usize = 64;
-/// Maximum number of frames in a burst.
+/// Maximum number of frames in a burst, which are copied together.
 pub(crate) const BURST: usize = 32;
 /// Distance in frames between the copied frame and the one whose bytes after the head are prefetched.
 const AHEAD: usize = 4;
@@ -69,7 +69,7 @@ impl<'map, const WRITES: bool> MappedBytes<'map, WRITES> {
     /// Empty range of mapped bytes.
     pub(crate) const NONE: Self = Self { at: NonNull::dangling(), len: 0, mapped: PhantomData };
 
-    /// Returns all bytes of a view, or none if `WRITES` and the view is read-only.
+    /// Returns all mapped bytes of a memory view, or none if `WRITES` and the view is read-only.
     #[inline]
     pub(crate) fn whole(view: &'map MemoryView) -> Self {
         if WRITES && !view.is_writable() {
@@ -78,7 +78,8 @@ impl<'map, const WRITES: bool> MappedBytes<'map, WRITES> {
         Self { at: view.base(), len: view.len(), mapped: PhantomData }
     }
 
-    /// Returns the `len` bytes at `offset` of these bytes, or `None` if they are too short. `len` is not 0.
+    /// Returns the `len` mapped bytes at `offset` of a mapped range, or `None` if the range is too short. `len` is not
+    /// 0.
     #[inline(always)]
     pub(crate) fn part(self, offset: u64, len: usize) -> Option<Self> {
         // The first comparison bounds the offset, which then fits a `usize`, and the subtraction.
@@ -87,7 +88,7 @@ impl<'map, const WRITES: bool> MappedBytes<'map, WRITES> {
         inside.then(|| Self { at: unsafe { self.at.add(offset as usize) }, len, mapped: PhantomData })
     }
 
-    /// Prefetches the cache lines after the first one, up to a limit.
+    /// Prefetches the cache lines of a mapped range after its first line, up to a limit.
     #[inline]
     fn prefetch_rest(self) {
         let lines = self.len.min(PREFETCHED).div_ceil(LINE);
@@ -98,8 +99,8 @@ impl<'map, const WRITES: bool> MappedBytes<'map, WRITES> {
     }
 }
 
-/// Selector of one of a client's DMA regions.
-pub(crate) trait RegionSelector<'map, const WRITES: bool> {
+/// Interface for the copies of frames: selects one of a client's DMA regions, and returns its mapped bytes.
+pub(crate) trait DmaRegionSelector<'map, const WRITES: bool> {
     /// Returns the selected DMA region's first address and its bytes.
     fn region(&self) -> (u64, MappedBytes<'map, WRITES>);
 
@@ -107,12 +108,12 @@ pub(crate) trait RegionSelector<'map, const WRITES: bool> {
     fn enter_region_of(&mut self, iova: u64) -> Option<()>;
 }
 
-/// Returns `len` mapped bytes at an address, or `None` if they cross DMA regions or are not permitted.
+/// Returns the `len` mapped bytes at a guest address, or `None` if they cross DMA regions or are not permitted.
 ///
 /// The search checks the bounds itself, since [`FrameAddresses`] keeps only where the bytes begin.
 #[inline(always)]
 fn find<'map, const WRITES: bool>(
-    memory: &mut impl RegionSelector<'map, WRITES>,
+    memory: &mut impl DmaRegionSelector<'map, WRITES>,
     iova: u64,
     len: u32,
 ) -> Option<MappedBytes<'map, WRITES>> {
@@ -127,7 +128,7 @@ fn find<'map, const WRITES: bool>(
 #[cold]
 #[inline(never)]
 fn find_elsewhere<'map, const WRITES: bool>(
-    memory: &mut impl RegionSelector<'map, WRITES>,
+    memory: &mut impl DmaRegionSelector<'map, WRITES>,
     iova: u64,
     len: u32,
 ) -> Option<MappedBytes<'map, WRITES>> {
@@ -138,7 +139,7 @@ fn find_elsewhere<'map, const WRITES: bool>(
 
 /// Addresses of a burst's frames in this process.
 pub(crate) struct FrameAddresses<'map, 'run, const WRITES: bool> {
-    /// Start of each frame; the first `count` are initialized.
+    /// Start of each frame's memory; the first `count` elements are initialized.
     at: [MaybeUninit<NonNull<u8>>; BURST],
     /// Length of each frame in bytes; the slice may be longer than `count`.
     lengths: &'run [u32],
@@ -151,13 +152,13 @@ pub(crate) struct FrameAddresses<'map, 'run, const WRITES: bool> {
 }
 
 impl<'map, 'run, const WRITES: bool> FrameAddresses<'map, 'run, WRITES> {
-    /// Finds up to a burst of frames of these addresses and lengths (below 4 GiB each), up to the first frame whose
-    /// memory is not found. Prefetches their first cache lines, and more of the first long frames.
+    /// Finds the memory of a burst's frames by their guest addresses and lengths (below 4 GiB each), up to the first
+    /// frame whose memory is not found. Prefetches their first cache lines, and more of the first long frames.
     #[inline(always)]
     pub(crate) fn find(
         addresses: &[u64],
         lengths: &'run [u32],
-        memory: &mut impl RegionSelector<'map, WRITES>,
+        memory: &mut impl DmaRegionSelector<'map, WRITES>,
     ) -> Self {
         Self::collect(addresses, lengths, |iova, len| find(memory, iova, len))
     }
@@ -233,20 +234,20 @@ impl<'map, 'run> LongFrameAddresses<'map, 'run> {
     pub(crate) fn find(
         addresses: &[u64],
         lengths: &'run [u32],
-        memory: &mut impl RegionSelector<'map, false>,
+        memory: &mut impl DmaRegionSelector<'map, false>,
     ) -> Self {
         Self(FrameAddresses::collect(addresses, lengths, |iova, len| {
             if len > HEAD as u32 { find(memory, iova, len) } else { Some(MappedBytes::NONE) }
         }))
     }
 
-    /// Returns the number of frames in the burst, short ones included.
+    /// Returns the number of frames in the burst, frames without bytes after the head included.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 }
 
-/// Copies the head of each frame into `heads`, padded with zeros.
+/// Copies the head of each frame of the burst into `heads`, padded with zeros.
 #[inline(always)]
 pub(crate) fn gather(frames: &FrameAddresses<'_, '_, false>, heads: &mut [[u8; HEAD]]) {
     if frames.short {
@@ -269,8 +270,8 @@ fn gather_any(frames: &FrameAddresses<'_, '_, false>, heads: &mut [[u8; HEAD]]) 
     }
 }
 
-/// Writes each frame to its target: its head from the private copy, the rest from the source, which is as long as
-/// the target. Stores the sum of the rest. Sources are needed for long frames only. Heads are completed in between.
+/// Writes each frame of a burst to its target: the head from its private copy, after `complete` has changed it, and the
+/// rest from the sender's memory. Stores the sum of the rest. Only frames longer than a head need a source.
 #[inline(always)]
 pub(crate) fn carry(
     heads: &mut [[u8; HEAD]],
@@ -305,7 +306,8 @@ fn carry_any(heads: &[[u8; HEAD]], targets: &FrameAddresses<'_, '_, true>) {
     }
 }
 
-/// Copies the bytes of each frame after its first `SKIPPED` bytes, and stores their sums.
+/// Copies the bytes of each frame of a burst after its first `SKIPPED` bytes to the frame's target, and stores their
+/// sums.
 #[inline(never)]
 fn copy_behind<const SKIPPED: usize>(
     sources: &FrameAddresses<'_, '_, false>,
@@ -324,8 +326,8 @@ fn copy_behind<const SKIPPED: usize>(
     }
 }
 
-/// Copies the bytes of a frame after the first `skipped` to its target, and returns their sum. Both are longer than
-/// that.
+/// Copies the bytes of a frame after the first `skipped` to its target, and returns their sum. Frame and target are
+/// longer than `skipped` bytes.
 #[inline(never)]
 fn copy_rest(source: &MappedBytes<'_, false>, target: &MappedBytes<'_, true>, skipped: usize) -> u64 {
     let length = target.len.min(source.len).saturating_sub(skipped);
@@ -336,7 +338,7 @@ fn copy_rest(source: &MappedBytes<'_, false>, target: &MappedBytes<'_, true>, sk
     }
 }
 
-/// Copies each payload to its target, which has the same length. Stores the sums of the payloads.
+/// Copies each payload of a burst to its target, which has the same length. Stores the sums of the payloads.
 pub(crate) fn copy(
     sources: &FrameAddresses<'_, '_, false>,
     targets: &FrameAddresses<'_, '_, true>,
@@ -347,7 +349,7 @@ pub(crate) fn copy(
     guest_may_have_written();
 }
 
-/// Writes the start of each header to its target, as many bytes as the target has.
+/// Writes the start of each header of a burst to its target, as many bytes as the target has.
 pub(crate) fn scatter<const N: usize>(headers: &[[u8; N]], targets: &FrameAddresses<'_, '_, true>) {
     for ((target, length), bytes) in targets.starts().iter().zip(targets.lengths).zip(headers) {
         let length = bytes.len().min(*length as usize);

@@ -100,7 +100,7 @@ mod avx2 {
         }
     }
 
-    /// Number of blocks that are loaded before the first of them is stored.
+    /// Number of 32-byte blocks that are loaded before the first of them is stored.
     const GROUP: usize = 4;
 
     /// Copies whole blocks of a payload by AVX2 registers, and returns their sum.
@@ -122,7 +122,7 @@ mod avx2 {
         lanes(_mm256_add_epi64(sums[0], sums[1])).into_iter().sum()
     }
 
-    /// Copies `N` blocks, and adds them to the sums of the even and of the odd 32-bit words.
+    /// Copies `N` blocks of 32 bytes, and adds them to the sums of the even and of the odd 32-bit words.
     ///
     /// # Safety
     /// The conditions of [`copy_blocks`] apply, of `N` blocks.

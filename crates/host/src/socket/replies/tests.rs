@@ -44,8 +44,8 @@ impl ReplyLogOwner {
         assert!(received == bytes, "the client received other bytes");
     }
 
-    /// Ends the process, and adopts its log as the successor does. Returns the bytes that the successor still has to
-    /// send.
+    /// Simulates the end of the process, and adopts its reply log as the successor does. Returns the bytes that the
+    /// successor still has to send.
     fn die(&mut self) -> Vec<u8> {
         let file = self.log.file.try_clone().unwrap();
         let (log, replies, sent) = ReplyLog::adopt(file, self.noted, self.held).unwrap();
@@ -110,7 +110,7 @@ fn crash_before_the_next_reply_log_page_loses_no_reply() {
 }
 
 #[test]
-fn part_of_a_received_message_survives_crashes_in_the_log() {
+fn received_message_part_survives_crashes_in_the_reply_log() {
     let mut world = ReplyLogOwner::new();
     let mut sent = Vec::new();
     for round in 1..20_u8 {

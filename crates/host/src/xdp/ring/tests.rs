@@ -71,7 +71,8 @@ fn xdp_ring_outside_its_memory_is_refused() {
 }
 
 proptest! {
-    /// Publishes any kernel index: it is within the ring, or the ring is broken and returns no entry.
+    /// Checks a ring with any index that the kernel publishes: the index is within the ring, or the ring is
+    /// broken and returns no entry.
     #[test]
     fn producer_index_beyond_an_xdp_ring_is_detected(
         steps in proptest::collection::vec((any::<u32>(), 0_u32..9), 1..50),

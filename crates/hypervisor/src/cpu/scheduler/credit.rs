@@ -14,7 +14,7 @@ use crate::cpu::{HardwareThreadId, VcpuId};
 const PER_MS: i64 = 10;
 /// Period of credit accounting and time slice, in milliseconds (Xen: 30).
 const ACCOUNTING_MS: u64 = 30;
-/// Credits distributed per thread at an accounting, and the bound on saved and owed credits.
+/// Credits distributed per thread at an accounting, and the limit of a virtual CPU's saved and owed credits.
 const CREDITS_PER_ACCOUNTING: i64 = PER_MS * ACCOUNTING_MS as i64;
 
 /// Clocks of the credit scheduler, in cycles.
@@ -24,9 +24,9 @@ pub struct CreditClocks {
     pub millisecond: u64,
     /// Milliseconds per scheduler tick; at least 1.
     pub tick_ms: u16,
-    /// Cycle of the scheduler's first tick.
+    /// Clock cycle of the scheduler's first tick.
     pub first_tick: u64,
-    /// Cycle in which credits are accounted first.
+    /// Clock cycle in which credits are accounted first.
     pub first_accounting: u64,
 }
 
@@ -37,9 +37,9 @@ pub enum VcpuPriority {
     RealTime,
     /// The virtual CPU was woken while it had credits.
     Boost,
-    /// The virtual CPU has credits.
+    /// Priority of a virtual CPU that has credits (UNDER).
     Under,
-    /// The virtual CPU has no credits.
+    /// Priority of a virtual CPU that has no credits (OVER).
     Over,
 }
 
@@ -48,7 +48,7 @@ struct CreditAccount {
     share: SchedulingParameters,
     credits: i64,
     priority: VcpuPriority,
-    /// The virtual CPU ran at a tick since its credits were last capped.
+    /// The virtual CPU ran at a scheduler tick since its credits were last capped.
     active: bool,
 }
 

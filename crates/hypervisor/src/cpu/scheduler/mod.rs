@@ -58,8 +58,8 @@ pub trait Scheduler: Debug {
     /// Queues `vcpu`, which was blocked and is now ready.
     fn woken(&mut self, thread: HardwareThreadId, vcpu: VcpuId);
 
-    /// Queues `vcpu`, which ran for `cycles` and is still ready. If `preempted`, its step was interrupted and
-    /// it must wait its turn.
+    /// Queues `vcpu`, which ran for `cycles` and is still ready. If `preempted`, its step was interrupted and waits for
+    /// the next turn.
     fn continues(&mut self, thread: HardwareThreadId, vcpu: VcpuId, cycles: u64, preempted: bool);
 
     /// Records that `vcpu` ran for `cycles` and blocked.
@@ -103,7 +103,7 @@ pub enum SelectedScheduler {
     Credit(CreditScheduler),
 }
 
-/// Calls a method of the selected scheduler.
+/// Calls the same method of the selected scheduler, round robin or credit.
 macro_rules! dispatch {
     ($policy:expr, $scheduler:ident => $does:expr) => {
         match $policy {

@@ -235,7 +235,7 @@ fn scheduler_tick_debits_100_credits_from_the_running_vcpu() {
 }
 
 #[test]
-fn each_thread_grants_300_credits_and_zero_is_priority_under() {
+fn vcpu_that_used_its_300_credits_exactly_keeps_priority_under() {
     let (mut credit, ids) = credit(2, &[share(1), share(1)]);
     ticks(&mut credit, 0, &[[Some(ids[0]), Some(ids[1])]; 3]);
     assert_eq!(priorities(&credit), [VcpuPriority::Under; 2], "300 credits each after debits of 300");
@@ -244,7 +244,7 @@ fn each_thread_grants_300_credits_and_zero_is_priority_under() {
 /// Infers the reset of a light virtual CPU's credits, which are not visible: from then on a heavy virtual CPU gets all
 /// distributed credits.
 #[test]
-fn vcpu_credits_reset_only_above_the_accounting_bound() {
+fn vcpu_credits_are_reset_to_zero_only_above_300() {
     let (mut credit, ids) = credit(2, &[share(1), share(u16::MAX)]);
     let [light, heavy] = [Some(ids[0]), Some(ids[1])];
     ticks(&mut credit, 0, &[[light, None], [None; 2], [None; 2]]);

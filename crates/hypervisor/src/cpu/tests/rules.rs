@@ -1,4 +1,4 @@
-//! Tests of the rules by which processor threads run virtual CPUs, one rule each.
+//! Tests of the rules by which processor threads run virtual CPUs, one rule per test.
 
 use std::vec::Vec;
 
@@ -8,7 +8,7 @@ use crate::cost::CostTable;
 use crate::cpu::{HostMachine, ProcessorConfig, ThreadAction, VcpuId, VcpuStep, VcpuStepOutcome};
 use crate::domain::{DomainId, DomainKind};
 
-/// Returns the virtual CPU, start and end (nanoseconds) of each step that the machine has run.
+/// Returns the steps that the machine has run: virtual CPU, start and end in nanoseconds.
 fn steps(world: &MachineHarness) -> Vec<(usize, u64, u64)> {
     world.steps.iter().map(|(vcpu, from, to, _)| (vcpu.index(), from.nanos(), to.nanos())).collect()
 }

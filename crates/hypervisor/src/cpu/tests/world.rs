@@ -14,7 +14,7 @@ use crate::domain::{DomainId, DomainKind};
 const CPU: TraceLabel = TraceLabel::new("cpu");
 const STEP: TraceLabel = TraceLabel::new("step");
 
-/// Event that the harness delivers to the machine.
+/// Event that the test harness delivers to the machine.
 #[derive(Debug)]
 pub(super) enum MachineEvent {
     Visit(HardwareThreadId),
@@ -22,8 +22,8 @@ pub(super) enum MachineEvent {
     Interrupt { thread: HardwareThreadId, cycles: u64 },
 }
 
-/// Program of a virtual CPU: charges the work of a turn, and returns whether the virtual CPU continues or
-/// blocks.
+/// Test program of a virtual CPU: charges the work of one step, and returns whether the virtual CPU continues
+/// or blocks.
 pub(super) type VcpuProgram = fn(&mut VcpuStep, turn: u64) -> VcpuStepOutcome;
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(super) struct MachineHarness {
     pub(super) events: EventQueue<MachineEvent>,
     pub(super) trace: EventTrace,
     programs: Vec<(VcpuProgram, u64)>,
-    /// Virtual CPU, start, end and contention of every step that the machine has run.
+    /// Steps that the machine has run: virtual CPU, start, end and contention of each.
     pub(super) steps: Vec<(VcpuId, VirtualInstant, VirtualInstant, bool)>,
 }
 
@@ -127,13 +127,13 @@ impl MachineHarness {
     }
 }
 
-/// Program of a virtual CPU that charges 1,000 cycles of kernel work in every turn and never blocks.
+/// Test program of a virtual CPU that charges 1,000 cycles of kernel work in every step and never blocks.
 pub(super) fn busy(step: &mut VcpuStep, _: u64) -> VcpuStepOutcome {
     step.charge(CycleCategory::Kernel, 1_000);
     VcpuStepOutcome::Continue
 }
 
-/// Program of a virtual CPU that charges 1,000 cycles of kernel work and blocks until it is woken.
+/// Test program of a virtual CPU that charges 1,000 cycles of kernel work and then blocks until it is woken.
 pub(super) fn once(step: &mut VcpuStep, _: u64) -> VcpuStepOutcome {
     step.charge(CycleCategory::Kernel, 1_000);
     VcpuStepOutcome::Block

@@ -36,8 +36,7 @@ const RIGHT: Option<FigureScale> = Some(FigureScale {
     series: &[("cycles_per_packet", "cycles for a segment")],
 });
 
-/// Creates a bar chart of throughput and cycles by optimization step, with a bar for each value of the axis
-/// `split`.
+/// Declares a bar chart of throughput and cycles by optimisation, with a bar for each value of the axis `split`.
 const fn by_step(split: &'static str) -> Figure {
     Figure {
         title: "Throughput, and cycles for a segment",
@@ -125,7 +124,7 @@ pub(super) const SCALING: Experiment = Experiment {
     run: scaling,
 };
 
-/// Returns the packet channel with the optimization `step` and all optimizations before it.
+/// Returns the packet channel with the optimisation `step` and all optimisations before it.
 fn channel(step: &str, card_offloads: bool) -> PacketChannel {
     let up_to = |last: &[&str]| last.contains(&step);
     PacketChannel {

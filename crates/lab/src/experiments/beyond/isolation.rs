@@ -100,7 +100,7 @@ mod tests {
     use crate::experiments::tests::run_point;
 
     #[test]
-    fn vf_policy_keeps_storms_and_neighbours_traffic_from_guests() {
+    fn vf_policy_protects_guests_from_storms_and_busy_neighbours() {
         let read = |attack, policy| {
             let row = run_point("isolation", &[attack, policy, "measure_ms=100"]).unwrap();
             *row.metrics.get("unasked_mbps").unwrap()

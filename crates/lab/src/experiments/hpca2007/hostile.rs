@@ -5,7 +5,7 @@ use crate::experiment::{
     PointContext, PointOutcome, PointRunError,
 };
 use crate::experiments::point::{metric, untimed};
-use crate::machine::single::{Attack, attack};
+use crate::machine::single::{CdnaAttack, attack};
 use crate::named::Metrics;
 use crate::value::ParameterValue;
 
@@ -52,13 +52,13 @@ pub(super) const HOSTILE: Experiment = Experiment {
 
 fn run(at: &ExperimentPoint, _: &PointContext) -> Result<PointOutcome, PointRunError> {
     let what = match at.axes.text("attack")? {
-        "forged-producer" => Attack::ForgedProducer,
-        "duplicate-sequence" => Attack::DuplicateSequence,
-        "wrap" => Attack::Wrap,
-        "free-while-dma" => Attack::FreeWhileDma,
-        "cross-context-mailbox" => Attack::CrossContextMailbox,
-        "interrupt-ring-full" => Attack::InterruptRingFull,
-        _ => Attack::TeardownRace,
+        "forged-producer" => CdnaAttack::ForgedProducer,
+        "duplicate-sequence" => CdnaAttack::DuplicateSequence,
+        "wrap" => CdnaAttack::Wrap,
+        "free-while-dma" => CdnaAttack::FreeWhileDma,
+        "cross-context-mailbox" => CdnaAttack::CrossContextMailbox,
+        "interrupt-ring-full" => CdnaAttack::InterruptRingFull,
+        _ => CdnaAttack::TeardownRace,
     };
     let (contained, disturbed) = attack(what);
     let metrics = Metrics::default()

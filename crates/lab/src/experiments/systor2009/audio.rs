@@ -56,7 +56,7 @@ pub(super) const AUDIO: Experiment = Experiment {
     run: audio,
 };
 
-/// Number of simulations with different phases and crystals.
+/// Number of simulations of the audio experiment, with different start times and clock errors.
 const RUNS: u64 = 32;
 /// Simulated time of each simulation.
 const SPAN: VirtualDuration = VirtualDuration::from_secs(60);

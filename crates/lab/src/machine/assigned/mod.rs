@@ -78,7 +78,7 @@ impl DomainPair {
         core.wake(vcpu, now);
     }
 
-    /// Charges a step for sending an event to a virtual CPU on the other processor.
+    /// Charges a domain for sending an event to a virtual CPU on the other processor.
     fn send<E: Copy>(core: &SimulationCore<E>, to: VcpuId, step: &mut VcpuStep) {
         let waking = if core.processors.is_blocked(to) { core.table[CostConstant::EventBlocked] } else { 0 };
         let cycles = core.table[CostConstant::EventSend] + core.table[CostConstant::EventRemote] + waking;
@@ -103,7 +103,7 @@ impl DomainPair {
         }
     }
 
-    /// Charges the guest for going idle.
+    /// Charges the guest for the VM exit or hypercall by which it goes idle.
     fn guest_sleeps(&self, step: &mut VcpuStep, table: &CostTable) {
         let exit = if self.path == DevicePath::Direct { VmExitReason::Hlt } else { VmExitReason::Hypercall };
         let price =

@@ -20,7 +20,7 @@ use sim::{EventKey, RandomStream, VirtualDuration, VirtualInstant};
 pub struct NetworkSetup {
     /// Cost table of the machine's processors.
     pub table: CostTable,
-    /// Path from the guest to the wire.
+    /// Path from the guest to the network's wire.
     pub path: DevicePath,
     /// Seed of the stream's start time.
     pub seed: u64,
@@ -29,7 +29,7 @@ pub struct NetworkSetup {
 const BITS_PER_SECOND: u64 = 10_000_000_000;
 /// Interval between interrupts of the card: 8,000 a second, a usual default of drivers.
 const INTERVAL: VirtualDuration = VirtualDuration::from_micros(125);
-/// Number of frames that a domain processes per step.
+/// Number of frames that a domain processes before its processor takes interrupts and other work.
 const TURN: u64 = 64;
 /// Number of frames that the guest's program reads per system call.
 const READ: u64 = 16;
@@ -39,16 +39,16 @@ const PER_ACK: u64 = 2;
 /// Event of the machine with a network card.
 #[derive(Debug, Clone, Copy)]
 pub enum NetworkEvent {
-    /// The network card interrupts.
+    /// Event: the network card interrupts.
     Interrupt,
 }
 
 type NetworkCore = crate::machine::engine::SimulationCore<NetworkEvent>;
 
-/// State of the service domain, which passes frames and acknowledgements between card and guest.
+/// State of the service domain, which passes frames and TCP acknowledgements between card and guest.
 #[derive(Debug, Default)]
 struct ServiceDomainState {
-    /// An interrupt of the card is pending for the service domain.
+    /// An interrupt of the network card is pending for the service domain.
     interrupted: bool,
     /// An event of the guest is pending for the service domain.
     called: bool,
@@ -68,7 +68,7 @@ struct NetworkGuest {
     /// Number of frames in the socket that the guest's program has not read.
     unread: u64,
     read: u64,
-    /// Number of TCP acknowledgements that the guest made.
+    /// Number of TCP acknowledgements that the guest has made for received segments.
     acknowledged: u64,
     /// Number of TCP acknowledgements that wait for the service domain.
     acks: u64,
@@ -82,7 +82,7 @@ fn window(path: DevicePath) -> u32 {
     if path == DevicePath::Direct { RING.into() } else { split::ring::SLOTS }
 }
 
-/// Machine with a network card: its parts, which handle its events.
+/// Modelled machine with a network card; handles the events of card, service domain and guest.
 #[derive(Debug)]
 pub struct NetworkMachine {
     domains: DomainPair,
@@ -200,8 +200,8 @@ impl NetworkMachine {
         self.bulk.arrived() - self.polled
     }
 
-    /// Executes a step of the service domain: takes an interrupt or event, or else passes frames or acknowledgements
-    /// on.
+    /// Executes one simulated step of the service domain: takes an interrupt or event, or else passes frames or
+    /// acknowledgements on.
     fn execute_service(&mut self, mut step: VcpuStep, core: &mut NetworkCore) {
         let mut tells = false;
         if self.service.interrupted {
@@ -310,8 +310,8 @@ impl NetworkMachine {
         }
     }
 
-    /// Polls the network card or the front end in the guest's step. Returns `true` if the service domain must be
-    /// notified of acknowledgements.
+    /// Polls the network card or the front end for the guest. Returns `true` if the service domain must be notified of
+    /// new acknowledgements.
     fn guest_polls(&mut self, step: &mut VcpuStep, core: &mut NetworkCore) -> bool {
         let is_direct = self.domains.path == DevicePath::Direct;
         let frames = if is_direct {

@@ -41,9 +41,9 @@ const GRANTS: u32 = 512;
 /// Event of the machine with a disk.
 #[derive(Debug, Clone, Copy)]
 pub enum DiskEvent {
-    /// The guest's program starts to read the disk.
+    /// Event: the guest's program starts to read the disk.
     Begin,
-    /// The disk completes a command of its queue.
+    /// Event: the disk completes a command of its queue.
     Done,
 }
 
@@ -56,7 +56,7 @@ struct SplitDiskState {
     grants: GrantTables,
     service: DomainId,
     guest: DomainId,
-    /// Number of guest pages that the back end mapped in this step.
+    /// Number of guest pages that the disk's back end has mapped in the current step, for charging.
     mapped: u64,
     /// An event between front end and back end is due.
     notifies: bool,
@@ -106,7 +106,7 @@ impl BackHost for SplitDiskState {
     }
 }
 
-/// Machine with a disk: its parts, which handle its events.
+/// Modelled machine with a disk; handles the events of disk, back end and guest.
 #[derive(Debug)]
 pub struct DiskMachine {
     domains: DomainPair,
@@ -121,7 +121,7 @@ pub struct DiskMachine {
     unasked: u32,
     /// Number of sectors of the current block that the guest has not received.
     missing: u32,
-    /// Next sector of the disk to request.
+    /// Next sector of the disk that the guest's program requests.
     sector: u64,
     /// Tag of the guest's next command to an assigned disk.
     tag: u8,
@@ -131,7 +131,7 @@ pub struct DiskMachine {
     service_told: bool,
     /// A disk interrupt or an event is pending for the guest.
     guest_told: bool,
-    /// Commands that the disk completed and that its driver has not processed, with their success.
+    /// Commands that the disk has completed and its driver has not processed, each with `true` for success.
     ended: Vec<(DiskCommand, bool)>,
     /// Number of disk commands that failed.
     failed: u64,
@@ -308,7 +308,8 @@ impl DiskMachine {
         }
     }
 
-    /// Executes a step of the service domain: answers completed requests, and passes new ones to the disk.
+    /// Executes one simulated step of the service domain with the disk: answers completed requests of the
+    /// guest, and passes new requests to the disk.
     fn execute_service(&mut self, mut step: VcpuStep, core: &mut DiskCore) {
         if core::mem::take(&mut self.service_told) {
             upcall(&mut step, &core.table);

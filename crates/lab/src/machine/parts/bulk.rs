@@ -14,7 +14,7 @@ pub(crate) struct BulkStream {
     frame: VirtualDuration,
     window: u64,
     arrived: u64,
-    /// Time up to which arrived frames are counted.
+    /// Time up to which the stream's arrived frames are counted.
     counted: VirtualInstant,
 }
 

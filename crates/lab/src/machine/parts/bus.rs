@@ -51,11 +51,12 @@ impl FunctionMemory {
 #[derive(Debug, Default)]
 pub(crate) struct VfFunctions {
     pub(crate) paths: Vec<FunctionMemory>,
-    /// Interrupts that were sent and not delivered yet: sender and message.
+    /// Interrupts of a port's VFs that are not delivered yet: the sending function, and its interrupt
+    /// message.
     pub(crate) sent: Vec<(Rid, InterruptMessage)>,
-    /// Bit mask of VFs whose receive interrupt is among `sent`.
+    /// Bit mask of VFs with a receive interrupt that is not delivered yet.
     pub(crate) received: u8,
-    /// Number of DMA requests of functions without a domain, or blocked by the IOMMU.
+    /// Number of DMA requests that came from a function without a domain, or that the IOMMU blocked.
     pub(crate) faults: u64,
 }
 

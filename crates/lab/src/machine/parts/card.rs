@@ -43,7 +43,7 @@ pub(crate) fn card_time(now: VirtualInstant) -> Time {
 pub(crate) struct FrameRecipient {
     pub(crate) domain: DomainId,
     pub(crate) region: DomainMemoryRegion,
-    /// Start of the part of the domain's memory that the VF may access; the part is as large as a guest's memory.
+    /// Start of the memory that the VF may access, in the domain's memory; as large as a guest's memory.
     pub(crate) part: u64,
 }
 

@@ -41,7 +41,7 @@ impl DiskCommand {
 /// Error of submitting a disk command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum DiskSubmitError {
-    /// The disk's queue is full.
+    /// The modelled disk's queue is full.
     #[error("the disk's command queue is full ({COMMANDS} commands)")]
     Full,
     /// A queued disk command has the same tag.
@@ -65,7 +65,7 @@ pub(crate) struct Disk {
     due: Option<VirtualInstant>,
     /// Next sector of a sequential reader, behind the last sector read.
     next: u64,
-    /// Number of bytes from the next sector on that were in the read-ahead buffer at time `since`.
+    /// Bytes of the sequential reader's next sectors that were in the read-ahead buffer at time `since`.
     ahead: u64,
     /// Time at which the bytes in the read-ahead buffer were counted.
     since: VirtualInstant,

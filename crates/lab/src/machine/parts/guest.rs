@@ -44,7 +44,7 @@ impl ServerGuest {
         }
     }
 
-    /// Starts the guest's sending program.
+    /// Starts the program in the guest that sends messages.
     pub(crate) fn start_sending(&mut self, what: SenderConfig) {
         match &mut self.system {
             GuestKernel::Direct { kernel, .. } => kernel.start_sending(what),
@@ -78,7 +78,7 @@ pub(crate) struct GuestHardware {
     pub(crate) domain: DomainId,
     pub(crate) vcpu: VcpuId,
     pub(crate) controller: InterruptController,
-    /// Virtual MSI-X table of the guest's VF, if any.
+    /// Virtual MSI-X table of the guest's VF; `None` for a guest without a VF.
     table: Option<VirtualMsixTable>,
     /// Bit mask of the MSI-X vectors that the kernel has masked.
     masked: u8,

@@ -22,7 +22,7 @@ const ROUND: u32 = 10;
 #[derive(Debug, Default)]
 pub(crate) struct PfMonitor {
     ticks: u32,
-    /// Ports that remain to be visited in this round of visits.
+    /// Ports whose PF drivers remain to be visited in this round.
     due: Range<usize>,
 }
 

@@ -172,7 +172,7 @@ impl<D> KernelPlatform for GuestPlatform<'_, D> {
 pub(crate) struct AssignedVf<'a> {
     pub(crate) port: &'a mut NicPort,
     pub(crate) vf: u8,
-    /// A register of the VF was accessed in this step of the guest.
+    /// The guest accessed a VF register in this step, so the card may have new work.
     pub(crate) touched: bool,
 }
 

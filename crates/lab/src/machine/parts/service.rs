@@ -10,9 +10,9 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(crate) struct ServiceCpu {
     pub(crate) vcpu: VcpuId,
-    /// Number of timer ticks that are pending.
+    /// Number of pending timer ticks of the service domain's virtual CPU.
     pub(crate) ticks: u32,
-    /// Guests whose device access waits for the device model on this virtual CPU.
+    /// Guests that wait for the device model on this virtual CPU to complete a device access.
     pub(crate) requests: VecDeque<usize>,
     /// An interrupt from another virtual CPU of the service domain is pending.
     pub(crate) called: bool,

@@ -16,9 +16,9 @@ use std::collections::VecDeque;
 /// Traffic that the clients of a port send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientTraffic {
-    /// Clients send nothing.
+    /// Port whose clients send nothing.
     Silent,
-    /// Clients send datagrams at line rate.
+    /// Clients send datagrams at the full rate of the wire.
     Udp,
     /// Clients send datagrams at a fraction of the line rate.
     Paced {
@@ -46,7 +46,7 @@ pub enum ClientTraffic {
 }
 
 impl ClientTraffic {
-    /// Returns the rate of rate-limited clients, in thousandths of the wire; `None` for clients without a
+    /// Returns the rate of rate-limited clients, in thousandths of the wire, or `None` for clients without a
     /// rate limit.
     fn pace(self, now: VirtualInstant) -> Option<u16> {
         match self {
@@ -96,7 +96,7 @@ struct TrafficClient {
     ready: VirtualInstant,
 }
 
-/// Frame that is on the wire.
+/// Frame on the wire from a client to the card, with its arrival time.
 #[derive(Debug, Clone, Copy)]
 struct FrameInFlight {
     arrives: VirtualInstant,
@@ -118,20 +118,20 @@ pub(crate) struct ClientWire {
     /// Random generator of the lengths of clients' bursts.
     chance: RandomStream,
     flights: VecDeque<FrameInFlight>,
-    /// Time from which the wire is free for another frame.
+    /// Time at which the wire is free for the clients' next frame.
     free: VirtualInstant,
     /// Index of the client that sends next on the wire.
     turn: usize,
     /// Bytes of a data frame on the wire without padding.
     length: usize,
     frame_time: VirtualDuration,
-    /// Time up to which frames have arrived.
+    /// Time up to which frames on the wire have arrived at the card.
     now: VirtualInstant,
-    /// Bit mask of VFs that got a frame in the last poll of the wire.
+    /// Bit mask of VFs that received a frame in the last poll of the wire.
     pub(crate) delivered: u8,
     /// Number of frames delivered, counted per guest that gets a copy.
     pub(crate) frames: u64,
-    /// Number of frames that the card sent.
+    /// Number of frames that the card has sent on the wire.
     pub(crate) taken: u64,
     /// Round-trip time of each response received by its client.
     pub(crate) round_trips: Vec<VirtualDuration>,
@@ -198,7 +198,7 @@ impl ClientWire {
         }
     }
 
-    /// Sets the start delay of rate-limited clients.
+    /// Sets the time at which rate-limited clients may send their first frame.
     pub(crate) fn delay(&mut self, phase: VirtualDuration) {
         for client in &mut self.clients {
             client.ready = VirtualInstant::ZERO + phase;

@@ -1,4 +1,4 @@
-//! Creates the machine with queue pairs: starts the drivers and finds a flow for each queue pair.
+//! Creates the modelled machine with queue pairs: starts the drivers and finds a flow for each queue pair.
 
 use super::{
     DeviceAccessTask, GuestProcessor, MultiqueueCore, MultiqueueMachine, MultiqueueSetup,
@@ -24,7 +24,7 @@ use pcie::Rid;
 use sim::{RandomStream, VirtualInstant};
 use std::collections::VecDeque;
 
-/// Wire of a current adaptive-VF card: 100 Gb/s. Clients are as fast.
+/// Speed of the wire of a current adaptive-VF card and of its clients: 100 Gb/s.
 pub(super) const WIRE: WireProperties =
     WireProperties { bits_per_second: 100_000_000_000, ..WireProperties::GIGABIT };
 /// Receive window of a stream in segments: somewhat less than the buffers of a ring.

@@ -53,24 +53,24 @@ pub struct MultiqueueSetup {
     pub table: CostTable,
     /// Number of queue pairs, and of processors of the guest.
     pub pairs: u8,
-    /// Path of doorbells to the card.
+    /// Path of a guest's doorbells to the card.
     pub doorbell: DoorbellPath,
-    /// Traffic between the guest and its clients.
+    /// Traffic between the guest and its clients in the queue-pair machine.
     pub load: MultiqueueTraffic,
     /// Seed of the order in which clients send.
     pub seed: u64,
 }
 
-/// Event of the machine with queue pairs.
+/// Event of the modelled machine with queue pairs: of the card, or of a guest processor.
 #[derive(Debug, Clone, Copy)]
 pub enum MultiqueueEvent {
-    /// The port's card is due to be polled.
+    /// Event: the port's card is due to be polled.
     Port,
-    /// The timer of this guest processor has expired.
+    /// Event: the timer of this guest processor has expired.
     Timer(usize),
-    /// A register write of this guest processor has reached the service domain.
+    /// Event: a register write of this guest processor has reached the service domain.
     Forwarded(usize),
-    /// The answer to a register write of this guest processor has arrived.
+    /// Event: the answer to a register write of this guest processor has arrived.
     Answered(usize),
 }
 
@@ -98,7 +98,8 @@ struct DeviceAccessTask {
     written: u64,
 }
 
-/// Machine with several queue pairs: its parts, which handle its events.
+/// Modelled machine with several queue pairs; handles the events of card, guest processors and service
+/// domain.
 #[derive(Debug)]
 pub struct MultiqueueMachine {
     chipset: Chipset,
@@ -190,7 +191,7 @@ impl MultiqueueMachine {
         }
     }
 
-    /// Handles an answer to a register write of a guest processor, and resumes the processor after the last
+    /// Handles the answer to a register write of a guest processor, and resumes the processor after its last
     /// answer. Waking an idle thread costs more.
     fn answered(&mut self, processor: usize, now: VirtualInstant, core: &mut MultiqueueCore) {
         let GuestProcessor { hardware, awaits, .. } = &mut self.processors[processor];

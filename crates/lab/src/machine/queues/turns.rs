@@ -1,4 +1,5 @@
-//! Steps of the guest's processors, and of the process that makes posted register writes.
+//! Executes steps of the guest's processors, and of the service domain's process that carries out posted
+//! register writes.
 
 use super::{DoorbellPath, GuestProcessor, MultiqueueCore, MultiqueueEvent, MultiqueueMachine};
 use crate::machine::parts::avf::VF;

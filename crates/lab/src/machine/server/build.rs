@@ -204,8 +204,8 @@ impl ServerMachine {
         ))
     }
 
-    /// Starts the timer ticks of guests and service domain at random phases, and schedules the first poll of
-    /// every port.
+    /// Starts the timer ticks of guests and service domain at random times within a tick, and schedules the
+    /// first poll of every port.
     fn start_clocks(&mut self, setup: &ServerSetup, core: &mut ServerCore) {
         let mut phases = RandomStream::named(setup.seed, "tick phases");
         let mut phase = |period: VirtualDuration| {

@@ -12,7 +12,8 @@ use guest::SenderConfig;
 use sim::VirtualInstant;
 
 impl ServerMachine {
-    /// Returns the service domain as recipient of function `n` of a port, or `None` if it does not send.
+    /// Returns the service domain as the recipient of frames of function `n` of a port, or `None` if the
+    /// service domain does not send.
     pub(super) fn service_function(
         &self,
         setup: &ServerSetup,

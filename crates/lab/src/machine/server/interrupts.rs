@@ -36,7 +36,7 @@ impl ServerMachine {
         self.set_timer(vm, core);
     }
 
-    /// Wakes a guest that has work, unless it is blocked for its device model.
+    /// Wakes a guest that has work, unless the guest is blocked until its device model completes an access.
     pub(super) fn wake(&mut self, vm: usize, now: VirtualInstant, core: &mut ServerCore) {
         let hardware = &self.vms[vm].hardware;
         if !hardware.waits {
@@ -69,7 +69,7 @@ impl ServerMachine {
     }
 
     /// Handles a device's interrupt: interrupts the virtual CPU on the owner's thread, and wakes the owner.
-    /// On an idle thread the hypervisor is active already, which going idle was charged for.
+    /// On an idle thread the hypervisor is active already, which the guest's going idle was charged for.
     fn interrupt(&mut self, interrupt: &RemappedInterrupt, now: VirtualInstant, core: &mut ServerCore) {
         let VectorOwner { domain, entry, .. } = interrupt.owner;
         let Some(index) = self.guests.get(domain.index()).copied().flatten() else {

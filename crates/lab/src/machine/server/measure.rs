@@ -137,7 +137,7 @@ impl ServerMachine {
     }
 
     /// Checks that frames from the wire and between functions were received or dropped, and that frames sent
-    /// by kernels have left or wait.
+    /// by kernels have left or are pending.
     fn balance_port(&self, at: usize, books: &mut ConservationChecks) {
         let port = &self.ports[at];
         let pools = port.nic.counters().iter().fold(PoolCounters::default(), |sum, pool| sum + *pool);

@@ -26,7 +26,7 @@ use crate::machine::parts::card::NicPort;
 use crate::machine::parts::guest::ServerGuest;
 use crate::machine::parts::monitor::PfMonitor;
 use crate::machine::parts::service::ServiceCpu;
-use crate::machine::parts::split::{MovablePart, SplitNetwork};
+use crate::machine::parts::split::{MovableBackEndPart, SplitNetwork};
 use crate::machine::topology::Topology;
 use hypervisor::cpu::{LastLevelCache, VcpuStep};
 use hypervisor::exit::EoiPath;
@@ -39,29 +39,29 @@ type ServerCore = crate::machine::engine::SimulationCore<ServerEvent>;
 /// Event of a modelled server.
 #[derive(Debug, Clone, Copy)]
 pub enum ServerEvent {
-    /// The server has to poll the card of this port.
+    /// Event: the server has to poll the card of this port.
     Port(usize),
-    /// The timer of this guest has expired.
+    /// Event: the timer of this guest has expired.
     Timer(usize),
-    /// The timer of this virtual CPU of the service domain ticks.
+    /// Event: the timer of this virtual CPU of the service domain ticks.
     ServiceTick(usize),
-    /// Another virtual CPU of the service domain interrupts this virtual CPU.
+    /// Event: another virtual CPU of the service domain interrupts this virtual CPU.
     ServiceWake(usize),
-    /// A device access of this guest reaches its device model.
+    /// Event: a device access of this guest reaches its device model.
     Forwarded(usize),
-    /// A device access of this guest is complete.
+    /// Event: a device access of this guest is complete.
     Answered(usize),
-    /// The service domain sends an event to this guest.
+    /// Event: the service domain sends an event to this guest's front end.
     GuestCalled(usize),
-    /// This guest sends an event to the service domain.
+    /// Event: this guest's front end sends an event to the service domain.
     ServiceCalled(usize),
-    /// This virtual CPU of the service domain has to send withheld events.
+    /// Event: this virtual CPU of the service domain has to send withheld events.
     TellGuests(usize),
-    /// The move of this worker, card or interface of the back end is complete.
-    Arrived(MovablePart),
+    /// Event: the move of this worker, card or interface of the back end is complete.
+    Arrived(MovableBackEndPart),
 }
 
-/// Server with guests: its parts, which handle its events.
+/// Modelled server with guests; handles the events of its ports, guests and service domain.
 #[derive(Debug)]
 pub struct ServerMachine {
     pub(crate) topology: Topology,
@@ -74,7 +74,7 @@ pub struct ServerMachine {
     guests: Vec<Option<usize>>,
     timers: Vec<Option<EventKey>>,
     pub(crate) service: Vec<ServiceCpu>,
-    /// Monitor that visits the PF drivers, on the service domain's first virtual CPU.
+    /// Monitor thread that visits the PF drivers, on the service domain's first virtual CPU.
     monitor: PfMonitor,
     /// Last-level cache of each socket.
     caches: Vec<LastLevelCache>,

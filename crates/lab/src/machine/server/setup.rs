@@ -27,7 +27,7 @@ pub struct ServerSetup {
     pub ports: u8,
     /// Number of guests, distributed evenly over the ports.
     pub guests: u8,
-    /// Network path of the guests.
+    /// Path of the guests' frames: VFs or split drivers.
     pub network: NetworkPath,
     /// Work distribution of the back end, and merging of segments in front ends.
     pub netback: NetbackOptions,
@@ -49,7 +49,7 @@ pub struct ServerSetup {
     pub moderation: moderation::ModerationPolicy,
     /// Handler of a guest's writes of MSI-X mask bits: the hypervisor or the device model.
     pub msix: MsixTableHandler,
-    /// Path by which the hypervisor handles ends of interrupt.
+    /// Path by which the hypervisor handles a guest's end of interrupt.
     pub eoi: EoiPath,
     /// Scheduler of the guests' virtual CPUs that share a thread.
     pub scheduling: VcpuScheduling,
@@ -62,7 +62,8 @@ pub struct ServerSetup {
 pub enum VcpuScheduling {
     /// Round robin, which switches at the end of a step.
     RoundRobin,
-    /// Xen's credit scheduler with equal weights; a virtual CPU that wakes with credits preempts.
+    /// Xen's credit scheduler with equal weights; a virtual CPU that wakes with credits preempts the running
+    /// one.
     Credit,
 }
 
@@ -124,10 +125,10 @@ pub enum ServerBuildError {
         guests: u8,
         /// Number of ports of the server.
         ports: u8,
-        /// Maximum number of guests per port.
+        /// Maximum number of guests per port of the server.
         room: u8,
     },
-    /// The sender or the receiver of traffic inside the server is missing.
+    /// The domain that is to send or receive the traffic inside the server is missing.
     #[error("traffic inside the server needs {0}")]
     Inside(&'static str),
     /// The number of workers is zero or exceeds the service domain's virtual CPUs; a bare machine has none.
@@ -136,29 +137,29 @@ pub enum ServerBuildError {
          machine none"
     )]
     Workers {
-        /// Number of back-end workers.
+        /// Requested number of back-end workers.
         workers: u8,
-        /// Virtual CPUs of the service domain.
+        /// Number of virtual CPUs of the service domain.
         cpus: u16,
     },
-    /// Card and driver failed to start: a defect of this program.
+    /// The modelled card or its driver failed to start: a defect of this program.
     #[error("the modelled card failed to start: {0}")]
     Card(String),
 }
 
-/// Traffic inside the server.
+/// Traffic between domains inside the server.
 #[derive(Debug, Clone, Copy)]
 pub struct InternalTraffic {
-    /// Domain that sends on every port.
+    /// Domain that sends on every port of the server.
     pub from: InternalSender,
-    /// Kind of traffic: datagrams or a stream.
+    /// Kind of traffic that the domain sends: datagrams or a stream.
     pub load: ProgramWorkload,
     /// Bytes that the sender writes per system call.
     pub message_bytes: u32,
     /// Bytes of the longest IP packet that the sender sends.
     pub mtu: u16,
-    /// Interval of the sender's transmit interrupts, us. As with igbvf, the moderation policy applies to
-    /// receive only.
+    /// Interval of the sending domain's transmit interrupts, us. As with igbvf, the moderation policy applies
+    /// to receive only.
     pub transmit_interval_us: u32,
 }
 

@@ -1,9 +1,9 @@
-//! The split driver's events and steps in a server: network steps of the service domain, its interrupts, and events to
+//! Handles the split driver's events in a server: network steps of the service domain, its interrupts, and events to
 //! and from guests.
 
 use super::{ServerCore, ServerEvent, ServerMachine};
 use crate::machine::parts::bus::FunctionMemory;
-use crate::machine::parts::split::{MovablePart, ServiceCpuView, SplitNetwork};
+use crate::machine::parts::split::{MovableBackEndPart, ServiceCpuView, SplitNetwork};
 use hypervisor::account::{CycleCategory, CycleSink};
 use hypervisor::cost::CostConstant;
 use hypervisor::cpu::{VcpuStep, VcpuStepOutcome};
@@ -73,7 +73,7 @@ impl ServerMachine {
     }
 
     /// Completes a move of a worker, card or interface, and wakes the virtual CPU that now has it.
-    pub(super) fn arrived(&mut self, what: MovablePart, now: VirtualInstant, core: &mut ServerCore) {
+    pub(super) fn arrived(&mut self, what: MovableBackEndPart, now: VirtualInstant, core: &mut ServerCore) {
         let Some(split) = &mut self.split else { return };
         let (cpu, notified) = split.arrive(what, &mut self.chipset.channels);
         core.trace.note(now, SPLIT, ARRIVED, &[cpu as u64]);

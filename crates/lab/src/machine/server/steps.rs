@@ -1,4 +1,4 @@
-//! Steps of the virtual CPUs of the service domain and the guests.
+//! Executes steps of the virtual CPUs of the service domain and the guests.
 
 use super::{ServerCore, ServerEvent, ServerMachine};
 use crate::machine::parts::guest::{GuestKernel, ServerGuest};
@@ -105,8 +105,8 @@ impl ServerMachine {
         self.wake(vm, now, core);
     }
 
-    /// Passes a guest's device access to its device model, which runs on a virtual CPU of the service domain.
-    /// The virtual CPU of the next core is as likely as any, as the scheduler moves the process around.
+    /// Passes a guest's device access to its device model, on the service domain's virtual CPU of the next
+    /// core. That virtual CPU is as likely as any, as the scheduler moves the device model around.
     pub(super) fn forward(&mut self, vm: usize, now: VirtualInstant, core: &mut ServerCore) {
         let cpu = (vm + 1) % self.service.len().max(1);
         let Some(service) = self.service.get_mut(cpu) else { return };

@@ -1,4 +1,4 @@
-//! Steps of the network cards of the single-processor machine. A CDNA card takes frames from contexts in turn, a card
+//! Simulates the network cards of the single-processor machine. A CDNA card takes frames from contexts in turn, a card
 //! under Xen from the driver domain's ring. Both interrupt at most once per interval.
 
 use super::driver::OutgoingFrame;
@@ -23,7 +23,7 @@ pub(super) struct CdnaPort {
     /// CDNA card; a guest's context has the guest's number.
     pub(super) card: CdnaCard,
     bits: InterruptBitVectors,
-    /// Bit mask of the card's contexts whose guests have to be notified.
+    /// Bit mask of the CDNA card's contexts whose guests have to be notified.
     pending: u128,
     interrupt: Option<EventKey>,
     interrupted: Option<VirtualInstant>,
@@ -34,7 +34,7 @@ pub(super) struct CdnaPort {
     dropped: u64,
     taken: u64,
     sent: u64,
-    /// Number of TCP segments that the port has sent.
+    /// Number of TCP segments that the port has sent on its wire.
     pub(super) segments: u64,
 }
 
@@ -94,7 +94,7 @@ impl SingleCpuMachine {
         self.kick(port, now, core);
     }
 
-    /// Passes a frame from the wire to the guest or the driver domain; drops the frame if no buffer is free.
+    /// Passes a frame from the wire to the guest or the driver domain. Drops the frame if no buffer is free.
     pub(super) fn receive(
         &mut self,
         at: usize,

@@ -1,5 +1,5 @@
-//! Steps of the driver domain: interrupts of cards, received frames to guests by page exchange or copy, guests' packets
-//! to cards, whole or segmented, and responses to sent packets.
+//! Executes steps of the driver domain: interrupts of cards, received frames to guests by page exchange or copy,
+//! guests' packets to cards, whole or segmented, and responses to sent packets.
 
 use super::wire::ModelFrame;
 use super::{PacketChannel, SingleCpuCore, SingleCpuEvent, SingleCpuMachine};
@@ -36,31 +36,31 @@ impl OutgoingFrame {
 #[derive(Debug)]
 pub(super) struct DriverDomain {
     pub(super) vcpu: VcpuId,
-    /// An event for the driver domain is pending.
+    /// An event of a guest for the driver domain is pending.
     pub(super) event_pending: bool,
     /// Flag for each card that is set while the card's interrupt is pending.
     pub(super) interrupts: Vec<bool>,
     /// Frames received from cards, with their guests.
     from_card: Vec<VecDeque<(usize, ModelFrame)>>,
-    /// Frames that wait to be sent by cards.
+    /// Frames of guests that wait to be sent by cards.
     pub(super) to_card: Vec<VecDeque<OutgoingFrame>>,
-    /// Guests whose frames were sent, and which have to get a response.
+    /// Guests whose frames were sent, and which have to get a response on their ring.
     pub(super) done: VecDeque<usize>,
     turn: usize,
-    /// Number of guests' requests that were inconsistent or whose segmentation failed.
+    /// Number of guests' transmit requests that were inconsistent or whose segmentation failed.
     pub(super) refused: u64,
     /// Number of packets that a card read from a page that was not their guest's.
     pub(super) stray_reads: u64,
 }
 
-/// Step of the driver domain, with the cost table to charge for its work.
-struct DriverDomainTurn<'a> {
+/// Step of the driver domain under simulation, with the cost table to charge for its work.
+struct DriverDomainStep<'a> {
     step: &'a mut VcpuStep,
     table: &'a CostTable,
     channel: PacketChannel,
 }
 
-impl DriverDomainTurn<'_> {
+impl DriverDomainStep<'_> {
     fn charge(&mut self, category: CycleCategory, cost: CostConstant, times: u32) {
         self.step.charge(category, self.table[cost] * u64::from(times));
     }
@@ -153,7 +153,7 @@ impl SingleCpuMachine {
     pub(super) fn execute_driver(&mut self, mut step: VcpuStep, core: &mut SingleCpuCore) {
         let table = &core.table;
         self.driver.upcall(&mut step, table);
-        let mut turn = DriverDomainTurn { step: &mut step, table, channel: self.channel };
+        let mut turn = DriverDomainStep { step: &mut step, table, channel: self.channel };
         let mut called = self.hand_to_guests(&mut turn);
         called.extend(self.driver.done.drain(..));
         let kicked = self.hand_to_cards(&mut turn);
@@ -181,7 +181,7 @@ impl SingleCpuMachine {
     }
 
     /// Passes frames received by cards over the bridge to guests. Returns the guests to notify.
-    fn hand_to_guests(&mut self, turn: &mut DriverDomainTurn) -> BTreeSet<usize> {
+    fn hand_to_guests(&mut self, turn: &mut DriverDomainStep) -> BTreeSet<usize> {
         let mut called = BTreeSet::new();
         for (port, frames) in self.driver.from_card.iter_mut().enumerate() {
             let count = frames.len().min(TURN);
@@ -195,7 +195,7 @@ impl SingleCpuMachine {
     }
 
     /// Passes guests' packets over the bridge to cards, guest by guest. Returns the cards with new frames.
-    fn hand_to_cards(&mut self, turn: &mut DriverDomainTurn) -> BTreeSet<usize> {
+    fn hand_to_cards(&mut self, turn: &mut DriverDomainStep) -> BTreeSet<usize> {
         let mut kicked = BTreeSet::new();
         let (count, ports) = (self.guests.len(), self.ports.len());
         for n in 0..count * ports {
@@ -213,7 +213,7 @@ impl SingleCpuMachine {
     }
 
     /// Passes a guest's next packet to a card. Returns `false` if there is no packet or the card has no room for it.
-    fn hand_over(&mut self, guest: usize, port: usize, turn: &mut DriverDomainTurn) -> bool {
+    fn hand_over(&mut self, guest: usize, port: usize, turn: &mut DriverDomainStep) -> bool {
         let Some(frame) = self.guests[guest].streams[port].described.front().copied() else { return false };
         let frames = self.frames_of(frame);
         if self.driver.to_card[port].len() + frames as usize > RING as usize {

@@ -1,10 +1,10 @@
-//! Steps of a guest of the single-processor machine: received frames, acknowledgements, data within its
-//! windows, and descriptors for the card or requests to the driver domain.
+//! Executes steps of a guest of the single-processor machine: received frames, acknowledgements, data within
+//! its windows, and descriptors for the card or requests to the driver domain.
 
 use super::wire::{ModelFrame, PER_ACK};
 use super::{CardDriver, PayloadDirection, SingleCpuCore, SingleCpuEvent, SingleCpuMachine};
 use crate::machine::parts::cdna::card::{RECEIVE, TRANSMIT};
-use crate::machine::parts::cdna::guard::GuardedRing;
+use crate::machine::parts::cdna::guard::CdnaGuardedRing;
 use crate::machine::parts::cdna::{GuestNumber, PAGE, PageBuffer, RING};
 use crate::machine::parts::channel::slots;
 use hypervisor::account::{CycleCategory, CycleSink};
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 /// TCP segments that a program sends per system call: 16 KB.
 const PER_CALL: u32 = 11;
-/// TCP segments of the longest packet.
+/// Maximum number of TCP segments in a packet that a guest sends.
 const MAX_SEGMENTS: u32 = 44;
 /// Fraction of the window that must be open before a packet is sent (Linux tcp_tso_win_divisor), unless
 /// nothing is in flight.
@@ -35,7 +35,7 @@ pub(super) struct SingleCpuGuest {
     pub(super) streams: Vec<GuestStream>,
     /// Bytes of the guest's payload delivered to their destination.
     pub(super) payload: u64,
-    /// Number of the guest's segments given to cards or the driver domain.
+    /// Number of the guest's TCP segments given to cards or to the driver domain.
     pub(super) given: u64,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct GuestStream {
     pub(super) inbox: VecDeque<ModelFrame>,
     /// Frames described to the card, in order; to the driver domain under Xen.
     pub(super) described: VecDeque<ModelFrame>,
-    pub(super) rings: [GuardedRing; 2],
+    pub(super) rings: [CdnaGuardedRing; 2],
     /// Number of segments of the stream that are not acknowledged.
     in_flight: u32,
     /// Number of segments that the guest received since its last acknowledgement.
@@ -57,7 +57,7 @@ pub(super) struct GuestStream {
     pub(super) client_unacknowledged: u32,
     /// Number of ring slots of the guest's requests to the driver domain that have no response.
     pub(super) requested: u32,
-    /// Index of the next buffer of the transmit ring, and of the receive ring.
+    /// Indices of the next buffer of the stream's transmit ring and of its receive ring.
     pub(super) buffers: [u64; 2],
 }
 
@@ -66,7 +66,7 @@ impl GuestStream {
         Self {
             inbox: VecDeque::new(),
             described: VecDeque::new(),
-            rings: [GuardedRing::new(owner), GuardedRing::new(owner)],
+            rings: [CdnaGuardedRing::new(owner), CdnaGuardedRing::new(owner)],
             in_flight: 0,
             unacknowledged: 0,
             acks: 0,
@@ -95,14 +95,14 @@ impl SingleCpuGuest {
     }
 }
 
-/// Step of a guest, with the cost table to charge for its work.
-struct GuestTurn<'a> {
+/// Step of a guest under simulation, with the cost table to charge for its work.
+struct GuestStep<'a> {
     step: &'a mut VcpuStep,
     table: &'a CostTable,
     drive: CardDriver,
     /// The guest's network device offers segmentation, scatter-gather and checksums.
     offloads: bool,
-    /// Waking one of the guest's programs flushes the TLB.
+    /// Waking one of the guest's programs flushes the processor's TLB.
     flushes: bool,
     /// Maximum number of ring slots that the guest processes per step, direction and port.
     most: u32,
@@ -117,7 +117,7 @@ struct SentFrames {
     packets: Vec<ModelFrame>,
 }
 
-impl GuestTurn<'_> {
+impl GuestStep<'_> {
     fn charge(&mut self, category: CycleCategory, cost: CostConstant, times: u32) {
         self.step.charge(category, self.table[cost] * u64::from(times));
     }
@@ -136,8 +136,8 @@ impl GuestTurn<'_> {
         }
     }
 
-    /// Charges the guest's driver for `times` frames: `own` for a card's driver, or the front end's cost
-    /// under Xen. The driver domain's own programs use its bridge.
+    /// Charges the guest's driver for `times` frames: `own` per frame for a card's driver, or the front end's
+    /// cost under Xen. A driver domain that runs programs of its own is also charged for its bridge.
     fn driver(&mut self, own: CostConstant, times: u32) {
         let cost = if self.drive == CardDriver::Xen { CostConstant::Frontend } else { own };
         self.charge(CycleCategory::Driver, cost, times);
@@ -260,7 +260,7 @@ impl SingleCpuMachine {
         let flushes = !is_native && !self.channel.large_pages;
         let (offloads, most) = (self.channel.offloads, self.turn);
         let mut turn =
-            GuestTurn { step: &mut step, table: &core.table, drive: self.drive, offloads, flushes, most };
+            GuestStep { step: &mut step, table: &core.table, drive: self.drive, offloads, flushes, most };
         let mut kicked = vec![false; self.ports.len()];
         let mut asks = false;
         if core::mem::take(&mut self.guests[at].event_pending) {
@@ -299,7 +299,7 @@ impl SingleCpuMachine {
 
     /// Receives a guest's frames of a port, and sends the frames that the window allows. Returns `true` if
     /// any frame was sent.
-    fn exchange(&mut self, at: usize, port: usize, turn: &mut GuestTurn) -> bool {
+    fn exchange(&mut self, at: usize, port: usize, turn: &mut GuestStep) -> bool {
         let stream = &mut self.guests[at].streams[port];
         let exchanges = self.drive == CardDriver::Xen && !self.channel.by_address;
         let received = turn.receive(stream, exchanges);
@@ -330,7 +330,8 @@ impl SingleCpuMachine {
         packets > 0
     }
 
-    /// Returns `true` if a guest can continue without a notification from a card or the driver domain.
+    /// Returns `true` if a guest has work that it can do without a notification from a card or the driver
+    /// domain.
     fn has_work(&self, at: usize) -> bool {
         let window = if self.direction == PayloadDirection::Transmit { self.window } else { 0 };
         let largest = if self.channel.offloads { MAX_SEGMENTS } else { 1 };

@@ -2,13 +2,13 @@
 
 use crate::machine::parts::cdna::bits::{InterruptBitVectors, VECTORS};
 use crate::machine::parts::cdna::card::{CONTEXTS, CdnaCard, TRANSMIT};
-use crate::machine::parts::cdna::guard::GuardedRing;
+use crate::machine::parts::cdna::guard::CdnaGuardedRing;
 use crate::machine::parts::cdna::pages::PageOwners;
 use crate::machine::parts::cdna::{GuestNumber, PAGE, PageBuffer, RING, SEQUENCES};
 
-/// Attack that the first guest carries out.
+/// Attack on other guests through a shared CDNA card, which the first guest carries out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attack {
+pub enum CdnaAttack {
     /// The attacker publishes a producer index beyond the descriptors enqueued.
     ForgedProducer,
     /// The attacker publishes descriptors again that the card has taken.
@@ -35,8 +35,8 @@ const FRAMES: u64 = 3;
 struct AttackScenario {
     pages: PageOwners,
     card: CdnaCard,
-    guards: Vec<GuardedRing>,
-    /// Number of pages that the card accessed for a domain that did not own them.
+    guards: Vec<CdnaGuardedRing>,
+    /// Number of pages that the card accessed in the attack for a domain that did not own them.
     stray_reads: u64,
     /// Number of frames that each of the other guests has sent.
     left: Vec<u64>,
@@ -52,7 +52,7 @@ impl AttackScenario {
             });
             card.assign(domain);
         }
-        let guards = (0..GUESTS).map(GuardedRing::new).collect();
+        let guards = (0..GUESTS).map(CdnaGuardedRing::new).collect();
         Self { pages, card, guards, stray_reads: 0, left: vec![0; GUESTS.into()] }
     }
 
@@ -80,7 +80,7 @@ impl AttackScenario {
         self.card.mailbox(domain, domain.into(), TRANSMIT, index) && self.take(domain.into())
     }
 
-    /// Sends a few frames of every guest other than the attacker.
+    /// Sends a few frames of every guest other than the attacker, on the attacked card.
     fn send_of_others(&mut self) {
         for domain in 1..GUESTS {
             self.left[usize::from(domain)] +=
@@ -104,25 +104,27 @@ impl AttackScenario {
 /// Runs a guest's attack on its CDNA card. Returns `true` if only the attacker's memory was accessed, and the number of
 /// other guests that were disturbed.
 #[must_use]
-pub fn attack(attack: Attack) -> (bool, u32) {
+pub fn attack(attack: CdnaAttack) -> (bool, u32) {
     let mut bench = AttackScenario::new();
     bench.send_of_others();
     let mut deaf = 0;
     let kept = match attack {
-        Attack::ForgedProducer => bench.send_valid(3) && !bench.forge(3 + 7) && bench.card.fault(0).is_some(),
-        Attack::DuplicateSequence => {
+        CdnaAttack::ForgedProducer => {
+            bench.send_valid(3) && !bench.forge(3 + 7) && bench.card.fault(0).is_some()
+        }
+        CdnaAttack::DuplicateSequence => {
             bench.send_valid(3) && !bench.forge(3 - 1) && bench.card.fault(0).is_some()
         }
-        Attack::Wrap => {
+        CdnaAttack::Wrap => {
             let kept = bench.send_valid(SEQUENCES) && !bench.forge(SEQUENCES + RING);
             kept && bench.card.fault(0).is_some()
         }
-        Attack::FreeWhileDma => free_while_dma(&mut bench),
-        Attack::CrossContextMailbox => {
+        CdnaAttack::FreeWhileDma => free_while_dma(&mut bench),
+        CdnaAttack::CrossContextMailbox => {
             let written = (1..CONTEXTS).filter(|other| bench.card.mailbox(0, *other, TRANSMIT, 5)).count();
             written == 0 && bench.card.stray_writes as usize == CONTEXTS - 1
         }
-        Attack::InterruptRingFull => {
+        CdnaAttack::InterruptRingFull => {
             let mut bits = InterruptBitVectors::default();
             (0..4 * VECTORS).for_each(|_| bits.push(1));
             bits.push((1 << GUESTS) - 1);
@@ -130,7 +132,7 @@ pub fn attack(attack: Attack) -> (bool, u32) {
             deaf = (1..usize::from(GUESTS)).filter(|guest| !event_pending.contains(guest)).count() as u32;
             event_pending.contains(&0)
         }
-        Attack::TeardownRace => teardown_race(&mut bench),
+        CdnaAttack::TeardownRace => teardown_race(&mut bench),
     };
     bench.send_of_others();
     let slowed = bench.left[1..].iter().filter(|left| **left != 2 * FRAMES).count() as u32;

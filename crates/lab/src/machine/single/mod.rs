@@ -24,7 +24,7 @@ mod plan;
 mod tests;
 mod wire;
 
-pub use hostile::{Attack, attack};
+pub use hostile::{CdnaAttack, attack};
 pub use plan::{CardDriver, PacketChannel, PayloadDirection, SingleCpuSetup};
 
 use super::books::ConservationChecks;
@@ -42,27 +42,27 @@ use sim::{RandomStream, VirtualDuration, VirtualInstant};
 /// Event of the machine with a single processor.
 #[derive(Debug, Clone, Copy)]
 pub enum SingleCpuEvent {
-    /// The streams of this guest start.
+    /// Event: the streams of this guest start.
     Begin(usize),
-    /// The card of this port has new work.
+    /// Event: the card of this port has new work.
     Kick(usize),
-    /// This port has sent a frame.
+    /// Event: this port has sent a frame.
     Left(usize),
-    /// Frames have arrived at this port.
+    /// Event: frames have arrived at this port.
     Arrived(usize),
-    /// The card of this port interrupts.
+    /// Event: the card of this port interrupts.
     Interrupt(usize),
 }
 
 type SingleCpuCore = super::engine::SimulationCore<SingleCpuEvent>;
 
-/// Machine with a single processor: its parts, which handle its events.
+/// Modelled machine with a single processor; handles the events of guests, driver domain and cards.
 #[derive(Debug)]
 pub struct SingleCpuMachine {
     drive: CardDriver,
     channel: PacketChannel,
     direction: PayloadDirection,
-    /// Window of each guest's stream, in segments.
+    /// TCP window of each guest's stream, in segments.
     window: u32,
     /// Number of ring slots that a guest processes in a step, per direction and port.
     turn: u32,
@@ -78,7 +78,7 @@ pub type SingleCpuSimulation = Simulation<SingleCpuMachine>;
 /// Throughput and processor use of a measured interval of the single-processor machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SingleCpuResults {
-    /// Payload of all streams, Mb/s.
+    /// Payload of all streams, in Mb/s.
     pub throughput_mbps: f64,
     /// Processor cycles per segment of payload.
     pub cycles_per_packet: f64,

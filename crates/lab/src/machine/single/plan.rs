@@ -36,7 +36,7 @@ pub struct PacketChannel {
     /// Guests' pages are sent in place without a mapping, and received frames are copied. Otherwise pages are
     /// mapped and exchanged.
     pub by_address: bool,
-    /// Kernels have superpages and global pages, so a switch does not flush their TLB entries.
+    /// Kernels have superpages and global pages, so that a domain switch does not flush their TLB entries.
     pub large_pages: bool,
     /// The card offers segmentation, scatter-gather and checksums, so the driver domain need not do them in
     /// software.
@@ -64,7 +64,7 @@ pub struct SingleCpuSetup {
     pub guests: u8,
     /// Number of the machine's ports.
     pub ports: u8,
-    /// Window of each stream, in segments.
+    /// TCP window of each stream, in segments.
     pub window: u32,
     /// Number of ring slots that a guest processes per direction and port before interrupts are taken; a
     /// packet once begun is completed.

@@ -2,7 +2,7 @@
 //! systems.
 
 use super::{
-    Attack, CardDriver, PacketChannel, PayloadDirection, SingleCpuResults, SingleCpuSetup,
+    CardDriver, CdnaAttack, PacketChannel, PayloadDirection, SingleCpuResults, SingleCpuSetup,
     SingleCpuSimulation, attack,
 };
 use hypervisor::cost::CostTable;
@@ -52,13 +52,13 @@ fn sixteen_guests_fill_the_links_with_cdna_but_not_under_xen() {
 #[test]
 fn no_attack_of_a_cdna_guest_affects_other_guests() {
     for what in [
-        Attack::ForgedProducer,
-        Attack::DuplicateSequence,
-        Attack::Wrap,
-        Attack::FreeWhileDma,
-        Attack::CrossContextMailbox,
-        Attack::InterruptRingFull,
-        Attack::TeardownRace,
+        CdnaAttack::ForgedProducer,
+        CdnaAttack::DuplicateSequence,
+        CdnaAttack::Wrap,
+        CdnaAttack::FreeWhileDma,
+        CdnaAttack::CrossContextMailbox,
+        CdnaAttack::InterruptRingFull,
+        CdnaAttack::TeardownRace,
     ] {
         assert_eq!(attack(what), (true, 0), "{what:?}");
     }

@@ -7,10 +7,10 @@ use guest::packet::{TCP_HEADERS, TCP_PAYLOAD};
 use sim::{EventKey, VirtualDuration, VirtualInstant};
 use std::collections::VecDeque;
 
-/// Frame metadata used by the model (no payload).
+/// Frame of the single-processor model, which has no payload bytes: data or acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ModelFrame {
-    /// Packet of this number of full segments.
+    /// Data packet of this number of full TCP segments.
     Data(u32),
     /// Acknowledgement of two TCP segments.
     Ack,
@@ -38,7 +38,7 @@ const OVERHEAD: usize = 24;
 /// Bytes of the shortest frame without preamble, check sequence and gap.
 const SHORTEST: usize = 60;
 const BITS_PER_SECOND: u64 = 1_000_000_000;
-/// Time from a frame's end on the wire to the client's answer: card and stack of a machine of the time.
+/// Time from a frame's end on the wire until the client answers: card and stack of a machine of the time.
 const TURNAROUND: VirtualDuration = VirtualDuration::from_micros(50);
 
 /// Returns the window of a stream, in segments. Frames for all guests share one ring of the driver domain's

@@ -64,7 +64,7 @@ fn tcp_rate_between_guests_follows_window_and_acknowledgements() {
 }
 
 #[test]
-fn guest_without_a_second_guest_cannot_send_to_itself() {
+fn traffic_between_guests_needs_two_guests() {
     let alone = ServerSetup { guests: 1, ..inside(InternalSender::Guest, ProgramWorkload::Udp, 1_472) };
     assert!(ServerSimulation::new(&alone).is_err());
 }

@@ -16,7 +16,7 @@ fn at_millis(millis: u64) -> VirtualInstant {
     VirtualInstant::ZERO + VirtualDuration::from_millis(millis)
 }
 
-/// Runs the server to `at`, and returns the cycles that the service domain has spent in drivers.
+/// Runs the server to `at`, and returns the cycles that the service domain has spent in network drivers.
 fn spent(world: &mut ServerSimulation, at: VirtualInstant) -> u64 {
     world.run(at);
     let dom0 = world.core.processors.domain_of(world.system.service[0].vcpu);

@@ -38,7 +38,7 @@ fn guest_program_responds_once_per_interrupt() {
     }
 }
 
-/// Cost constants that a bare machine charges from the interrupt to the response.
+/// Cost constants that a bare machine charges from a request's interrupt to its response.
 const PATH: [CostConstant; 12] = [
     CostConstant::InterruptEntry,
     CostConstant::InterruptHandler,

@@ -62,7 +62,7 @@ impl ThinHypervisorGuest {
         }
     }
 
-    /// Returns the number of frames on the receive ring, of `arrived` frames in total.
+    /// Returns the number of frames that wait on the receive ring, of `arrived` frames in total.
     pub(super) fn on_ring(&self, arrived: u64) -> u64 {
         arrived.saturating_sub(self.polled)
     }

@@ -78,7 +78,8 @@ const ASKED: VirtualDuration = VirtualDuration::from_millis(10);
 pub(crate) const SLOTS: u16 = 32;
 /// Bytes of a buffer of the admin queue, as in Linux.
 const BUFFER: u16 = 4_096;
-/// Number of messages that the PF driver processes per visit, and number of visits per check for resets.
+/// Maximum number of messages that the PF driver processes per visit, and of visits between its checks for VF
+/// resets.
 const LIMITS: InboxLimits = InboxLimits { messages: 8, resets_every: 16 };
 /// Creates the PF driver's inbox on an admin receive queue in `ring`; no message of the experiments fills a
 /// buffer.
@@ -92,21 +93,21 @@ pub(crate) const RESET_REGISTERS: u64 = 4;
 /// Event of the machine under a lightweight hypervisor.
 #[derive(Debug, Clone, Copy)]
 pub enum ThinHypervisorEvent {
-    /// The VF's interrupt is due.
+    /// Event: the VF's interrupt is due.
     Interrupt,
-    /// The guest executes a sensitive instruction, which causes a VM exit.
+    /// Event: the guest executes a sensitive instruction, which causes a VM exit.
     Exit,
-    /// Tick of the guest's own timer.
+    /// Event: the guest's own timer ticks.
     Tick,
-    /// The guest's driver sends the PF a request.
+    /// Event: the guest's driver sends the PF a request.
     Ask,
-    /// A client sends the guest's program a request.
+    /// Event: a client sends the guest's program a request.
     Request,
 }
 
 type ThinHypervisorCore = super::engine::SimulationCore<ThinHypervisorEvent>;
 
-/// Machine under a lightweight hypervisor: its parts, which handle its events.
+/// Modelled machine under a lightweight hypervisor; handles the events of guest, card and PF driver.
 #[derive(Debug)]
 pub struct ThinHypervisorMachine {
     pf: PfNotification,
@@ -247,7 +248,7 @@ impl ThinHypervisorMachine {
             + visit.served.len() as u64 * table[CostConstant::InterruptHandler]
     }
 
-    /// Sends a request of the guest's driver to the PF. The PF's driver is interrupted, or polls later.
+    /// Sends a request of the guest's VF driver to the PF driver, which is interrupted or polls later.
     fn ask(&mut self, now: VirtualInstant, core: &mut ThinHypervisorCore) {
         core.schedule(now + ASKED, ThinHypervisorEvent::Ask);
         let message = VfMessage { vf: 0, operation: 15, length: 8 };

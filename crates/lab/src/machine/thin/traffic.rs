@@ -1,5 +1,5 @@
-//! The wire and the VF of the thin-hypervisor machine: frames arrive within the window, and interrupt at most
-//! once per interval.
+//! Simulates the wire and the VF of the thin-hypervisor machine: frames arrive within the window, and
+//! interrupt at most once per interval.
 
 use super::guest::ThinHypervisorGuest;
 use super::{ThinHypervisorCore, ThinHypervisorEvent, ThinHypervisorMachine, WireTraffic};
@@ -51,7 +51,7 @@ impl SingleClientWire {
 }
 
 impl ThinHypervisorMachine {
-    /// Counts the frames that arrived up to `now`.
+    /// Counts the stream's frames that arrived at the VF up to `now`.
     pub(super) fn count_arrivals(&mut self, now: VirtualInstant) {
         if self.wire.load == WireTraffic::Stream {
             self.wire.bulk.count(self.guest.read_frames, now);

@@ -29,8 +29,8 @@ fn glance(frame: &[u8], control: u32, seal: Option<TrustedChecksum>) -> Option<F
     Some(FrameContents { packet_type, status: status & !(DD | status::EOP) })
 }
 
-/// Returns the properties of a plain frame by its first 64 bytes and the sum of the rest, as a burst finds them.
-/// Returns `None` if the frame is not plain.
+/// Returns the descriptor properties of a plain frame from its first 64 bytes and the sum of the rest, as a burst finds
+/// them. Returns `None` if the frame is not plain.
 fn in_a_burst(frame: &[u8]) -> Option<plain::PlainFrameKind> {
     let (mut head, within) = ([0; 64], frame.len().min(64));
     head[..within].copy_from_slice(&frame[..within]);

@@ -1,4 +1,4 @@
-//! Tests the checksum bits of receive descriptors, rule by rule.
+//! Tests the checksum bits of receive descriptors, one rule of the datasheet at a time.
 
 use super::frames::{ipv4_frame, ipv4_header, ipv6_frame, tcp4, tcp6, udp4, udp6};
 use super::parsed;

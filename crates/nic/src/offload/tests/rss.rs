@@ -3,7 +3,7 @@
 use super::frames::{built, ipv4_frame, ipv4_header, ipv6_frame, link, tcp4, tcp6};
 use super::parsed;
 use crate::file::RegisterFile;
-use crate::offload::rss::{FrameHash, Rss};
+use crate::offload::rss::{FrameHash, RssSettings};
 use alloc::vec::Vec;
 use i82576::register as r;
 use proptest::prelude::proptest;
@@ -15,14 +15,14 @@ const KEY: [u8; 40] = [
 ];
 const EVERY_TYPE: u32 = 0x01ff_0000;
 
-fn rss(types: u32) -> Rss {
+fn rss(types: u32) -> RssSettings {
     let mut file = RegisterFile::new();
     file.set(r::MRQC, types);
     for (word, bytes) in (0..).zip(KEY.chunks(4)) {
         file.set(r::rssrk(word), u32::from_le_bytes(bytes.try_into().unwrap()));
     }
     file.set(r::reta(1), 0x0f03_0201);
-    Rss::load(&file)
+    RssSettings::load(&file)
 }
 
 fn hash(types: u32, frame: &[u8]) -> FrameHash {

@@ -1,5 +1,5 @@
-//! Descriptors of plain frames for the bursts of `rings`: the next ones, without contexts, and the write-back of those
-//! whose frames have left.
+//! Takes descriptors of plain frames, without contexts, from a transmit queue for the bursts of `rings`, and writes
+//! back those whose frames have left.
 
 use super::TransmitQueue;
 use super::upcoming::{BurstDescriptors, second};

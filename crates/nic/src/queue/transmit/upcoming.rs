@@ -11,14 +11,14 @@ use offload::OffloadRequest;
 /// for checksums. If the first is a context, the data descriptors are copied here, so that a burst sees frames alone.
 #[derive(Debug, Clone)]
 pub(crate) struct BurstDescriptors {
-    /// Index of the first of these descriptors in the queue's fetched burst.
+    /// Index in the queue's fetched burst of the first descriptor that was taken.
     pub(super) first: usize,
-    /// True if the data descriptors were copied out of the fetched burst.
+    /// True if the data descriptors were copied out of the queue's fetched burst.
     pub(super) copied: bool,
-    /// Number of copied data descriptors.
+    /// Number of data descriptors that were copied out.
     pub(super) count: usize,
     pub(super) raw: [[u8; SIZE]; BURST],
-    /// Number of descriptors up to the end of each frame, contexts included.
+    /// Number of ring descriptors up to the end of each frame, contexts included.
     pub(super) ends: [u8; BURST],
     pub(super) requests: [OffloadRequest; BURST],
 }

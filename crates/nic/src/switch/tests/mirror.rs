@@ -12,7 +12,7 @@ use plane::switch::{FrameMetadata, FrameOrigin, SwitchDecision, SwitchDropReason
 const WATCHER: u8 = 0x80;
 const TO_WATCHER: u32 = 7 << vmrctl::POOL_SHIFT;
 
-/// Returns a port with pools 0, 1 and 2, no default pool, and mirror rule `i` that copies frames of these
+/// Returns a port with pools 0, 1 and 2, no default pool, and mirror rule `i`, which copies frames of these
 /// kinds to pool 7.
 fn watched(i: u32, kinds: u32) -> PortBuilder {
     port().set(r::VT_CTL, vt_ctl::DIS_DEF_PL).set(r::vmrctl(i), kinds | TO_WATCHER)

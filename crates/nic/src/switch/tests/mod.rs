@@ -18,7 +18,7 @@ use i82576::{MacAddress, PoolIndex};
 use plane::PortSet;
 use plane::switch::{FrameMetadata, FrameOrigin, SwitchDecision, SwitchDropReason};
 
-/// Returns pool `n` as the sender of a frame.
+/// Returns pool `n` as the origin of a frame.
 fn sender(n: u8) -> FrameOrigin {
     FrameOrigin::Port(super::port(PoolIndex::of_field(n.into())))
 }
@@ -34,7 +34,7 @@ const A_BIT: u8 = 1;
 const B_BIT: u8 = 2;
 const C_BIT: u8 = 4;
 
-/// Number of the tested port's VFs. The last pool is the PF's.
+/// Number of the tested port's VFs. The pool behind theirs is the PF's.
 const VFS: u8 = 7;
 
 /// Registers of a tested port, which the methods fill with addresses, pool options and VLANs.

@@ -41,7 +41,7 @@ fn hashed(file: &RegisterFile, table: fn(u32) -> u32, mac: MacAddress) -> bool {
     on(file, table(hash >> 5), 1 << (hash & 31))
 }
 
-/// Returns the pools that a frame's destination address selects (steps 1 to 3).
+/// Returns the pools that a frame's destination address selects (datasheet steps 1 to 3).
 fn by_address(file: &RegisterFile, frame: &FrameMetadata) -> u8 {
     let default = match file.get(r::VT_CTL) {
         control if control & vt_ctl::DIS_DEF_PL != 0 => 0,
@@ -82,7 +82,7 @@ fn members(file: &RegisterFile, tag: u16) -> u8 {
     filters(file, tag).fold(0, |set, f| set | (f >> vlvf::POOLSEL_SHIFT) as u8)
 }
 
-/// Returns the pools that a frame's VLAN permits (step 4).
+/// Returns the pools that a frame's VLAN permits (datasheet step 4).
 fn by_vlan(file: &RegisterFile, vlan: Option<u16>) -> u8 {
     let Some(tag) = vlan else {
         return if on(file, r::RCTL, rctl::VFE) { with(file, vmolr::AUPE) } else { 0xff };
@@ -96,7 +96,7 @@ fn by_vlan(file: &RegisterFile, vlan: Option<u16>) -> u8 {
     }
 }
 
-/// Returns true if a pool accepts a frame's length with the check sequence (step 7).
+/// Returns true if a pool accepts a frame of this length, check sequence included (datasheet step 7).
 fn fits(file: &RegisterFile, pool: u8, frame: &FrameMetadata) -> bool {
     let options = file.get(r::vmolr(PoolIndex::of_field(pool.into())));
     let long = on(file, r::RCTL, rctl::LPE) && options & vmolr::LPE != 0;
@@ -104,7 +104,8 @@ fn fits(file: &RegisterFile, pool: u8, frame: &FrameMetadata) -> bool {
     frame.length + 4 <= if long { (options & vmolr::RLPML_MASK) as usize } else { 1518 + tag }
 }
 
-/// Returns true if no port may get the frame: by anti-spoofing, the rule for link control, or the limit of a sent frame.
+/// Returns true if no pool and no wire may get the frame: by anti-spoofing, the rule for link control frames, or the
+/// length limit of a sent frame.
 fn refused(file: &RegisterFile, frame: &FrameMetadata, own: u32) -> bool {
     let switch = file.get(r::DTXSWC);
     let control = frame.dst.0[..5] == [0x01, 0x80, 0xc2, 0, 0] && frame.dst.0[5] < 0x10;
@@ -116,7 +117,7 @@ fn refused(file: &RegisterFile, frame: &FrameMetadata, own: u32) -> bool {
                 && frame.vlan.is_some_and(|tag| u32::from(members(file, tag)) & own == 0))
 }
 
-/// Returns the pools that get a frame, and true if it goes to the wire.
+/// Returns the pools that get a frame, and true if the frame also goes to the wire.
 fn decide(file: &RegisterFile, frame: &FrameMetadata) -> (u8, bool) {
     let own = match frame.origin {
         FrameOrigin::Uplink => 0u32,
@@ -141,8 +142,8 @@ fn decide(file: &RegisterFile, frame: &FrameMetadata) -> (u8, bool) {
     (pools, !(wire || local || known && wanted != 0))
 }
 
-/// Enables reception, loopback and replication: registers that would otherwise drop most arbitrary frames before the
-/// other rules decide.
+/// Enables reception, loopback and replication, which would otherwise drop most frames of arbitrary registers before
+/// the other rules decide.
 fn open(file: &mut RegisterFile) {
     file.update(r::RCTL, 0, rctl::EN);
     file.update(r::DTXSWC, 0xffff, dtxswc::LOOPBACK_EN);

@@ -67,7 +67,7 @@ impl StormFixture {
 }
 
 #[test]
-fn bdicw_drops_broadcasts_until_the_storm_window_ends() {
+fn storm_bit_bdicw_drops_broadcasts_until_the_window_ends() {
     let mut control = control(sccrl::BDICW);
     assert_eq!(control.send(15, BROADCAST), 10);
     assert_eq!((control.file.get(r::BSCCNT), control.status()), (15, scsts::BSCA));
@@ -76,7 +76,7 @@ fn bdicw_drops_broadcasts_until_the_storm_window_ends() {
 }
 
 #[test]
-fn bdipw_drops_broadcasts_in_the_window_after_a_storm() {
+fn storm_bit_bdipw_drops_broadcasts_in_the_next_window() {
     let mut control = control(sccrl::BDIPW);
     assert_eq!(control.send(15, BROADCAST), 15, "the current window has no effect");
     assert_eq!(control.at_us(1000).send(5, BROADCAST), 0);

@@ -16,7 +16,7 @@ fn bench() -> CardFixture {
     bench
 }
 
-/// Returns the number of descriptors that each of VF 2's queues has filled.
+/// Returns the number of receive descriptors that the card has filled in each of VF 2's queues.
 fn heads(bench: &mut CardFixture) -> [u32; 2] {
     [0, vf::QUEUE_STRIDE].map(|queue| bench.vf(2).read(vf::RX_BLOCK + queue + rx::RDH))
 }

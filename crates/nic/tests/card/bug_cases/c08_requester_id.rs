@@ -1,5 +1,5 @@
-//! Bug 8 of another 82576 model: some memory requests of a VF's queue carried the PF's requester id, and more after a
-//! change of NumVFs.
+//! Bug 8 of another 82576 model: some memory requests of a VF's queue carried the PF's requester id; after a change of
+//! NumVFs, more of them did.
 
 use crate::common::{CardFixture, POOL, data, head_address, mac, packet, tcp};
 use i82576::PoolIndex;

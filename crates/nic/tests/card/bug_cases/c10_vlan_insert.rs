@@ -1,5 +1,5 @@
-//! Bug 10 of another 82576 model: a tag was inserted only under CTRL.VME, and as the packet's last descriptor
-//! asked.
+//! Bug 10 of another 82576 model: a VLAN tag was inserted only under CTRL.VME, and as the packet's last
+//! descriptor requested instead of its first.
 
 use crate::common::{CardFixture, data, mac, packet, plain, tagged};
 use i82576::bits::ctrl;

@@ -1,5 +1,5 @@
-//! Bug 14 of another 82576 model: MSI-X with GPIE zero has a single vector for all causes, as igb's interrupt test uses
-//! it. The model still applied IVAR.
+//! Bug 14 of another 82576 model: IVAR selected vectors even with GPIE zero. MSI-X with GPIE zero has a single vector
+//! for all causes, as igb's interrupt test uses it.
 
 use crate::common::{CardFixture, PORT, mac, plain};
 use i82576::bits::{gpie, icr, rctl, tctl};
@@ -49,7 +49,7 @@ fn cause_without_multiple_msix_sets_eicr_and_uses_vector_0() {
 }
 
 #[test]
-fn ivar_ignores_writes_before_multiple_msix() {
+fn vector_map_ivar_ignores_writes_without_multiple_msix() {
     let mut bench = bench();
     for at in [r::ivar(0), r::ivar(7), r::IVAR_MISC] {
         bench.pf().write(at, 0x8081);

@@ -11,7 +11,7 @@ use i82576::phy::{self, control};
 use i82576::register::{self as r, vf};
 use pcie::Function::{self, Vf};
 
-/// Returns the card and its clone.
+/// Returns a card for the test, and its clone.
 fn both(bench: CardFixture) -> [CardFixture; 2] {
     [bench.clone(), bench]
 }
@@ -106,7 +106,8 @@ fn copied_card_sends_a_delayed_interrupt_at_the_same_time() {
 /// Memory requests of a card, its MSI-X messages, and its frames on the wire.
 type CardTrace = (Vec<MemoryRequest>, Vec<(Function, u16)>, Vec<Vec<u8>>);
 
-/// Sends, receives, throttles or polls, by the number `step`. Most steps end while frames wait in the card.
+/// Makes the card send, receive, throttle or be polled, in turn by the number `step`. Most steps end while frames wait
+/// in the card.
 fn step(bench: &mut CardFixture, step: usize) {
     match step % 6 {
         0 => {
@@ -138,7 +139,7 @@ fn trace(bench: CardFixture) -> CardTrace {
     (bench.world.bus.log, bench.world.bus.msix, bench.world.wire.outgoing)
 }
 
-/// Returns the traces of a card and of its clone over 24 steps. The card is cloned before the step with the number
+/// Returns the traces of a card and of its clone over 24 actions. The card is cloned before the action with the number
 /// `cut`.
 fn run(cut: usize) -> [CardTrace; 2] {
     let mut card = bench();

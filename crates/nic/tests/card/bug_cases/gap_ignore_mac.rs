@@ -1,4 +1,4 @@
-//! Gap in another 82576 model: VT_CTL.IGNORE_MAC is ignored.
+//! Gap in another 82576 model: VT_CTL.IGNORE_MAC, which selects pools by VLAN alone, has no effect.
 
 use crate::common::{CardFixture, mac, plain, tagged};
 use i82576::bits::{rctl, vlvf, vt_ctl};

@@ -1,4 +1,4 @@
-//! Gap in another 82576 model: DTXSWC.LLE is ignored.
+//! Gap in another 82576 model: DTXSWC.LLE, by which a pool gets its own frames back, has no effect.
 
 use crate::common::{CardFixture, mac, plain};
 use i82576::MacAddress;

@@ -1,11 +1,11 @@
-//! Gap in another 82576 model: VMRCTL, VMRVLAN and VMRVM have no effect.
+//! Gap in another 82576 model: the registers of mirror rules (VMRCTL, VMRVLAN, VMRVM) have no effect.
 
 use crate::common::{CardFixture, mac, plain};
 use i82576::bits::vmrctl;
 use i82576::register as r;
 
-/// Mirrors traffic to VF 2 by one rule of `kinds`, which names VF 1. Returns the number of VF 2's copies of a frame
-/// from the wire to VF 1, from VF 0 to VF 1, and from VF 0 to the wire.
+/// Mirrors traffic to VF 2 by one rule of `kinds` for VF 1. Returns the number of VF 2's copies of three frames: from
+/// the wire to VF 1, from VF 0 to VF 1, and from VF 0 to the wire.
 fn seen(kinds: u32) -> [usize; 3] {
     let mut bench = CardFixture::new(3);
     for vf in 0..3 {

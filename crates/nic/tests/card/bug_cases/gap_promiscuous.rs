@@ -1,4 +1,5 @@
-//! Gap in another 82576 model: VMOLR.MPME and VMOLR.ROPE are ignored; ROMPE applies to both hash tables.
+//! Gap in another 82576 model: VMOLR.MPME (all multicasts) and VMOLR.ROPE (unicast hash table) are ignored;
+//! ROMPE applies to both hash tables.
 
 use crate::common::{CardFixture, POOL, mac, plain};
 use i82576::MacAddress;
@@ -7,13 +8,13 @@ use i82576::bits::{vmolr, vt_ctl};
 use i82576::register as r;
 
 const GROUP: MacAddress = MacAddress([0x01, 0, 0x5e, 0, 0, 0xfb]);
-/// Bits 47:36 of [`GROUP`].
+/// Index in the multicast hash table of the group address in the test: bits 47:36 of [`GROUP`].
 const GROUP_HASH: u32 = 0xfb0;
-/// Bits 47:36 of 02:00:00:00:00:09.
+/// Index in the unicast hash table of the address 02:00:00:00:00:09: its bits 47:36.
 const UNICAST_HASH: u32 = 0x090;
 
 /// Returns true if VF 0 with these VMOLR options gets a frame from the wire to `dst`. With `hashes` both hash
-/// tables have a bit set.
+/// tables have the address's bit set.
 fn gets(options: u32, hashes: bool, dst: MacAddress) -> bool {
     let mut bench = CardFixture::new(1);
     bench.vf(0).start();

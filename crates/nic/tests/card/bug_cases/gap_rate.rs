@@ -1,4 +1,4 @@
-//! Gap in another 82576 model: RTTBCNRC has no effect. `pacing` tests the exactness of rates.
+//! Gap in another 82576 model: RTTBCNRC, a pool's transmit rate, has no effect. `pacing` tests the exactness of rates.
 
 use crate::common::{CardFixture, mac, packet, plain};
 use i82576::bits::rttbcnrc::{INTEGER_SHIFT, RS_ENA};

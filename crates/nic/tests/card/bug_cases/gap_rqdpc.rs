@@ -1,4 +1,4 @@
-//! Gap in another 82576 model: RQDPC counts dropped packets on queue 0 only.
+//! Gap in another 82576 model: RQDPC, the counter of dropped packets, counts on queue 0 only.
 
 use crate::common::{CardFixture, index, mac, plain};
 use i82576::register::{self as r, rx, rx_block, vf};

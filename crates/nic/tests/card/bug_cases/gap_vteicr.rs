@@ -19,7 +19,7 @@ fn vteims_register_reads_the_vfs_interrupt_mask() {
 }
 
 #[test]
-fn vteicr_has_the_vfs_three_eicr_bits_for_pf_and_vf() {
+fn vf_cause_register_has_the_vfs_three_bits_of_eicr() {
     let mut bench = CardFixture::new(8);
     for vf in VfIndex::all() {
         let shift = u32::from(vf.first_vector());

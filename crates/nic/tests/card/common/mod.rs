@@ -39,7 +39,7 @@ pub(crate) struct CardFixture {
     pub(crate) now: Time,
     pub(crate) budget: PollBudget,
     rings: [RingPositions; 9],
-    /// VFs whose BAR0 pages are mapped as memory.
+    /// VFs of the test's card whose BAR0 pages are mapped as memory.
     mapped: Vec<(u8, MappedPages)>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct TestFunction<'a> {
     function: Function,
 }
 
-/// Converts a VF's number to the card's type of VF index.
+/// Returns the VF index of the VF with number `n`.
 pub(crate) fn index(n: u8) -> VfIndex {
     VfIndex::new(n).unwrap()
 }
@@ -145,7 +145,7 @@ impl CardFixture {
         TestFunction { bench: self, function: Function::Vf(n) }
     }
 
-    /// Polls the card once.
+    /// Polls the test's card once.
     pub(crate) fn poll_once(&mut self) -> PollResult {
         self.read_doorbells();
         let CardSurroundings { bus, wire } = &mut self.world;
@@ -197,7 +197,7 @@ impl CardFixture {
         assert_eq!(self.msix(), []);
     }
 
-    /// Polls, and asserts that the card makes no memory request and sends no message and no frame.
+    /// Polls the card, and asserts that it makes no memory request and sends no message and no frame.
     #[track_caller]
     pub(crate) fn expect_nothing(&mut self) {
         self.world.bus.log.clear();

@@ -46,10 +46,10 @@ impl GuestPages for TestPages {
     }
 }
 
-/// Mapped pages whose guest makes `stores` between two loads by the card.
+/// Mapped pages of a VF whose guest makes `stores` between two loads by the card.
 struct RacingPages<'a> {
     pages: &'a TestPages,
-    /// Number of loads by the card that are left before the guest's stores.
+    /// Number of loads by the card that remain until the guest makes its stores.
     loads: Cell<usize>,
     stores: &'a [(u32, u32)],
 }
@@ -76,7 +76,7 @@ impl GuestPages for RacingPages<'_> {
 }
 
 impl CardFixture {
-    /// Maps the VF's pages as memory.
+    /// Maps the VF's BAR0 pages as memory.
     pub(crate) fn map(&mut self, vf: u8) {
         let pages = TestPages(RefCell::new(vec![0x5555_5555; (MAPPED.end - MAPPED.start) as usize / 4]));
         let doorbells = Doorbells::renew(&self.nic, index(vf), &pages, self.now);

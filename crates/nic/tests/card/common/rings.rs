@@ -93,12 +93,12 @@ pub(crate) fn head_address() -> Iova {
     HEAD
 }
 
-/// Returns a data descriptor in the middle of a packet, without requests.
+/// Returns a transmit data descriptor in the middle of a packet, without offload requests.
 pub(crate) fn data(address: Iova, length: u16) -> AdvancedDataDescriptor {
     AdvancedDataDescriptor { address, length, ..AdvancedDataDescriptor::default() }
 }
 
-/// Returns a data descriptor of a whole packet, which requests a report (RS).
+/// Returns a transmit data descriptor of a whole packet, which requests a report (RS).
 pub(crate) fn packet(address: Iova, length: u16) -> AdvancedDataDescriptor {
     AdvancedDataDescriptor {
         end_of_packet: true,
@@ -254,7 +254,7 @@ impl TestFunction<'_> {
         self.transmit(&[packet(address, frame.len() as u16).emit()]);
     }
 
-    /// Returns true if transmit descriptor `i` has DD set.
+    /// Returns true if transmit descriptor `i` has its done bit (DD) set.
     pub(crate) fn is_done(&mut self, i: u32) -> bool {
         let status = self.peek(TX_RING + u64::from(i) * DESCRIPTOR as u64 + 12, 4);
         status[0] & DD as u8 != 0
@@ -305,7 +305,7 @@ impl TestFunction<'_> {
 }
 
 impl CardFixture {
-    /// Returns the number of VFs.
+    /// Returns the number of the test card's VFs.
     pub(crate) fn vfs(&mut self) -> u8 {
         let status = self.nic.read(Function::Pf, r::STATUS, self.now);
         (status >> i82576::bits::status::NUM_VFS_SHIFT & 0xf) as u8

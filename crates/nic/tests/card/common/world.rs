@@ -36,7 +36,7 @@ pub(crate) struct TestBus {
 
 /// Wire with lists of frames to and from the card.
 #[derive(Clone, Default)]
-pub(crate) struct ListWire {
+pub(crate) struct FrameListWire {
     pub(crate) incoming: VecDeque<Vec<u8>>,
     pub(crate) outgoing: Vec<Vec<u8>>,
     /// True if the wire takes unsegmented packets, and segments them as Linux does.
@@ -49,12 +49,12 @@ pub(crate) struct ListWire {
 #[derive(Clone)]
 pub(crate) struct CardSurroundings {
     pub(crate) bus: TestBus,
-    pub(crate) wire: ListWire,
+    pub(crate) wire: FrameListWire,
 }
 
 impl CardSurroundings {
     pub(crate) fn new() -> Self {
-        Self { bus: TestBus::default(), wire: ListWire::default() }
+        Self { bus: TestBus::default(), wire: FrameListWire::default() }
     }
 }
 
@@ -112,7 +112,7 @@ impl Bus for TestBus {
     }
 }
 
-impl UplinkWire for ListWire {
+impl UplinkWire for FrameListWire {
     fn transmit(&mut self, frame: &[u8]) -> bool {
         self.outgoing.push(frame.to_vec());
         true

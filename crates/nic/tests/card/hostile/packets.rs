@@ -285,7 +285,7 @@ fn frame_longer_than_the_receivers_length_limit_is_dropped() {
 }
 
 #[test]
-fn unthrottled_poll_sends_one_message_for_each_vector() {
+fn flood_of_causes_in_a_poll_sends_one_message_per_vector() {
     let mut bench = bench();
     for _ in 0..60 {
         let address = bench.vf(0).place(&plain(mac(9), mac(0), 60));

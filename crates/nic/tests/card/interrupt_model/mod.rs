@@ -1,7 +1,7 @@
-//! The card's interrupts against a model of their rules (`rules`). Random steps read and write registers of PF and VFs, move
-//! frames, ring mailboxes, change the PF's kind of interrupt and bus mastering, and let time pass. After every step each
-//! register that reads without an effect equals the model's. After every poll the messages and pin changes on the bus
-//! equal the model's, and so does their result at the MSI-X tables (`tables`).
+//! Compares the card's interrupts with a model of their rules (`rules`). Random steps read and write registers of PF
+//! and VFs, move frames, ring mailboxes, change the PF's kind of interrupt and bus mastering, and let time pass. After
+//! every step each register that reads without an effect equals the model's. After every poll the messages and pin
+//! changes on the bus equal the model's, and so does their result at the MSI-X tables (`tables`).
 
 mod registers;
 mod rules;
@@ -31,7 +31,7 @@ enum InterruptAction {
     Arrive(u8),
     /// A pool sends a frame to the wire.
     Send(u8),
-    /// The wire gets or loses its carrier.
+    /// The wire of the port gets or loses its carrier.
     Link(bool),
     RingPf(u8),
     RingVf(u8),
@@ -64,7 +64,7 @@ struct CardAndModel {
     tables: ModelTables,
     now: u64,
     link: bool,
-    /// VFs whose rings are running.
+    /// VFs whose rings are running in the test.
     running: [bool; 8],
 }
 

@@ -1,14 +1,14 @@
-//! Register accesses of the interrupt model: the interrupt registers by their offsets.
+//! Emulates register accesses in the interrupt model: the interrupt registers by their offsets.
 
 use super::rules::{InterruptModel, ModelVector, VECTORS};
 use i82576::bits::{eicr, eitr, gpie, icr};
 use i82576::register::{self as r, vf, vf_stats};
 use pcie::Function::{self, Pf, Vf};
 
-/// Bits of EIMS and EIAM that belong to no vector.
+/// Bits of EIMS and EIAM that belong to no interrupt vector.
 const HIGH: u32 = eicr::OTHER | eicr::TIMER;
 
-/// Returns the index of an offset in an array of registers, or `None` outside it.
+/// Returns the element index of an offset in an array of registers, or `None` outside the array.
 fn element(offset: u32, first: u32, stride: u32, count: u32) -> Option<usize> {
     let at = offset.checked_sub(first)?;
     (at % stride == 0 && at / stride < count).then_some((at / stride) as usize)
@@ -34,7 +34,7 @@ fn window(offset: u32) -> Option<(u8, u32)> {
     Some(((at >> 8) as u8, own))
 }
 
-/// Returns a register's bits, one for each vector for which `of` is true.
+/// Returns a register value with the bit of each vector for which `of` is true.
 fn gather(vectors: &[ModelVector], of: impl Fn(&ModelVector) -> bool) -> u32 {
     vectors.iter().enumerate().map(|(i, vector)| u32::from(of(vector)) << i).sum()
 }

@@ -11,7 +11,7 @@ pub(super) const VECTORS: usize = 25;
 /// State of an interrupt vector in the model.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ModelVector {
-    /// Bit of the vector in each of EICR (cause), EIMS (mask), EIAC and EIAM.
+    /// The vector's bit in each of EICR (cause), EIMS (mask), EIAC and EIAM.
     pub(super) cause: bool,
     pub(super) unmasked: bool,
     pub(super) auto_clear: bool,
@@ -175,7 +175,7 @@ impl InterruptModel {
         }
     }
 
-    /// Raises interrupt causes of ICR in the model.
+    /// Raises interrupt causes of the model's ICR.
     pub(super) fn other_events(&mut self, causes: u32) {
         self.change_others(|model| model.icr |= causes);
     }
@@ -200,7 +200,7 @@ impl InterruptModel {
         self.icr | if self.icr & self.ims != 0 { icr::INTA } else { 0 }
     }
 
-    /// Returns the bits of EICR that stand for causes in ICR.
+    /// Returns the model's bits of EICR that stand for causes in ICR.
     pub(super) fn others_in_eicr(&self) -> u32 {
         match self.icr & self.ims {
             0 => 0,
@@ -233,7 +233,7 @@ impl InterruptModel {
         self.other_events(icr::VMMB);
     }
 
-    /// Polls the model: returns the pending messages that masks and throttles permit.
+    /// Polls the interrupt model: returns the pending messages that masks and throttles permit.
     pub(super) fn poll(&mut self, now: u64) -> PollInterrupts {
         let (mut heard, form) = (PollInterrupts::default(), self.form());
         self.follow_form(form);

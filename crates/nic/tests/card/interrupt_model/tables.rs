@@ -6,7 +6,7 @@ use pcie::Function::{self, Pf, Vf};
 use pcie::msix::{ENTRY, MsiXControl, MsiXTable};
 use std::collections::BTreeSet;
 
-/// Returns a function's index in [`ModelTables`].
+/// Returns a function's index in the arrays of [`ModelTables`].
 fn slot(function: Function) -> usize {
     match function {
         Vf(n) => usize::from(n),

@@ -16,14 +16,14 @@ const IP: u32 = psrtype::IPV4
     | psrtype::IPV6_TCP
     | psrtype::IPV6_UDP;
 
-/// Delivers a frame to VF 0 while every kind of IP packet is split, and asserts that the frame's bytes arrive
-/// unchanged. Returns SPH, HBO, HDRLEN and the lengths in the packet buffers.
+/// Delivers a frame to VF 0 while headers of every kind of IP packet are split off, and asserts that the frame's bytes
+/// arrive unchanged. Returns SPH, HBO, HDRLEN and the lengths in the packet buffers.
 #[track_caller]
 fn split_result(kind: u32, header: u32, frame: &[u8]) -> (bool, bool, u16, Vec<u16>) {
     split_result_under(IP, kind, header, frame)
 }
 
-/// Delivers a frame to VF 0 under the PSRTYPE `split`. Returns the same fields as [`split_result`].
+/// Delivers a frame to VF 0 under the PSRTYPE value `split`. Returns the same fields as [`split_result`].
 #[track_caller]
 fn split_result_under(split: u32, kind: u32, header: u32, frame: &[u8]) -> (bool, bool, u16, Vec<u16>) {
     let mut bench = bench();

@@ -1,4 +1,4 @@
-//! Packets and frames that guests send in a random conversation.
+//! Packets and frames that VFs send in the random test of saved cards.
 
 use crate::common::{CardFixture, data, mac, packet, plain, tagged, tcp, udp};
 use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};

@@ -6,7 +6,7 @@ use crate::common::{CardFixture, index};
 use i82576::bits::{ctrl, ctrl_ext, p2v, v2p};
 use i82576::register::{self as r, vf};
 
-/// Step of a script: an action of VF 1 or of the PF on VF 1's mailbox.
+/// Step of a script in the mailbox test: an action of VF 1 or of the PF on VF 1's mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MailboxStep {
     /// The VF writes V2PMAILBOX.
@@ -21,7 +21,7 @@ enum MailboxStep {
     PfClears,
     /// The PF writes the first word of the mailbox memory.
     PfFills(u32),
-    /// The VF resets itself.
+    /// The VF resets itself by its CTRL.RST.
     VfReset,
     /// The PF resets the port.
     PfReset,

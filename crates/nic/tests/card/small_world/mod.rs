@@ -24,7 +24,7 @@ fn orders(lengths: &[usize], visit: &mut impl FnMut(&[usize])) {
     go(&mut lengths.to_vec(), &mut Vec::new(), visit);
 }
 
-/// Scripts of actions, with the position of the next step of each.
+/// Scripts of test actions, with the position of the next step of each.
 struct ScriptPlayer<'a, S> {
     scripts: Vec<core::slice::Iter<'a, S>>,
 }
@@ -34,7 +34,7 @@ impl<'a, S> ScriptPlayer<'a, S> {
         Self { scripts: scripts.iter().map(|script| script.iter()).collect() }
     }
 
-    /// Returns the next step of the script with the number `script`, and moves to the step behind it.
+    /// Returns the next step of the script with the number `script`, and advances that script.
     fn step(&mut self, script: usize) -> &'a S {
         self.scripts[script].next().unwrap()
     }

@@ -10,14 +10,14 @@ use pcie::Function::{Pf, Vf};
 use pcie::capability::{express, power, sriov};
 use pcie::config::offset;
 
-/// Step of a script: an action of VF 1, its neighbour, the wire or the PF.
+/// Step of a script in the reset test: an action of VF 1, its neighbour, the wire or the PF.
 #[derive(Debug, Clone, Copy)]
 enum ResetScriptStep {
     /// The VF puts a frame for its neighbour into its ring and rings the doorbell.
     Sends,
     /// The VF raises the interrupts of its vectors (VTEICS).
     Asks,
-    /// The wire has a frame for the VF.
+    /// The wire delivers a frame for the VF.
     WireSends,
     /// The neighbour puts a frame for the VF into its ring and rings the doorbell.
     NeighbourSends,
@@ -29,10 +29,10 @@ enum ResetScriptStep {
     Stop(StopMethod),
 }
 
-/// A way to stop VF 1.
+/// A way to stop VF 1, such as a reset or the loss of bus mastering.
 type StopMethod = fn(&mut CardFixture);
 
-/// Ways to stop VF 1, and true if its neighbour keeps running.
+/// Ways to stop VF 1, each with true if VF 1's neighbour keeps running.
 const WAYS: [(StopMethod, bool); 8] = [
     (|bench| bench.vf(1).write(vf::CTRL, ctrl::RST), true),
     (|bench| bench.pf().write(r::vf_block(index(1)), ctrl::RST), true),

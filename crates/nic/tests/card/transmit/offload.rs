@@ -1,5 +1,5 @@
-//! Tests requests of context descriptors and of the first data descriptor: tags, segments, checksums. Segmentation has
-//! more tests beside its code (`offload`).
+//! Tests offload requests of context descriptors and of the first data descriptor: tags, segments, checksums.
+//! Segmentation has more tests beside its code (`offload`).
 
 use super::{WIRE, at, bench, placed};
 use crate::common::{data, mac, packet, plain, tagged, tcp, tcp6};

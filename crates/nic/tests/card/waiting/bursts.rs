@@ -6,7 +6,7 @@ use crate::common::CardFixture;
 use i82576::bits::srrctl;
 use i82576::register::{rx, vf};
 
-/// Number of frames into which a packet of 64 KB is cut.
+/// Number of frames into which a packet of 64 KB is segmented.
 const FRAMES: usize = 45;
 const LENGTH: usize = 1_514;
 

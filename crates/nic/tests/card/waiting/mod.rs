@@ -24,7 +24,7 @@ fn bench(descriptors: u32) -> CardFixture {
     bench
 }
 
-/// Lets frames for a VF's queue wait for descriptors instead of dropping them (clears SRRCTL.DROP_EN).
+/// Clears SRRCTL.DROP_EN of a VF's queue, so that its frames wait for descriptors instead of being dropped.
 fn wait(bench: &mut CardFixture, n: u8) {
     bench.vf(n).clear(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);
 }

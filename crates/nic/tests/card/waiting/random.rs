@@ -16,16 +16,16 @@ const MOST: u32 = 7;
 
 #[derive(Debug, Clone)]
 enum WaitingAction {
-    /// VF, number, length: frames for a VF are put on the wire to the card.
+    /// Puts frames of a length for a VF on the wire to the card: the VF, the number of frames, and their length.
     Arrive(u8, usize, usize),
-    /// VF, number: a VF sends frames to the next VF.
+    /// Sends frames from a VF to the next VF: the sending VF, and the number of frames.
     Send(u8, usize),
     Post(u8, u32),
     /// The PF writes QDE: the queues that drop frames without descriptors, a bit each.
     Drops(u16),
     /// The PF writes RXPBS: the size of the packet buffer in KB.
     Size(u32),
-    /// VF, KB: a VF writes SRRCTL with the size of its receive buffers.
+    /// Writes SRRCTL of a VF with the size of its receive buffers: the VF, and the size in KB.
     Buffers(u8, u32),
     Poll(usize),
     /// A VF sets up its rings again.
@@ -54,9 +54,9 @@ fn act() -> impl Strategy<Value = WaitingAction> {
 /// The card, and a record of all frames that were sent and received.
 struct WaitingScenario {
     bench: CardFixture,
-    /// Number that marks the next sent frame.
+    /// Number in the payload of the next sent frame, which identifies it.
     next: usize,
-    /// Receiver of each frame on the wire.
+    /// Number of the VF that receives each frame on the wire.
     on_wire: Vec<u8>,
     /// Number of frames for each VF that the card has taken from the wire.
     taken: [u64; VFS as usize],

@@ -35,7 +35,7 @@ impl DemoGuest {
     /// Starts a guest without waiting for its boot. `vfs` are its VFs, one per port; they have the same index
     /// on their ports.
     pub(super) fn boot(assets: &BootFiles, vfs: &[&VfConfig], accel: Accelerator) -> Result<Self> {
-        let first = vfs.first().context("a guest needs a VF")?;
+        let first = vfs.first().context("cannot boot a guest of the demo without a VF")?;
         let builder = LinuxGuest::builder(&first.name).accel(accel);
         let linux = vfs.iter().fold(builder, |builder, vf| builder.vf_socket(&vf.socket)).spawn(assets)?;
         let names = vfs.iter().map(|vf| vf.name.clone()).collect();
@@ -148,7 +148,7 @@ impl GuestInterface<'_> {
         Ok(report::ReportedGuest { vf: self.vf().to_owned(), kind: "linux", mac, driver })
     }
 
-    /// Returns a problem for each offload of [`OFFLOADS`] that the driver has not enabled.
+    /// Returns a problem for each offload that the driver should have enabled ([`OFFLOADS`]) and has not.
     pub(super) fn missing_offloads(&self) -> Result<Vec<String>> {
         let features = self.guest.check(&format!("ethtool -k {}", self.name()))?;
         let missing = OFFLOADS.iter().filter(|offload| !features.contains(*offload));

@@ -11,20 +11,21 @@ use motion::{DOTS, DemoMotion, PicturePoint};
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 548.0;
-/// Distance of the drawing from the left and the right edge, pixels.
+/// Distance of the demo's picture from the left and the right edge, pixels.
 const MARGIN: f64 = 30.0;
-/// Vertical position of the lower edge of the guests' boxes, pixels.
+/// Vertical position of the lower edge of the guests' boxes in the demo's picture, pixels.
 const GUEST_BOTTOM: f64 = 152.0;
-/// Vertical position of the frames' way through the switch, pixels.
+/// Vertical position in the demo's picture of the frames on their way through the switch, pixels.
 const SWITCH: f64 = 286.0;
-/// Vertical position of the base line of the chart, pixels.
+/// Vertical position of the base line of the chart in the demo's picture, pixels.
 const BASE: f64 = 498.0;
-/// Height of the bar of the fastest flow, pixels.
+/// Height of the bar of the fastest flow in the chart of the demo's picture, pixels.
 const HIGHEST: f64 = 84.0;
-/// Number of colours of guests; further guests use them again.
+/// Number of colours for guests in the demo's picture; further guests use the same colours again.
 const COLOURS: usize = 3;
 
-/// Colours and fonts. The picture has its own background, so it can stand on a page of either colour scheme.
+/// Style sheet of the demo's picture: colours and fonts. The picture has its own background, so it can stand on a page
+/// of either colour scheme.
 const STYLE: &str = "svg{--page:#fff;--text:#1c2430;--soft:#5b6675;--line:#cfd6de;--box:#f4f6f9;--card:#fff6dd;\
     --edge:#b07d12;--c0:#2f6db3;--c1:#c2571a;--c2:#2e8259}\
     @media (prefers-color-scheme:dark){svg{--page:#161b22;--text:#e8ecf1;--soft:#a5b0be;--line:#3a444f;--box:#202730;\
@@ -39,7 +40,7 @@ const STYLE: &str = "svg{--page:#fff;--text:#1c2430;--soft:#5b6675;--line:#cfd6d
 
 /// Draws a demo of guests inside this process as SVG.
 pub(super) fn draw(report: &DemoReport) -> String {
-    let drawing = Drawing { report };
+    let drawing = DemoDrawing { report };
     let motion = DemoMotion::of(drawing.ways());
     let drawn = html! {
         svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" {
@@ -62,28 +63,29 @@ pub(super) fn draw(report: &DemoReport) -> String {
     drawn.into_string() + "\n"
 }
 
-/// Parts of the picture of one report.
-struct Drawing<'a> {
+/// Parts of the demo's picture, drawn from one report.
+struct DemoDrawing<'a> {
     report: &'a DemoReport,
 }
 
-impl Drawing<'_> {
-    /// Returns the width of the box of a guest.
+impl DemoDrawing<'_> {
+    /// Returns the width of a guest's box in the demo's picture, pixels.
     fn column(&self) -> f64 {
         (WIDTH - 2.0 * MARGIN) / self.report.guests.len().max(1) as f64 - 20.0
     }
 
-    /// Returns the horizontal position of the middle of a guest's box.
+    /// Returns the horizontal position of the middle of a guest's box in the picture, pixels.
     fn middle(&self, index: usize) -> f64 {
         MARGIN + (self.column() + 20.0) * index as f64 + self.column() / 2.0 + 10.0
     }
 
-    /// Returns the index of the guest with a VF.
+    /// Returns the index of the guest that has this VF.
     fn index(&self, vf: &str) -> usize {
         self.report.guests.iter().position(|guest| guest.vf == vf).unwrap_or(0)
     }
 
-    /// Returns the way of the frames of each flow: out of a guest, through the switch, into the other guest.
+    /// Returns the points in the picture through which the frames of each flow move: out of a guest, through the
+    /// switch, into the other guest.
     fn ways(&self) -> Vec<[PicturePoint; 4]> {
         let way = |flow: &TcpFlow| {
             let [from, to] = [&flow.from, &flow.to].map(|vf| self.middle(self.index(vf)));
@@ -107,7 +109,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Draws the card and its lines to guests and VFs.
+    /// Draws the card, and its lines to guests and VFs, into the picture.
     fn card(&self) -> Markup {
         let last = self.report.vfs.len().max(1) - 1;
         html! {
@@ -123,7 +125,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Draws the boxes of the VFs.
+    /// Draws the boxes of the VFs into the picture.
     fn vfs(&self) -> Markup {
         let width = self.column();
         html! {
@@ -131,7 +133,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Draws the box of a VF with its counters.
+    /// Draws the box of a VF with its counters into the picture.
     fn vf(middle: f64, width: f64, index: usize, vf: &VfCounters) -> Markup {
         let left = middle - width / 2.0;
         let drops = vf.rx.dropped + vf.tx.dropped;
@@ -147,7 +149,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Draws the moving frames. All pings move at once, then the flows one after the other.
+    /// Draws the moving frames into the picture. All pings move at once, then the flows one after the other.
     fn frames(&self, motion: &DemoMotion) -> Markup {
         let from = |flow: usize| colour(self.index(&self.report.flows[flow].from));
         html! {
@@ -164,7 +166,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Writes a line of text for each phase. The last one stays.
+    /// Writes the caption of each phase of the picture's animation. The last caption stays.
     fn captions(&self) -> Markup {
         let VmmWorkPerPacket { reads, writes, interrupts } = self.report.interventions_per_1000_packets;
         html! {
@@ -179,7 +181,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Draws a bar for each flow. Its width is the flow's duration, its height the throughput.
+    /// Draws a bar for each flow into the picture. The bar's width is the flow's duration, its height the throughput.
     fn chart(&self) -> Markup {
         let flows = &self.report.flows;
         let total: f64 = flows.iter().map(seconds).sum();
@@ -202,8 +204,8 @@ impl Drawing<'_> {
         }
     }
 
-    /// Draws the bar of a flow, with its throughput above, and sender and receiver below. `place` is its left edge,
-    /// width and height.
+    /// Draws the bar of a flow, with its throughput above, and sender and receiver below. `place` is the bar's left
+    /// edge, width and height.
     fn bar(&self, index: usize, flow: &TcpFlow, place: (f64, f64, f64)) -> Markup {
         let (left, width, height) = place;
         let middle = px(left + width / 2.0);
@@ -218,12 +220,12 @@ impl Drawing<'_> {
     }
 }
 
-/// Returns the class with the colour of a guest.
+/// Returns the CSS class with the colour of a guest in the picture.
 fn colour(guest: usize) -> String {
     format!("c{}", guest % COLOURS)
 }
 
-/// Returns the duration of a flow, seconds. A flow that carried nothing took no time.
+/// Returns the duration of a flow, seconds. The duration is 0 if the flow carried no byte.
 fn seconds(flow: &TcpFlow) -> f64 {
     if flow.mbps > 0.0 { flow.bytes as f64 * 8.0 / (flow.mbps * 1e6) } else { 0.0 }
 }
@@ -277,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn picture_shows_guests_and_flows_and_escapes_text() {
+    fn demo_picture_shows_guests_and_flows_and_escapes_text() {
         let report = DemoReport {
             guests: vec![guest("pf0vf0", "a<b>"), guest("pf0vf1", "c&d")],
             flows: vec![flow("pf0vf0", "pf0vf1", 4000.4), flow("pf0vf1", "pf0vf0", 2000.0)],
@@ -291,14 +293,14 @@ mod tests {
     }
 
     #[test]
-    fn failed_flow_has_a_bar_of_no_height() {
+    fn failed_flow_has_a_bar_of_height_0_in_the_demo_picture() {
         let report = DemoReport { flows: vec![flow("pf0vf0", "pf0vf1", 0.0)], ..DemoReport::default() };
         let svg = draw(&report);
         assert!(svg.contains("height=\"0.0\"") && !svg.contains("NaN") && !svg.contains("\"inf"), "{svg}");
     }
 
     #[test]
-    fn numbers_are_grouped_by_thousands() {
+    fn demo_picture_separates_thousands_in_numbers_by_commas() {
         assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
     }
 }

@@ -1,39 +1,39 @@
-//! Motion of the picture: a phase for the pings, one for each flow, and a last one that shows the result. CSS repeats
-//! them.
+//! Animation of the demo's picture: a phase for the pings, one for each flow, and a last one that shows the result. CSS
+//! repeats the phases.
 
 use std::fmt::Write;
 
-/// Number of frames that are drawn on the way of a flow.
+/// Number of frames that are drawn on the way of a flow in the demo's picture.
 pub(super) const DOTS: usize = 6;
 
-/// Duration of a phase, seconds.
+/// Duration of a phase of the picture's animation, seconds.
 const PHASE: f64 = 2.0;
-/// Duration of the last phase, in phases.
+/// Duration of the last phase of the picture's animation, in durations of the other phases.
 const LAST: usize = 2;
-/// Time that a frame takes from guest to guest, seconds.
+/// Time that a drawn frame takes from guest to guest in the animation, seconds.
 const TRAVEL: f64 = 1.2;
 
-/// Position on the picture, pixels.
+/// Position in the demo's picture: x and y, pixels.
 pub(super) type PicturePoint = (f64, f64);
 
-/// Phases of the animation, and the way of each flow's frames.
+/// Animation of the demo's picture: its phases, and the points through which the frames of each flow move.
 pub(super) struct DemoMotion {
     ways: Vec<[PicturePoint; 4]>,
 }
 
 impl DemoMotion {
-    /// Creates the motion of flows that take these ways.
+    /// Creates the animation of flows whose frames move through these points.
     pub(super) fn of(ways: Vec<[PicturePoint; 4]>) -> Self {
         Self { ways }
     }
 
-    /// Returns the number of flows.
+    /// Returns the number of flows in the animation.
     pub(super) fn flows(&self) -> usize {
         self.ways.len()
     }
 
-    /// Returns the style sheet with all animations. Without animations (`prefers-reduced-motion`, or a viewer that does
-    /// not support them) only the result is visible.
+    /// Returns the style sheet with the picture's animation. Without animations (`prefers-reduced-motion`, or a viewer
+    /// that does not support them) only the result is visible.
     pub(super) fn style(&self) -> String {
         let phases = self.flows() + 1 + LAST;
         let whole = phases as f64 * PHASE;
@@ -71,7 +71,7 @@ impl DemoMotion {
     }
 }
 
-/// Returns the keyframes of a frame that moves along a way at a steady speed.
+/// Returns the CSS keyframes of a frame that moves through the given points at a steady speed.
 fn travel(way: &[PicturePoint]) -> String {
     let length = |step: &[PicturePoint]| (step[1].0 - step[0].0).abs() + (step[1].1 - step[0].1).abs();
     let total: f64 = way.windows(2).map(length).sum();
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frame_moves_along_its_way_at_a_steady_speed() {
+    fn frame_in_the_demo_picture_moves_at_a_steady_speed() {
         let way = [(10.0, 0.0), (10.0, 50.0), (110.0, 50.0), (110.0, 0.0)];
         let expected = "0.0%{transform:translate(10.0px,0.0px)}25.0%{transform:translate(10.0px,50.0px)}\
                         75.0%{transform:translate(110.0px,50.0px)}100.0%{transform:translate(110.0px,0.0px)}";
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_follow_each_other_and_the_result_stays_longest() {
+    fn demo_picture_shows_pings_flows_and_the_result_in_turn() {
         let way = [(0.0, 0.0), (0.0, 1.0), (1.0, 1.0), (1.0, 0.0)];
         let css = DemoMotion::of(vec![way]).style();
         // Pings, one flow, and a result of two phases.

@@ -2,7 +2,7 @@
 
 use super::ToolExit;
 use super::set::not_supported;
-use super::words::{CommandWords, invalid, matches, number};
+use super::words::{IpCommandWords, invalid, matches, number};
 use daemon::settings::{LinkState, VfSettings};
 use policy::VLANS;
 use std::net::Ipv4Addr;
@@ -32,7 +32,7 @@ const NAMES: [&str; 11] = [
 
 impl VfAttributes {
     /// Parses `ip link set` attributes until another word follows.
-    pub(super) fn parse(words: &mut CommandWords<'_>) -> Result<Self, ToolExit> {
+    pub(super) fn parse(words: &mut IpCommandWords<'_>) -> Result<Self, ToolExit> {
         let mut read = Self::default();
         if words.peek().is_none() {
             words.value()?;
@@ -48,7 +48,7 @@ impl VfAttributes {
     }
 
     /// Parses the value of an `ip link set` attribute.
-    fn attribute(&mut self, name: &str, words: &mut CommandWords<'_>) -> Result<(), ToolExit> {
+    fn attribute(&mut self, name: &str, words: &mut IpCommandWords<'_>) -> Result<(), ToolExit> {
         let set = &mut self.settings;
         match name {
             "mac" => set.mac = Some(mac(words)?),
@@ -73,7 +73,7 @@ impl VfAttributes {
 }
 
 /// Parses an Ethernet address as `ll_addr_a2n` does: bytes of one or two hexadecimal digits, in either case.
-fn mac(words: &mut CommandWords<'_>) -> Result<String, ToolExit> {
+fn mac(words: &mut IpCommandWords<'_>) -> Result<String, ToolExit> {
     let word = words.value()?;
     let wrong_length = |bytes| ToolExit::new(format!("Invalid address length {bytes} - must be 6 bytes"), 1);
     if word.parse::<Ipv4Addr>().is_ok() {
@@ -101,7 +101,7 @@ fn check_guid(word: &str) -> Result<(), ToolExit> {
 
 /// Parses `vlan ID [qos Q] [proto P]`. As in iproute2, omitted values become 0 and 802.1Q and do not stay as they
 /// were.
-fn vlan(set: &mut VfSettings, words: &mut CommandWords<'_>) -> Result<(), ToolExit> {
+fn vlan(set: &mut VfSettings, words: &mut IpCommandWords<'_>) -> Result<(), ToolExit> {
     let word = words.peek().unwrap_or_default();
     let wrong = "Invalid \"vlan\" value\n";
     let id = u16::try_from(words.number(wrong)?).ok().filter(|id| *id == 0 || VLANS.contains(id));
@@ -130,7 +130,7 @@ fn protocol(word: &str) -> Result<&'static str, ToolExit> {
     found.ok_or_else(|| invalid(word, wrong))
 }
 
-fn state(words: &mut CommandWords<'_>) -> Result<LinkState, ToolExit> {
+fn state(words: &mut IpCommandWords<'_>) -> Result<LinkState, ToolExit> {
     let word = words.value()?;
     let states = [("auto", LinkState::Auto), ("enable", LinkState::Enable), ("disable", LinkState::Disable)];
     let state = states.into_iter().find(|(full, _)| matches(word, full));

@@ -17,7 +17,7 @@ use crate::target::TargetHost;
 use daemon::control::client;
 use options::{IpInvocation, IpOutputFormat};
 use std::process::ExitCode;
-use words::{CommandWords, matches};
+use words::{IpCommandWords, matches};
 
 /// Arguments of `softiov ip`.
 #[derive(Debug, clap::Args)]
@@ -48,7 +48,7 @@ Usage: softiov ip [ -s[tatistics] ] [ -d[etails] ] [ -h[uman-readable] ] [ -iec 
 /// Runs an `ip` command.
 pub(crate) fn run(args: &IpArgs) -> anyhow::Result<ExitCode> {
     let socket = args.target.load()?.control_socket();
-    let mut words = CommandWords::new(&args.words);
+    let mut words = IpCommandWords::new(&args.words);
     let done = match parse(&mut words) {
         Err(exit) => Err(exit),
         Ok((format, LinkCommand::Show(which))) => match which.choose(&client::ports(&socket)?) {
@@ -69,14 +69,14 @@ pub(crate) fn run(args: &IpArgs) -> anyhow::Result<ExitCode> {
 /// Command of `softiov ip` on links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum LinkCommand {
-    Show(show::LinkSelection),
+    Show(show::IpLinkSelection),
     Set(set::LinkChange),
     Help,
     Version,
 }
 
 /// Parses the options, object and command of `softiov ip`.
-fn parse(words: &mut CommandWords<'_>) -> Result<(IpOutputFormat, LinkCommand), ToolExit> {
+fn parse(words: &mut IpCommandWords<'_>) -> Result<(IpOutputFormat, LinkCommand), ToolExit> {
     match options::parse(words)? {
         IpInvocation::Run(format) => Ok((format, command(words)?)),
         IpInvocation::Version => Ok((IpOutputFormat::default(), LinkCommand::Version)),
@@ -92,7 +92,7 @@ fn version() -> String {
 }
 
 /// Parses the object (`link`) of an `ip` command line, and the command for it.
-fn command(words: &mut CommandWords<'_>) -> Result<LinkCommand, ToolExit> {
+fn command(words: &mut IpCommandWords<'_>) -> Result<LinkCommand, ToolExit> {
     match words.next() {
         None | Some("help") => return Ok(LinkCommand::Help),
         Some(object) if matches(object, "link") => {}
@@ -104,13 +104,13 @@ fn command(words: &mut CommandWords<'_>) -> Result<LinkCommand, ToolExit> {
         }
     }
     match words.next() {
-        None => Ok(LinkCommand::Show(show::LinkSelection::default())),
+        None => Ok(LinkCommand::Show(show::IpLinkSelection::default())),
         Some(word) if matches(word, "add") => Err(set::no_change_of_ports()),
         Some(word) if matches(word, "set") || matches(word, "change") => {
             Ok(set::parse(words)?.map_or(LinkCommand::Help, LinkCommand::Set))
         }
         Some(word) if ["show", "lst", "list"].iter().any(|full| matches(word, full)) => {
-            Ok(show::LinkSelection::parse(words)?.map_or(LinkCommand::Help, LinkCommand::Show))
+            Ok(show::IpLinkSelection::parse(words)?.map_or(LinkCommand::Help, LinkCommand::Show))
         }
         Some(word) if matches(word, "help") => Ok(LinkCommand::Help),
         Some(word) if ["replace", "delete", "property"].iter().any(|full| matches(word, full)) => {

@@ -1,7 +1,7 @@
 //! Parses the options before the object, as iproute2 reads them: with one dash or two, possibly abbreviated.
 
 use super::ToolExit;
-use super::words::{CommandWords, matches};
+use super::words::{IpCommandWords, matches};
 
 /// Output format of `softiov ip`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) enum IpInvocation {
 
 /// Effect of an option of `softiov ip`.
 #[derive(Clone, Copy)]
-enum OptionEffect {
+enum IpOptionEffect {
     Set(fn(&mut IpOutputFormat)),
     /// Option of `ip` without effect: every object is a link of this host, and names need no lookup.
     Ignored,
@@ -41,35 +41,35 @@ enum OptionEffect {
 
 /// Options of `ip` and their effects, in iproute2's order: an abbreviation selects the first match (`-n` is `-netns`,
 /// `-b` is `-batch`, `-h` is `-human`).
-const OPTIONS: [(&str, OptionEffect); 23] = [
-    ("loops", OptionEffect::IgnoredValue),
-    ("family", OptionEffect::IgnoredValue),
-    ("human-readable", OptionEffect::Set(|format| format.human = true)),
-    ("iec", OptionEffect::Set(|format| format.iec = true)),
-    ("stats", OptionEffect::Set(|format| format.statistics = format.statistics.saturating_add(1))),
-    ("statistics", OptionEffect::Set(|format| format.statistics = format.statistics.saturating_add(1))),
-    ("details", OptionEffect::Set(|format| format.details = true)),
-    ("resolve", OptionEffect::Ignored),
-    ("oneline", OptionEffect::Set(|format| format.oneline = true)),
-    ("timestamp", OptionEffect::Ignored),
-    ("tshort", OptionEffect::Ignored),
-    ("Version", OptionEffect::Version),
-    ("force", OptionEffect::Ignored),
-    ("batch", OptionEffect::Refused("run one command for each line of the file")),
-    ("brief", OptionEffect::Set(|format| format.brief = true)),
-    ("json", OptionEffect::Set(|format| format.json = true)),
-    ("pretty", OptionEffect::Set(|format| format.pretty = true)),
-    ("rcvbuf", OptionEffect::IgnoredValue),
-    ("color", OptionEffect::Ignored),
-    ("help", OptionEffect::Help),
+const OPTIONS: [(&str, IpOptionEffect); 23] = [
+    ("loops", IpOptionEffect::IgnoredValue),
+    ("family", IpOptionEffect::IgnoredValue),
+    ("human-readable", IpOptionEffect::Set(|format| format.human = true)),
+    ("iec", IpOptionEffect::Set(|format| format.iec = true)),
+    ("stats", IpOptionEffect::Set(|format| format.statistics = format.statistics.saturating_add(1))),
+    ("statistics", IpOptionEffect::Set(|format| format.statistics = format.statistics.saturating_add(1))),
+    ("details", IpOptionEffect::Set(|format| format.details = true)),
+    ("resolve", IpOptionEffect::Ignored),
+    ("oneline", IpOptionEffect::Set(|format| format.oneline = true)),
+    ("timestamp", IpOptionEffect::Ignored),
+    ("tshort", IpOptionEffect::Ignored),
+    ("Version", IpOptionEffect::Version),
+    ("force", IpOptionEffect::Ignored),
+    ("batch", IpOptionEffect::Refused("run one command for each line of the file")),
+    ("brief", IpOptionEffect::Set(|format| format.brief = true)),
+    ("json", IpOptionEffect::Set(|format| format.json = true)),
+    ("pretty", IpOptionEffect::Set(|format| format.pretty = true)),
+    ("rcvbuf", IpOptionEffect::IgnoredValue),
+    ("color", IpOptionEffect::Ignored),
+    ("help", IpOptionEffect::Help),
     (
         "netns",
-        OptionEffect::Refused(
+        IpOptionEffect::Refused(
             "ports belong to a host, not to a network namespace: name another host with --runtime-dir",
         ),
     ),
-    ("Numeric", OptionEffect::Ignored),
-    ("all", OptionEffect::Ignored),
+    ("Numeric", IpOptionEffect::Ignored),
+    ("all", IpOptionEffect::Ignored),
 ];
 
 /// Options of `ip` that cannot be abbreviated.
@@ -78,7 +78,7 @@ const WHOLE: [&str; 6] = ["4", "6", "0", "M", "B", "echo"];
 const COLORS: [&str; 3] = ["always", "auto", "never"];
 
 /// Parses the options of `ip`, which stand before the object.
-pub(super) fn parse(words: &mut CommandWords<'_>) -> Result<IpInvocation, ToolExit> {
+pub(super) fn parse(words: &mut IpCommandWords<'_>) -> Result<IpInvocation, ToolExit> {
     let mut format = IpOutputFormat::default();
     while let Some(word) = words.peek().filter(|word| word.starts_with('-')) {
         words.next();
@@ -90,20 +90,20 @@ pub(super) fn parse(words: &mut CommandWords<'_>) -> Result<IpInvocation, ToolEx
             continue;
         }
         match effect(name).ok_or_else(|| unknown(word))? {
-            OptionEffect::Set(set) => set(&mut format),
-            OptionEffect::Ignored => {}
-            OptionEffect::IgnoredValue => {
+            IpOptionEffect::Set(set) => set(&mut format),
+            IpOptionEffect::Ignored => {}
+            IpOptionEffect::IgnoredValue => {
                 words.value()?;
             }
-            OptionEffect::Version => return Ok(IpInvocation::Version),
-            OptionEffect::Help => return Ok(IpInvocation::Help),
-            OptionEffect::Refused(why) => return Err(unknown(word).with_hint(why)),
+            IpOptionEffect::Version => return Ok(IpInvocation::Version),
+            IpOptionEffect::Help => return Ok(IpInvocation::Help),
+            IpOptionEffect::Refused(why) => return Err(unknown(word).with_hint(why)),
         }
     }
     Ok(IpInvocation::Run(format))
 }
 
-fn effect(name: &str) -> Option<OptionEffect> {
+fn effect(name: &str) -> Option<IpOptionEffect> {
     let name = match name.split_once('=') {
         Some((option, color)) if matches(option, "color") && COLORS.contains(&color) => option,
         _ => name,

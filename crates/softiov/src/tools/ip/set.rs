@@ -3,7 +3,7 @@
 
 use super::ToolExit;
 use super::attributes::VfAttributes;
-use super::words::{CommandWords, matches};
+use super::words::{IpCommandWords, matches};
 use daemon::control::client::{self, ControlClientError};
 use daemon::control::protocol::{ControlRequest, SettingsCommand as Setting};
 use daemon::control::status::VfStatus;
@@ -20,7 +20,7 @@ pub(super) struct LinkChange {
 
 #[cfg(test)]
 impl LinkChange {
-    /// Returns the VF settings that the command changes.
+    /// Returns the VF settings that the `link set` command changes.
     pub(super) fn settings(&self) -> Option<&VfSettings> {
         self.vf.as_ref().map(|(_, attributes)| &attributes.settings)
     }
@@ -31,12 +31,12 @@ fn kernel_error(errno: &str) -> ToolExit {
     ToolExit::new(format!("RTNETLINK answers: {errno}"), 2)
 }
 
-/// Returns the refusal to add, delete or rename a port.
+/// Returns `ip`'s refusal to add, delete or rename a port.
 pub(super) fn no_change_of_ports() -> ToolExit {
     not_supported("`softiov apply` adds and removes ports")
 }
 
-/// Returns the refusal of a change that no port supports.
+/// Returns `ip`'s refusal of a `link set` change that no port supports.
 pub(super) fn not_supported(why: &str) -> ToolExit {
     kernel_error("Operation not supported").with_hint(why)
 }
@@ -64,7 +64,7 @@ const DEVICE_ATTRIBUTES: [&str; 18] = [
 ];
 
 /// Parses the words after `link set`; `None` if help is requested.
-pub(super) fn parse(words: &mut CommandWords<'_>) -> Result<Option<LinkChange>, ToolExit> {
+pub(super) fn parse(words: &mut IpCommandWords<'_>) -> Result<Option<LinkChange>, ToolExit> {
     let (mut port, mut vf) = (None, None);
     while let Some(word) = words.next() {
         match word {

@@ -5,24 +5,24 @@ use super::json::link_state;
 use super::options::IpOutputFormat;
 use super::set::garbage;
 use super::statistics::{self, LinkStatistics};
-use super::words::{CommandWords, invalid, matches, number};
+use super::words::{IpCommandWords, invalid, matches, number};
 use daemon::control::status::{PortStatus, VfStatus};
 use daemon::port::PF_RID;
 use std::fmt::Write;
 
 /// Ports that `link show` prints, with or without their VFs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct LinkSelection {
+pub(super) struct IpLinkSelection {
     port: Option<String>,
     /// True if a filter excludes all ports: `down`, or a kind, group or master that ports do not have.
     none: bool,
     no_vfs: bool,
 }
 
-impl LinkSelection {
+impl IpLinkSelection {
     /// Parses the words after `link show`; `None` if help is requested. For filters, a port is an interface that is set
     /// up, of no kind, without a master, in the default group.
-    pub(super) fn parse(words: &mut CommandWords<'_>) -> Result<Option<Self>, ToolExit> {
+    pub(super) fn parse(words: &mut IpCommandWords<'_>) -> Result<Option<Self>, ToolExit> {
         let mut which = Self::default();
         while let Some(word) = words.next() {
             let port = match word {

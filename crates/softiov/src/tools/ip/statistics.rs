@@ -97,15 +97,15 @@ impl LinkStatistics {
     }
 }
 
-/// Widths of the columns in a block of statistics, characters.
+/// Widths in characters of the columns in a block of `ip`'s statistics.
 #[derive(Debug, Clone, Copy)]
 struct StatisticsColumns([usize; 7]);
 
-/// Initial column widths: those of iproute2's longest headers (`print_stats64`).
+/// Initial widths of the columns of `ip`'s statistics: those of iproute2's longest headers (`print_stats64`).
 const COLUMNS: StatisticsColumns = StatisticsColumns([10, 7, 6, 7, 7, 7, 10]);
 
 impl StatisticsColumns {
-    /// Widens the columns from index `first` on to fit values.
+    /// Widens the columns of `ip`'s statistics, from index `first` on, to fit values.
     fn fit(&mut self, values: &[u64], first: usize, format: IpOutputFormat) {
         if format.human {
             return;
@@ -122,7 +122,8 @@ impl StatisticsColumns {
     }
 }
 
-/// Appends a counter's value in a column and a space, with a unit prefix if requested (`print_num`).
+/// Appends a counter's value to the statistics in a column, and a space after it, with a unit prefix if requested
+/// (`print_num`).
 fn number(text: &mut String, width: usize, value: u64, format: IpOutputFormat) {
     let base = if format.iec { 1024 } else { 1000 };
     if !format.human || value < base {

@@ -1,7 +1,7 @@
 //! Tests `softiov ip` against iproute2: the words it reads, and the text, JSON and errors it prints.
 
-use super::show::LinkSelection;
-use super::{CommandWords, IpOutputFormat, LinkCommand, ToolExit, json, parse, show};
+use super::show::IpLinkSelection;
+use super::{IpCommandWords, IpOutputFormat, LinkCommand, ToolExit, json, parse, show};
 use crate::sample;
 use daemon::control::status::{PortStatus, TrafficCounts, VfStatus};
 use daemon::settings::{LinkState, VfSettings};
@@ -9,7 +9,7 @@ use serde_json::json;
 
 fn read(line: &str) -> Result<(IpOutputFormat, LinkCommand), ToolExit> {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    parse(&mut CommandWords::new(&words))
+    parse(&mut IpCommandWords::new(&words))
 }
 
 /// Parses `link set pf0 vf 0` with `attributes`, and returns the VF settings that it changes.
@@ -27,7 +27,7 @@ fn refused(line: &str) -> (String, u8) {
 
 #[test]
 fn ip_commands_and_options_may_be_abbreviated() {
-    let shown = LinkCommand::Show(LinkSelection::default());
+    let shown = LinkCommand::Show(IpLinkSelection::default());
     for line in ["link show", "link", "l sh", "l ls", "li list", "link lst"] {
         assert_eq!(read(line).map(|(_, command)| command), Ok(shown.clone()), "{line}");
     }
@@ -70,7 +70,7 @@ fn ip_option_prefix_selects_the_first_match_of_iproute2() {
         ),
         ("-- link", format(|_| {})),
     ] {
-        assert_eq!(read(line), Ok((expected, LinkCommand::Show(LinkSelection::default()))), "{line}");
+        assert_eq!(read(line), Ok((expected, LinkCommand::Show(IpLinkSelection::default()))), "{line}");
     }
     for line in ["-V", "-Version", "-s -V", "--V link"] {
         assert_eq!(read(line).map(|(_, command)| command), Ok(LinkCommand::Version), "{line}");
@@ -255,7 +255,7 @@ fn traffic(first: u64) -> TrafficCounts {
 
 #[test]
 fn ip_text_output_equals_that_of_iproute2() {
-    let links = LinkSelection::default().choose(&ports()).expect("all ports must be selected");
+    let links = IpLinkSelection::default().choose(&ports()).expect("all ports must be selected");
     let plain = "1: pf0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP mode DEFAULT group default \n    \
          link/ether 02:00:00:00:00:ff brd ff:ff:ff:ff:ff:ff\n    \
          vf 0     link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff, vlan 100, qos 3, tx rate 250 (Mbps), \
@@ -279,7 +279,7 @@ fn ip_text_output_equals_that_of_iproute2() {
 
 #[test]
 fn ip_brief_output_equals_that_of_iproute2() {
-    let links = LinkSelection::default().choose(&ports()).expect("all ports must be selected");
+    let links = IpLinkSelection::default().choose(&ports()).expect("all ports must be selected");
     let brief = IpOutputFormat { brief: true, statistics: 1, ..IpOutputFormat::default() };
     let line = "pf0              UP             02:00:00:00:00:ff <BROADCAST,MULTICAST,UP,LOWER_UP> \n";
     assert_eq!(show::print(&links, brief), line);
@@ -297,7 +297,7 @@ fn human_readable_ip_numbers_have_si_or_iec_prefixes() {
     let vf = &mut ports[0].vfs[0];
     vf.function.rx =
         TrafficCounts { bytes: 123_456_789, packets: 999, multicast: 1000, broadcast: 20_480, dropped: 0 };
-    let links = LinkSelection::default().choose(&ports).expect("all ports must be selected");
+    let links = IpLinkSelection::default().choose(&ports).expect("all ports must be selected");
     let human = IpOutputFormat { statistics: 1, human: true, ..IpOutputFormat::default() };
     let text = show::print(&links, human);
     assert!(text.contains("\n          123M      999   1.00k   20.5k        0 \n"), "{text}");
@@ -307,7 +307,7 @@ fn human_readable_ip_numbers_have_si_or_iec_prefixes() {
 
 #[test]
 fn ip_json_output_has_the_fields_and_order_of_iproute2() {
-    let links = LinkSelection::default().choose(&ports()).expect("all ports must be selected");
+    let links = IpLinkSelection::default().choose(&ports()).expect("all ports must be selected");
     let text = json::print(&links, IpOutputFormat { json: true, statistics: 1, ..IpOutputFormat::default() })
         .expect("JSON");
     assert_eq!(
@@ -336,7 +336,10 @@ fn unknown_port_of_ip_is_named_in_the_error() {
     assert_eq!(choose("link show pf0 up"), Ok(1));
     assert_eq!(choose("link show pf9"), Err(ToolExit::new("Device \"pf9\" does not exist.", 1)));
     let unlinked = vec![PortStatus { link: false, ..ports[0].clone() }];
-    assert_eq!(LinkSelection::default().choose(&unlinked).map(|links| links[0].flags()[0]), Ok("NO-CARRIER"));
+    assert_eq!(
+        IpLinkSelection::default().choose(&unlinked).map(|links| links[0].flags()[0]),
+        Ok("NO-CARRIER")
+    );
 }
 
 #[test]
@@ -344,7 +347,7 @@ fn ip_shows_a_vf_without_settings_with_defaults() {
     let mut ports = ports();
     let vf: &mut VfStatus = &mut ports[0].vfs[0];
     vf.settings = VfSettings::default();
-    let links = LinkSelection::default().choose(&ports).expect("all ports must be selected");
+    let links = IpLinkSelection::default().choose(&ports).expect("all ports must be selected");
     let text = show::print(&links, IpOutputFormat::default());
     assert!(text.ends_with("ff, spoof checking off, link-state auto, trust off\n"), "{text}");
 }

@@ -4,14 +4,14 @@ use super::ToolExit;
 
 /// Words of an `ip` command that are not parsed yet.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct CommandWords<'a>(&'a [String]);
+pub(super) struct IpCommandWords<'a>(&'a [String]);
 
-impl<'a> CommandWords<'a> {
+impl<'a> IpCommandWords<'a> {
     pub(super) fn new(words: &'a [String]) -> Self {
         Self(words)
     }
 
-    /// Returns the next word of the command without reading it.
+    /// Returns the next word of the command, which stays unread.
     pub(super) fn peek(&self) -> Option<&'a str> {
         self.0.first().map(String::as_str)
     }

@@ -17,9 +17,9 @@ use linux_guest::LinuxGuest;
 const FLEET: [&str; 7] = ["pf3vf1", "pf3vf7", "pf3vf8", MIDDLE_AVF, "pf3vf32", "pf3vf62", LAST_AVF];
 /// Memory of the smallest guest that boots, MiB.
 const MEMORY_MIB: u32 = 160;
-/// Last byte of the IPv4 address of the first guest on [`FLEET`]; the others follow.
+/// Last byte of the IPv4 address of the first guest on the VFs of [`FLEET`]; the others follow.
 const FIRST: u8 = 11;
-/// Ethernet address of [`LAST_AVF`].
+/// Ethernet address of the last VF of Alice's AVF port ([`LAST_AVF`]).
 const LAST_MAC: &str = "02:82:57:60:03:63";
 
 /// Checks that seven guests boot at once on the port of Alice's VF, and that every guest can ping every other, and Bob

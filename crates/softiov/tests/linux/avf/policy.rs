@@ -14,7 +14,7 @@ use std::time::Instant;
 
 /// Ethernet address that no function has.
 const OTHER_MAC: &str = "02:82:57:60:00:87";
-/// Id of a VLAN other than [`PORT_VLAN`].
+/// Id of a VLAN other than [`PORT_VLAN`], the checks' port VLAN.
 const VLAN: u8 = 77;
 const FRAMES: u32 = 20;
 /// IPv4 multicast group that no other check uses.
@@ -273,7 +273,7 @@ pub(crate) fn reset_by(world: &LinuxTestbed, vf: &str, change: VfSettings) -> Re
     world.wait_vf(vf, "be back after a change", |vf| vf.active && vf.link && vf.mailbox.resets > before)
 }
 
-/// Sends [`FRAMES`] broadcasts from an interface into a VLAN.
+/// Sends a fixed number of broadcasts ([`FRAMES`]) from an interface into a VLAN.
 fn broadcast(from: &AvfInterface<'_>, vlan: u8) -> Result<()> {
     from.guest.check_fails(&format!("ping -q -c {FRAMES} -i 0.02 -W 1 10.83.{vlan}.255")).map(drop)
 }

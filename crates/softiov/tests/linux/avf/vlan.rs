@@ -56,8 +56,8 @@ fn exchange(alice: &AvfInterface<'_>, bob: &AvfInterface<'_>) -> Result<()> {
     no_checksum_errors(bob.guest)
 }
 
-/// Sends [`FRAMES`] broadcasts into the VLAN from one interface, and returns how many of them the VF of the other
-/// interface receives.
+/// Sends a fixed number of broadcasts into the VLAN from one interface, and returns how many of them the VF of the
+/// other interface receives.
 fn heard(world: &LinuxTestbed, from: &AvfInterface<'_>, by: &AvfInterface<'_>) -> Result<u64> {
     let before = world.vf(by.vf)?.rx.broadcast;
     from.guest.check_fails(&format!("ping -q -c {FRAMES} -i 0.02 -W 1 10.83.{VLAN}.255"))?;

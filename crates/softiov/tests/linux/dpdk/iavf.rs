@@ -101,7 +101,8 @@ fn exchange(world: &LinuxTestbed, guest: &ScenarioGuest, slot: PciSlot) -> Resul
     Ok(())
 }
 
-/// Number of pings that [`flows`] sends: one until the address is reached, and four, from each of sixteen addresses.
+/// Number of pings that Alice sends to testpmd: one until the address is reached, and four, from each of sixteen
+/// addresses.
 const PINGS: u64 = 16 * 5;
 
 /// Sends pings from Alice to testpmd at sixteen addresses, so that their flows have different hashes.

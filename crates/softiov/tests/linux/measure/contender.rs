@@ -1,5 +1,5 @@
-//! Guest with one card, and its forwarder, as a contender of the measurements. Both are stopped while another contender
-//! is measured, so that they take no processor from others.
+//! Guest with one network card, and the process that forwards its frames, as a contender of the measurements. Both are
+//! stopped while another contender is measured, so that they take no processor from others.
 
 use super::load::{GuestLoad, HostCounters, LoadResult};
 use crate::guest::{BOOT, COMMAND, eventually};
@@ -36,13 +36,14 @@ const NO_LARGE_RECEIVE: &str = ",guest_tso4=off,guest_tso6=off,guest_ecn=off,gue
 /// Names of the measured VF of a contender's host, and of the VF of the other guest.
 const VF: &str = "pf0vf0";
 const PEER: &str = "pf0vf1";
-/// Distance of the addresses of two guests on one host.
+/// Distance between the IP addresses of two guests on one host.
 const PEERS: u8 = 100;
 /// Names of Open vSwitch's ports: to the guest, and to the network beyond the uplink.
 const GUEST: &str = "guest";
 const UPLINK: &str = "uplink";
 
-/// Guest with one network card, and the process that forwards its frames. The guest is dropped first.
+/// Contender of the measurements: a guest with one network card, and the process that forwards its frames. The guest is
+/// dropped first.
 #[derive(Debug)]
 pub(super) struct GuestContender {
     name: &'static str,
@@ -54,13 +55,13 @@ pub(super) struct GuestContender {
 
 #[derive(Debug)]
 enum GuestForwarder {
-    /// VF of this project: a host of one port with its keeper, and the host's process.
+    /// VF of SoftIOV's card: a host of one port with its keeper, and the host's process.
     Card(HostWithKeeper, Pid),
     Switch {
         switch: SwitchProcess,
-        /// Huge pages for the switch's memory.
+        /// Huge pages for the memory of Open vSwitch.
         _huge: HugePages,
-        /// Folder of the switch's sockets.
+        /// Folder of Open vSwitch's sockets.
         _folder: TempDir,
     },
     /// QEMU forwards the frames by itself.
@@ -205,7 +206,7 @@ impl GuestContender {
         })
     }
 
-    /// Continues guest and forwarder, calls `work`, and stops both again.
+    /// Continues the stopped guest and forwarder of a contender, calls `work`, and stops both again.
     pub(super) fn running<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         self.stop(false)?;
         let done = work().with_context(|| self.name)?;
@@ -213,7 +214,7 @@ impl GuestContender {
         Ok(done)
     }
 
-    /// Measures a load over `connections` connections to `server`.
+    /// Measures a load of the contender's guest over `connections` connections to `server`.
     pub(super) fn load(&self, load: GuestLoad, server: &str, connections: u32) -> Result<LoadResult> {
         let before = self.counted()?;
         let printed = self.check(&load.script(server, connections))?;

@@ -4,18 +4,18 @@ use super::load::{GuestLoad, LoadResult, SECONDS};
 use bench::statistics::{median, quantile};
 use serde::Serialize;
 
-/// Row of the result table: the result of one contender under one load.
+/// Row of the result table: the result of one measured guest (contender) under one load.
 #[derive(Debug, Serialize)]
 pub(super) struct ContenderRow {
     load: &'static str,
     contender: String,
     pub(super) turns: usize,
-    /// Median rate over all rounds, in megabits or answers per second.
+    /// Median rate of the contender over all rounds, in megabits or answers per second.
     rate: Option<f64>,
     unit: &'static str,
-    /// Median over the rounds of the rate divided by that of the first contender.
+    /// Median, over the rounds, of the contender's rate as a multiple of the first contender's rate in the same round.
     over_first: Option<f64>,
-    /// Quartiles of the ratios to the first contender.
+    /// Quartiles, over the rounds, of the contender's rate as a multiple of the first contender's rate.
     over_first_spread: Option<(f64, f64)>,
     /// Share of time for which the guest's processors were busy.
     guest_busy: f64,

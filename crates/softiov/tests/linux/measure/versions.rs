@@ -8,7 +8,7 @@ use crate::world::LinuxTestbed;
 use anyhow::Result;
 use std::path::PathBuf;
 
-/// Card families, with the numbers of the taps and addresses of both versions.
+/// Card families to measure, with the numbers of the taps and addresses of both versions of `softiov`.
 const FAMILIES: [(&str, [u8; 2]); 2] = [("avf", [16, 17]), ("82576", [18, 19])];
 
 /// Measures stock guests on this version of `softiov` and on the version at the path `SOFTIOV_OTHER`.

@@ -15,9 +15,9 @@ use std::time::Duration;
 
 /// Number of the uplink's tap, above the numbers of taps of the other checks' host.
 const TAP: u8 = 3;
-/// Group id whose VMMs may connect to [`OPEN`].
+/// Group id whose VMMs may connect to one VF of the host ([`OPEN`]).
 pub(super) const VMM: u32 = 65_533;
-/// Name of a VF that VMMs of group [`VMM`] may use. A VF that only the host's user may use follows.
+/// Name of a VF to which VMMs of another group may connect. A VF that only the host's user may use follows.
 pub(super) const OPEN: &str = "pf1vf2";
 pub(super) const SHUT: &str = "pf1vf3";
 /// VLAN number in the guests' addresses on eth1, the network of a port without an uplink.

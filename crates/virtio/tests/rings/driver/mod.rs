@@ -1,4 +1,4 @@
-//! Model drivers, which follow the standard: they make chains available, and collect used ones.
+//! Models drivers that follow the standard: they make chains available, and collect used ones.
 
 use crate::memory::GuestMemory;
 
@@ -11,30 +11,30 @@ pub(crate) use split::SplitDriver;
 /// Buffer of a chain: address, length, and true if the device writes it.
 pub(crate) type Buffer = (u64, u32, bool);
 
-/// Chain that a driver made available.
+/// Chain that a model driver made available.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SentChain {
-    /// Number by which a test knows the chain.
+    /// Number by which a test identifies the chain.
     pub(crate) token: u32,
     pub(crate) buffers: Vec<Buffer>,
-    /// Ring entries that the chain occupies.
+    /// Number of ring entries that the chain occupies.
     pub(crate) slots: u16,
 }
 
 impl SentChain {
-    /// Returns the number of bytes that the device may write.
+    /// Returns the number of the chain's bytes that the device may write.
     pub(crate) fn writable(&self) -> u32 {
         self.buffers.iter().filter(|buffer| buffer.2).map(|buffer| buffer.1).sum()
     }
 }
 
-/// Model driver of either format.
-pub(crate) enum Driver {
+/// Model driver of a split or packed ring.
+pub(crate) enum EitherDriver {
     Split(SplitDriver),
     Packed(PackedDriver),
 }
 
-impl Driver {
+impl EitherDriver {
     pub(crate) fn new(is_packed: bool, size: u16, in_order: bool) -> Self {
         if is_packed {
             Self::Packed(PackedDriver::new(size, in_order))

@@ -13,11 +13,11 @@ pub(crate) struct PackedDriver {
     free_ids: VecDeque<u16>,
     /// Chains that are available or in use, by their buffer id.
     sent: HashMap<u16, SentChain>,
-    /// Buffer ids in the order in which they were made available.
+    /// Buffer ids of chains in the order in which they were made available.
     order: VecDeque<u16>,
     pub(crate) available: PackedPosition,
     pub(crate) used: PackedPosition,
-    /// Flags of the first head of a burst, which publish all of it.
+    /// Flags of the first descriptor of a burst, which publish all of it.
     held: Option<(u64, u16)>,
 }
 
@@ -37,7 +37,8 @@ impl PackedDriver {
         }
     }
 
-    /// Writes a chain; the first one since the last publication stays unavailable. Returns false if slots are missing.
+    /// Writes a chain to the packed ring; the first one since the last publication stays unavailable. Returns false if
+    /// slots are missing.
     pub(crate) fn add(
         &mut self,
         memory: &mut GuestMemory,
@@ -95,14 +96,14 @@ impl PackedDriver {
         DESCRIPTORS + 16 * u64::from(position.index())
     }
 
-    /// Publishes all chains that were added, by one write.
+    /// Publishes all chains that were added to the packed ring, by one write.
     pub(crate) fn publish(&mut self, memory: &mut GuestMemory) {
         if let Some((place, flags)) = self.held.take() {
             memory.store(place + 14, &flags.to_le_bytes());
         }
     }
 
-    /// Collects used chains, each with the number of bytes that the device wrote.
+    /// Collects used chains of the packed ring, each with the number of bytes that the device wrote.
     pub(crate) fn collect(&mut self, memory: &mut GuestMemory) -> Vec<(SentChain, u32)> {
         let mut collected = Vec::new();
         loop {

@@ -8,11 +8,11 @@ use virtio::descriptor::{SplitDescriptor, flag};
 pub(crate) struct SplitDriver {
     size: u16,
     in_order: bool,
-    /// Free descriptors; taken from the front.
+    /// Free descriptors of the split ring; taken from the front.
     free: VecDeque<u16>,
-    /// Chains that are available or in use, by their head.
+    /// Chains that are available or in use, by their first descriptor.
     sent: HashMap<u16, (SentChain, Vec<u16>)>,
-    /// Heads in the order in which they were made available.
+    /// First descriptors of chains in the order in which they were made available.
     order: VecDeque<u16>,
     pub(crate) available: u16,
     pub(crate) used: u16,
@@ -24,7 +24,8 @@ impl SplitDriver {
         Self { size, in_order, free: (0..size).collect(), sent, order, available: 0, used: 0 }
     }
 
-    /// Writes a chain and its entry in the available ring. Returns false if descriptors are missing.
+    /// Writes a chain to the split ring, with its entry in the available ring. Returns false if descriptors
+    /// are missing.
     pub(crate) fn add(
         &mut self,
         memory: &mut GuestMemory,
@@ -65,12 +66,12 @@ impl SplitDriver {
         DESCRIPTORS + 16 * u64::from(index)
     }
 
-    /// Publishes all chains that were added.
+    /// Publishes all chains that were added to the split ring.
     pub(crate) fn publish(&mut self, memory: &mut GuestMemory) {
         memory.store(DRIVER + 2, &self.available.to_le_bytes());
     }
 
-    /// Collects used chains, each with the number of bytes that the device wrote.
+    /// Collects used chains of the split ring, each with the number of bytes that the device wrote.
     pub(crate) fn collect(&mut self, memory: &mut GuestMemory) -> Vec<(SentChain, u32)> {
         let mut collected = Vec::new();
         let index = memory.load_u16(DEVICE + 2);

@@ -1,7 +1,7 @@
 //! Dashboard: a web page that uses the control interface like any other client. Its files are part of the program and
 //! load nothing from other hosts (`main.js` is the page itself).
 
-use super::context::HandlerContext;
+use super::context::ControlHandlerContext;
 use axum::Router;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::routing::get;
@@ -34,7 +34,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Returns the routes of the dashboard's files. They need no token, because they contain nothing about the host.
-pub(super) fn routes() -> Router<HandlerContext> {
+pub(super) fn routes() -> Router<ControlHandlerContext> {
     FILES.into_iter().fold(Router::new(), |router, (path, kind, text)| {
         let headers = [
             (CONTENT_TYPE, kind),

@@ -114,7 +114,7 @@ impl ClientSaver for CrashingSaver {
 }
 
 /// Port with a client on its last VF, which the test can make crash while it handles the client's request.
-struct CrashFixture {
+struct CrashingPortFixture {
     world: PortFixture,
     left: Arc<AtomicUsize>,
     client: UnixStream,
@@ -124,7 +124,7 @@ struct CrashFixture {
     received: Vec<u8>,
 }
 
-impl CrashFixture {
+impl CrashingPortFixture {
     /// Opens the port, and connects a client that has negotiated the version.
     fn open() -> Self {
         let mut world = PortFixture::open();
@@ -224,9 +224,9 @@ fn window(sizes: [u32; 2], rest: &[u64]) -> Vec<u8> {
 
 /// Handles a request in a port that crashes, at each moment before and after a save in turn. Returns the number of
 /// crashes.
-fn kill_at_each_moment(command: Command, body: &[u8], prepare: impl Fn(&mut CrashFixture)) -> usize {
+fn kill_at_each_moment(command: Command, body: &[u8], prepare: impl Fn(&mut CrashingPortFixture)) -> usize {
     for moment in 0.. {
-        let mut scene = CrashFixture::open();
+        let mut scene = CrashingPortFixture::open();
         prepare(&mut scene);
         scene.left.store(moment, Ordering::Relaxed);
         scene.send(7, command, body);
@@ -272,7 +272,7 @@ fn client_request_is_answered_once_at_any_crash_of_its_port() {
 #[test]
 fn next_process_sends_the_rest_of_a_partly_sent_reply() {
     for sent in [1, 15, 16, 17, 35, 36] {
-        let mut scene = CrashFixture::open();
+        let mut scene = CrashingPortFixture::open();
         scene.fill_page();
         scene.left.store(3, Ordering::Relaxed);
         scene.send(7, Command::RegionRead, &read(4));
@@ -289,7 +289,7 @@ fn next_process_sends_the_rest_of_a_partly_sent_reply() {
 
 #[test]
 fn next_process_answers_requests_sent_before_its_start() {
-    let mut scene = CrashFixture::open();
+    let mut scene = CrashingPortFixture::open();
     for id in 7..12 {
         scene.send(id, Command::RegionRead, &read(4));
     }

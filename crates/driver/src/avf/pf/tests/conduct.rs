@@ -25,8 +25,8 @@ impl FourVfPort {
         self.card.now = self.card.now + time;
     }
 
-    /// Has the PF watch VF 0 twice, a second apart, with `events` offences of one kind in between. Returns
-    /// the PF's verdict.
+    /// Makes the PF compare VF 0's offences with its limits twice, a second apart, with `events` offences of
+    /// one kind in between. Returns the PF's verdict.
     fn judge(
         &mut self,
         offence: Offence,

@@ -31,12 +31,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::vec;
 use std::vec::Vec;
 
-/// Message from the PF to a VF: operation, status, body.
+/// Message from the PF to a VF in the test: operation, status, body.
 type MessageToVf = (VirtchnlOpcode, VirtchnlStatus, Vec<u8>);
 
 /// Net result of the PF's orders to the card for one VF, with the number of the VF's resets.
 #[derive(Debug, Default, Clone, PartialEq)]
-struct CardOrders {
+struct RecordedCardOrders {
     addresses: BTreeSet<[u8; 6]>,
     vlans: BTreeSet<u16>,
     rx: BTreeMap<u8, RxQueueContext>,
@@ -64,7 +64,7 @@ struct OrderRecordingCard {
     memory: Vec<u8>,
     head: u32,
     now: Time,
-    told: BTreeMap<u8, CardOrders>,
+    told: BTreeMap<u8, RecordedCardOrders>,
     sent: BTreeMap<u8, Vec<MessageToVf>>,
     /// Messages to VFs, by operation, and resets of VFs, in order.
     log: Vec<(u8, &'static str)>,
@@ -82,7 +82,7 @@ impl Hal for OrderRecordingCard {
         let vf = offset.wrapping_sub(r::VPGEN_VFRTRIG) / 4;
         if vf < 64 && value & r::VFSWR != 0 {
             let told = self.of(vf as u8);
-            *told = CardOrders { resets: told.resets + 1, ..CardOrders::default() };
+            *told = RecordedCardOrders { resets: told.resets + 1, ..RecordedCardOrders::default() };
             self.registers.insert(r::VFGEN_RSTAT1 + 4 * vf, rstat::IN_PROGRESS);
             self.log.push((vf as u8, "reset"));
         }
@@ -115,7 +115,7 @@ impl DmaHal for OrderRecordingCard {
 }
 
 impl OrderRecordingCard {
-    fn of(&mut self, vf: u8) -> &mut CardOrders {
+    fn of(&mut self, vf: u8) -> &mut RecordedCardOrders {
         self.told.entry(vf).or_default()
     }
 
@@ -268,7 +268,7 @@ impl FourVfPort {
         self.pf.set_policy(&mut self.card, 0, policy).unwrap();
     }
 
-    fn told(&self) -> &CardOrders {
+    fn told(&self) -> &RecordedCardOrders {
         &self.card.told[&0]
     }
 

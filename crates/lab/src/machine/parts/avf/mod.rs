@@ -38,7 +38,7 @@ use sim::VirtualInstant;
 pub(crate) const VF: u8 = 0;
 /// MAC address of the modelled VF.
 pub(crate) const ADDRESS: MacAddress = MacAddress([0x02, 0xbb, 0, 0, 0, 0]);
-/// Speed of the link, Mb/s.
+/// Speed of the modelled adaptive-VF card's link, Mb/s.
 const LINK: u32 = 100_000;
 /// Descriptors of each ring of a queue pair; four pairs fit a guest's memory.
 const RING: u16 = 256;
@@ -54,9 +54,9 @@ const CANDIDATES: u8 = 255;
 pub(crate) struct AvfFunctions {
     pf: FunctionMemory,
     vf: FunctionMemory,
-    /// Interrupts that were sent and not delivered yet: sender and message.
+    /// Interrupts of the adaptive-VF card that are not delivered yet: the sending function, and its interrupt message.
     pub(crate) sent: Vec<(Rid, InterruptMessage)>,
-    /// DMA requests of functions that do not exist, or blocked by the IOMMU.
+    /// Number of DMA requests that came from no existing PCI function, or that the IOMMU blocked.
     faults: u64,
 }
 

@@ -39,13 +39,13 @@ pub(crate) struct DoorbellCounters {
 /// VF with its driver and doorbells, as one processor's kernel accesses them in a step.
 pub(crate) struct VfQueuePairView<'a> {
     pub(crate) port: &'a mut AvfPort,
-    /// Driver of the VF; taken while the driver works with this same view.
+    /// Driver of the VF; `None` while the driver runs, since it accesses the VF through this same struct.
     pub(crate) driver: Option<&'a mut AvfDriver>,
     pub(crate) doorbell: DoorbellPath,
     pub(crate) doorbells: &'a mut DoorbellCounters,
     /// Register writes that the service domain has to make for the guest: offsets and values.
     pub(crate) messages: Vec<(u32, u32)>,
-    /// The card has new work because of this step of the guest.
+    /// The guest accessed a VF register, so the card has new work.
     pub(crate) touched: bool,
 }
 

@@ -2,7 +2,7 @@
 //! producer index; the card takes a descriptor only with the next sequence number. A violation stops only its
 //! context. [`super::bits`] has the interrupts; frame times are the wire's.
 
-use super::guard::GuardedRing;
+use super::guard::CdnaGuardedRing;
 use super::{GuestNumber, PageBuffer, RING, SEQUENCES};
 
 /// Maximum number of contexts of a CDNA card.
@@ -10,16 +10,16 @@ pub(crate) const CONTEXTS: usize = 128;
 
 /// Reason why the CDNA card stopped a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ContextFault {
+pub(crate) enum CdnaContextFault {
     /// The producer index is behind the consumer index or more than a ring ahead of it.
     Producer(u32),
     /// A descriptor did not have the expected sequence number.
     Sequence(u32),
 }
 
-/// Producer index and consumer index of one direction of a CDNA context.
+/// Producer index and consumer index of a transmit or receive ring of a CDNA context.
 #[derive(Debug, Default)]
-struct ContextQueue {
+struct CdnaContextQueue {
     produced: u32,
     consumed: u32,
 }
@@ -28,13 +28,13 @@ struct ContextQueue {
 #[derive(Debug)]
 struct CdnaContext {
     mapped_to: GuestNumber,
-    queues: [ContextQueue; 2],
-    fault: Option<ContextFault>,
+    queues: [CdnaContextQueue; 2],
+    fault: Option<CdnaContextFault>,
 }
 
 /// Index of a context's transmit queue.
 pub(crate) const TRANSMIT: usize = 0;
-/// Index of a context's receive queue.
+/// Index of a CDNA context's receive queue.
 pub(crate) const RECEIVE: usize = 1;
 
 /// CDNA network card with a context for each guest.
@@ -66,7 +66,7 @@ impl CdnaCard {
         };
         let queue = &mut found.queues[direction & 1];
         if index.wrapping_sub(queue.consumed) > RING || index.wrapping_sub(queue.produced) > RING {
-            found.fault.get_or_insert(ContextFault::Producer(index));
+            found.fault.get_or_insert(CdnaContextFault::Producer(index));
         } else {
             queue.produced = index;
         }
@@ -87,7 +87,7 @@ impl CdnaCard {
         &mut self,
         context: usize,
         direction: usize,
-        ring: &GuardedRing,
+        ring: &CdnaGuardedRing,
     ) -> Option<PageBuffer> {
         if !self.has(context, direction) {
             return None;
@@ -101,7 +101,7 @@ impl CdnaCard {
                 Some(slot.buffer)
             }
             _ => {
-                found.fault.get_or_insert(ContextFault::Sequence(due));
+                found.fault.get_or_insert(CdnaContextFault::Sequence(due));
                 None
             }
         }
@@ -113,7 +113,7 @@ impl CdnaCard {
     }
 
     /// Returns the reason why the card stopped a context, or `None` if it did not.
-    pub(crate) fn fault(&self, context: usize) -> Option<ContextFault> {
+    pub(crate) fn fault(&self, context: usize) -> Option<CdnaContextFault> {
         self.context(context).and_then(|found| found.fault)
     }
 

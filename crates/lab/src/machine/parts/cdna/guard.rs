@@ -9,21 +9,21 @@ use thiserror::Error;
 
 /// Error of enqueueing a batch of buffers; the whole batch is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub(crate) enum EnqueueError {
+pub(crate) enum CdnaEnqueueError {
     /// The context belongs to another domain than the caller.
     #[error("the card's context belongs to another domain")]
     Context,
     /// A page of the batch does not belong to the domain; has the buffer's index.
     #[error("buffer {0} of the batch has a page of another domain")]
     Page(usize),
-    /// The context's ring has too few free slots.
+    /// The CDNA context's ring has too few free slots.
     #[error("the descriptor ring of the CDNA context has too few free slots for the batch of buffers")]
     Full,
 }
 
 /// Ring of a CDNA context that only the hypervisor writes.
 #[derive(Debug)]
-pub(crate) struct GuardedRing {
+pub(crate) struct CdnaGuardedRing {
     owner: GuestNumber,
     ring: Vec<Option<SequencedDescriptor>>,
     /// Number of descriptors that the hypervisor wrote.
@@ -33,7 +33,7 @@ pub(crate) struct GuardedRing {
     torn_down: bool,
 }
 
-impl GuardedRing {
+impl CdnaGuardedRing {
     /// Creates an empty ring for a context of the domain `owner`.
     pub(crate) fn new(owner: GuestNumber) -> Self {
         Self { owner, ring: vec![None; RING as usize], produced: 0, released: 0, torn_down: false }
@@ -43,23 +43,23 @@ impl GuardedRing {
     /// the producer index for the guest to write to its mailbox.
     ///
     /// # Errors
-    /// [`EnqueueError`], with nothing enqueued.
+    /// [`CdnaEnqueueError`], with nothing enqueued.
     pub(crate) fn enqueue(
         &mut self,
         by: GuestNumber,
         batch: &[PageBuffer],
         consumed: u32,
         pages: &mut PageOwners,
-    ) -> Result<u32, EnqueueError> {
+    ) -> Result<u32, CdnaEnqueueError> {
         if by != self.owner || self.torn_down {
-            return Err(EnqueueError::Context);
+            return Err(CdnaEnqueueError::Context);
         }
         self.release(consumed, pages);
         if batch.len() > self.room() as usize {
-            return Err(EnqueueError::Full);
+            return Err(CdnaEnqueueError::Full);
         }
         if let Some(at) = batch.iter().position(|buffer| !pages.are_of(*buffer, by)) {
-            return Err(EnqueueError::Page(at));
+            return Err(CdnaEnqueueError::Page(at));
         }
         for buffer in batch {
             pages.refer(*buffer);
@@ -87,7 +87,7 @@ impl GuardedRing {
         }
     }
 
-    /// Rejects further batches of buffers for the context. References to pages stay until [`GuardedRing::quiesced`].
+    /// Rejects further batches of buffers for the context. References to pages stay until [`CdnaGuardedRing::quiesced`].
     pub(crate) fn tear_down(&mut self) {
         self.torn_down = true;
     }
@@ -97,12 +97,12 @@ impl GuardedRing {
         self.release(self.produced, pages);
     }
 
-    /// Returns the descriptor that the card reads at this index of the ring.
+    /// Returns the descriptor that the CDNA card reads at this index of the context's ring.
     pub(super) fn slot(&self, index: u32) -> Option<SequencedDescriptor> {
         self.ring[(index % RING) as usize]
     }
 
-    /// Returns the domain that owns the context.
+    /// Returns the domain that owns the CDNA context.
     pub(super) fn owner(&self) -> GuestNumber {
         self.owner
     }

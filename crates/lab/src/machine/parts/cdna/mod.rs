@@ -37,14 +37,14 @@ pub(crate) struct PageBuffer {
 }
 
 impl PageBuffer {
-    /// Returns the numbers of the buffer's pages.
+    /// Returns the numbers of the memory pages that the buffer occupies.
     pub(crate) fn pages(self) -> std::ops::Range<u64> {
         let end = self.address.saturating_add(u64::from(self.length).max(1));
         self.address / PAGE..end.div_ceil(PAGE)
     }
 }
 
-/// Bytes of a page of memory.
+/// Size of a memory page, the unit of ownership, in bytes.
 pub(crate) const PAGE: u64 = 4_096;
 
 /// Descriptor in a slot of a CDNA ring: a buffer, and its sequence number.

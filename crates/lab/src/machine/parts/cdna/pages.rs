@@ -5,10 +5,10 @@ use super::{GuestNumber, PageBuffer};
 
 /// Owner and number of descriptor references of each page of a machine.
 #[derive(Debug)]
-pub(crate) struct PageOwners(Vec<PageState>);
+pub(crate) struct PageOwners(Vec<CdnaPageState>);
 
 #[derive(Debug, Clone, Copy, Default)]
-struct PageState {
+struct CdnaPageState {
     owner: Option<GuestNumber>,
     references: u32,
     /// The owner has freed the page, which may still have references.
@@ -18,14 +18,14 @@ struct PageState {
 impl PageOwners {
     /// Creates `count` memory pages without an owner.
     pub(crate) fn new(count: usize) -> Self {
-        Self(vec![PageState::default(); count])
+        Self(vec![CdnaPageState::default(); count])
     }
 
     /// Gives a free page to a domain. Returns `false` if the page is not free.
     pub(crate) fn give(&mut self, page: u64, to: GuestNumber) -> bool {
         let free = self.0.get_mut(page as usize).filter(|page| page.owner.is_none() && page.references == 0);
         free.is_some_and(|page| {
-            *page = PageState { owner: Some(to), ..PageState::default() };
+            *page = CdnaPageState { owner: Some(to), ..CdnaPageState::default() };
             true
         })
     }
@@ -36,7 +36,7 @@ impl PageOwners {
         let own = self.0.get_mut(page as usize).filter(|page| page.owner == Some(by) && !page.freed);
         own.is_some_and(|page| {
             if page.references == 0 {
-                *page = PageState::default();
+                *page = CdnaPageState::default();
             } else {
                 page.freed = true;
             }
@@ -71,7 +71,7 @@ impl PageOwners {
             let page = &mut self.0[page as usize];
             page.references -= 1;
             if page.references == 0 && page.freed {
-                *page = PageState::default();
+                *page = CdnaPageState::default();
             }
         }
     }

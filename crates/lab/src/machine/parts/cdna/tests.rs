@@ -1,18 +1,18 @@
 //! Tests of the CDNA rules that protect guests from each other.
 
 use super::bits::{InterruptBitVectors, VECTORS};
-use super::card::{CdnaCard, ContextFault, TRANSMIT};
-use super::guard::{EnqueueError, GuardedRing};
+use super::card::{CdnaCard, CdnaContextFault, TRANSMIT};
+use super::guard::{CdnaEnqueueError, CdnaGuardedRing};
 use super::pages::PageOwners;
 use super::{PAGE, PageBuffer, RING, SEQUENCES};
 
-/// Creates two guests with pages 0 to 7 and 8 to 15, and a context and a ring for each.
-fn machine() -> (PageOwners, CdnaCard, [GuardedRing; 2]) {
+/// Creates two guests that own memory pages 0 to 7 and 8 to 15, and a CDNA context and a ring for each.
+fn machine() -> (PageOwners, CdnaCard, [CdnaGuardedRing; 2]) {
     let mut pages = PageOwners::new(16);
     (0..16).for_each(|page| assert!(pages.give(page, (page / 8) as u16)));
     let mut card = CdnaCard::default();
     assert_eq!([card.assign(0), card.assign(1)], [Some(0), Some(1)]);
-    (pages, card, [GuardedRing::new(0), GuardedRing::new(1)])
+    (pages, card, [CdnaGuardedRing::new(0), CdnaGuardedRing::new(1)])
 }
 
 fn page(number: u64) -> PageBuffer {
@@ -24,9 +24,9 @@ fn cdna_batch_with_a_foreign_page_is_refused_as_a_whole() {
     let (mut pages, _, [mut guard, _]) = machine();
     let across = PageBuffer { address: 8 * PAGE - 4, length: 8 };
     for (bad, at) in [(page(8), 1), (across, 1), (page(99), 1), (page(u64::MAX / PAGE), 1)] {
-        assert_eq!(guard.enqueue(0, &[page(1), bad], 0, &mut pages), Err(EnqueueError::Page(at)));
+        assert_eq!(guard.enqueue(0, &[page(1), bad], 0, &mut pages), Err(CdnaEnqueueError::Page(at)));
     }
-    assert_eq!(guard.enqueue(1, &[page(8)], 0, &mut pages), Err(EnqueueError::Context));
+    assert_eq!(guard.enqueue(1, &[page(8)], 0, &mut pages), Err(CdnaEnqueueError::Context));
     assert_eq!((pages.references(), guard.room()), (0, RING));
 }
 
@@ -56,7 +56,11 @@ fn forged_cdna_producer_index_stops_its_context() {
             }
             card.mailbox(0, 0, TRANSMIT, sent + ahead);
             assert_eq!(card.take(0, TRANSMIT, &guard), None);
-            assert_eq!(card.fault(0), Some(ContextFault::Sequence(sent % SEQUENCES)), "{sent} and {ahead}");
+            assert_eq!(
+                card.fault(0),
+                Some(CdnaContextFault::Sequence(sent % SEQUENCES)),
+                "{sent} and {ahead}"
+            );
         }
     }
 }
@@ -66,7 +70,7 @@ fn invalid_cdna_producer_index_stops_only_its_context() {
     for forged in [RING + 5, u32::MAX, 1 << 31] {
         let (mut pages, mut card, [_, mut guard]) = machine();
         card.mailbox(0, 0, TRANSMIT, forged);
-        assert_eq!(card.fault(0), Some(ContextFault::Producer(forged)));
+        assert_eq!(card.fault(0), Some(CdnaContextFault::Producer(forged)));
         let index = guard.enqueue(1, &[page(9)], 0, &mut pages).unwrap();
         card.mailbox(1, 1, TRANSMIT, index);
         assert_eq!(card.take(1, TRANSMIT, &guard), Some(page(9)));
@@ -91,7 +95,7 @@ fn freed_cdna_page_is_reusable_only_after_its_last_release() {
     assert!(!pages.give(3, 1));
     assert_eq!(
         guard.enqueue(0, &[page(3)], 0, &mut pages),
-        Err(EnqueueError::Page(0)),
+        Err(CdnaEnqueueError::Page(0)),
         "a freed page is rejected for its former owner too"
     );
     let reached = card.take(0, TRANSMIT, &guard).unwrap();
@@ -112,7 +116,7 @@ fn torn_down_cdna_context_keeps_pages_until_quiesced() {
     guard.quiesced(&mut pages);
     assert_eq!((card.take(0, TRANSMIT, &guard), pages.references()), (None, 0));
     assert!(pages.give(1, 1));
-    assert_eq!(guard.enqueue(0, &[page(2)], 0, &mut pages), Err(EnqueueError::Context));
+    assert_eq!(guard.enqueue(0, &[page(2)], 0, &mut pages), Err(CdnaEnqueueError::Context));
 }
 
 #[test]

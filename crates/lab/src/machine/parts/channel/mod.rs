@@ -37,8 +37,8 @@ pub(crate) struct ChannelRequest {
 /// Reason why the driver domain refused a transmit request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChannelRequestError {
-    /// The request's headers are too short, too long, or not those of a packet that can be segmented as
-    /// requested.
+    /// The segmentation request's headers are too short, too long, or not those of a packet that can be
+    /// segmented as requested.
     Header,
     /// The request's buffers are too many, empty, across pages, or inconsistent with the headers.
     Length,

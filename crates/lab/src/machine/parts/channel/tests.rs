@@ -154,7 +154,7 @@ fn packet_channel_refuses_packets_of_invalid_length() {
 }
 
 #[test]
-fn tcp_segmentation_puts_cwr_on_the_first_and_fin_on_the_last() {
+fn tcp_segments_have_cwr_in_the_first_and_fin_in_the_last() {
     let mut asked = request(4_000, Some(1_448));
     asked.header[47] = 0x99;
     let flags: Vec<u8> = cut(&accepted(&asked, &mut pages())).iter().map(|cut| cut.header[47]).collect();

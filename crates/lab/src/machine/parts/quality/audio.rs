@@ -22,16 +22,16 @@ pub struct AudioSetup {
     pub tick_ms: u16,
     /// Scheduling weights of guest and service domain.
     pub weights: (u16, u16),
-    /// Time that the guest works per period.
+    /// Time that the audio player in the guest works per period.
     pub work: VirtualDuration,
     /// Seed of the random phases of device, player and scheduler.
     pub seed: u64,
-    /// Virtual time that the simulation lasts.
+    /// Virtual time that the audio simulation lasts.
     pub span: VirtualDuration,
 }
 
-/// Work of the guest per period, fitted to 2.47 underruns a second with the credit scheduler, ticks of 10 ms
-/// and weights 1:16 (Dong et al., SYSTOR 2009).
+/// Work of the audio guest per period, fitted to 2.47 underruns a second with the credit scheduler, ticks of 10 ms and
+/// weights 1:16 (Dong et al., SYSTOR 2009).
 pub const WORK: VirtualDuration = VirtualDuration::from_micros(176);
 /// Accounting period of the scheduler, in milliseconds.
 const ACCOUNTING_MS: u64 = 30;
@@ -47,7 +47,7 @@ const CLOCK: u64 = 100_000_000_000;
 /// Cycles of a step of the service domain, which is always busy.
 const BUSY: u64 = CLOCK / 100;
 
-/// Event of the audio machine.
+/// Event of the modelled machine that plays audio.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum AudioEvent {
     /// The device has consumed a period of samples and interrupts.

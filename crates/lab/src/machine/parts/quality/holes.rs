@@ -5,13 +5,13 @@
 /// Location of a device: base address and function number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceLocation {
-    /// First base address of the device.
+    /// Address in the device's first base address register (BAR).
     pub base: u64,
     /// Function number of the device.
     pub function: u8,
 }
 
-/// Device, described by its registers.
+/// Modelled device, described by its registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditedDevice {
     /// Graphics card with its frame-buffer location in register 0x148.
@@ -23,7 +23,7 @@ pub enum AuditedDevice {
     Clean,
 }
 
-/// Bytes of a device's register page.
+/// Bytes of a page of device registers, the unit in which a guest's accesses trap.
 const PAGE: u32 = 0x1000;
 /// Bytes of a device's registers that are audited.
 pub const SPACE: u32 = 0x6000;

@@ -26,7 +26,8 @@ impl IntxLine {
         Self { sources: vec![IntxSource::default(); sources], in_service: false }
     }
 
-    /// Handles an INTx message of a device. Returns `true` if the guest is interrupted now.
+    /// Handles an MSI of a device that shares the interrupt line. Returns `true` if the guest is interrupted
+    /// now.
     pub fn message(&mut self, from: usize) -> bool {
         let Some(source) = self.sources.get_mut(from) else { return false };
         if self.in_service {
@@ -76,7 +77,7 @@ pub struct IntxSetup {
 /// Results of a simulation of devices that share an interrupt line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IntxResults {
-    /// Number of interrupt messages whose work no handler found.
+    /// Number of lost interrupt messages: no handler found the work that they reported.
     pub lost: u64,
     /// Number of interrupts that the guest took.
     pub injected: u64,

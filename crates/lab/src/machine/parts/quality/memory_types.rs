@@ -60,7 +60,8 @@ const EFFECTIVE: [[MemoryType; 6]; 5] = [
     [Uc, Wc, Wt, Wp, Wb, Uc],
 ];
 
-/// Returns the effective memory type of an MTRR type and a PAT entry, or `None` if `mtrr` is not a valid MTRR type.
+/// Effective memory type of a page, by the type of its MTRR (row) and of its PAT entry (column, in the order of
+/// [`MemoryType::ALL`]).
 #[must_use]
 pub fn effective(mtrr: MemoryType, pat: MemoryType) -> Option<MemoryType> {
     EFFECTIVE.get(mtrr as usize).map(|row| row[pat as usize])
@@ -69,12 +70,12 @@ pub fn effective(mtrr: MemoryType, pat: MemoryType) -> Option<MemoryType> {
 /// PAT of the host, as Linux programs the register.
 pub const HOST_PAT: [MemoryType; 8] = [Wb, Wc, UcMinus, Uc, Wb, Wp, UcMinus, Wt];
 
-/// Entry of the host's PAT that a shadow or nested page-table entry selects.
+/// Entry of the host's PAT that a shadow or nested page-table entry selects for a guest's page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PatEntry {
     /// Index of the entry in the host's page attribute table (PAT).
     pub index: usize,
-    /// Memory type that the page gets by this entry.
+    /// Memory type that a page gets from this entry of the host's PAT.
     pub gets: MemoryType,
     /// The memory type differs from the type that the guest requested.
     pub is_fallback: bool,

@@ -8,7 +8,7 @@ use sim::{VirtualDuration, VirtualInstant};
 pub struct ResetResults {
     /// Method by which the device was reset.
     pub rung: Option<DeviceResetMethod>,
-    /// Number of the device's writes that arrived in pages after they had a new owner.
+    /// Number of a device's memory writes that arrived in a page after the page had a new owner.
     pub late_writes: u32,
     /// Number of the device's writes that the IOMMU blocked.
     pub stopped: u32,
@@ -16,9 +16,9 @@ pub struct ResetResults {
     pub took: VirtualDuration,
 }
 
-/// Interval between memory writes of a busy device.
+/// Interval between memory writes of a busy device, in the reset experiment.
 const INTERVAL: VirtualDuration = VirtualDuration::from_micros(1);
-/// Time from a device's write until it arrives in memory.
+/// Time from a device's memory write until it arrives in memory.
 const LATENCY: VirtualDuration = VirtualDuration::from_micros(40);
 /// Interval between polls of the device's pending transactions.
 const POLL: VirtualDuration = VirtualDuration::from_micros(100);

@@ -1,7 +1,7 @@
-//! Moves back-end workers, cards and interfaces. A worker or card leaves a virtual CPU between two of its turns and
-//! arrives at another when that step ends, so it never runs on two at once. An interface leaves its worker once
-//! drained. Its event channels are rebound on arrival, by [`EventChannels::rebind`], which loses no event. The
-//! dispatcher's own cost is not charged.
+//! Moves back-end workers, cards and interfaces between virtual CPUs. A worker or card leaves a virtual CPU between two
+//! of its turns and arrives at another when the current step ends, so it never runs on two at once. An interface leaves
+//! its worker once drained. Its event channels are rebound on arrival, by [`EventChannels::rebind`], which loses no
+//! event. The dispatcher's own cost is not charged.
 
 use super::{ServiceCpuView, SplitNetwork};
 use hypervisor::account::CycleCategory;
@@ -12,12 +12,12 @@ use split::back::VifIndex;
 use split::dispatch::EventDispatcher;
 use std::collections::VecDeque;
 
-/// Ticks of the first virtual CPU between load samples: 10 ms.
+/// Ticks of the service domain's first virtual CPU between samples of the back end's load: 10 ms.
 const SAMPLE: u32 = 10;
 
 /// Part of the back end that the dispatcher can move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MovablePart {
+pub enum MovableBackEndPart {
     /// Back-end worker, which moves to another virtual CPU.
     Worker(usize),
     /// The interrupts and polls of a card, which move to another virtual CPU.
@@ -26,7 +26,7 @@ pub enum MovablePart {
     Interface(VifIndex),
 }
 
-/// Virtual CPU of a worker or card: the current one, and the one to move to.
+/// Virtual CPU of a back-end worker or card: the current one, and the one to move to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PartLocation {
     pub(super) cpu: usize,
@@ -64,22 +64,22 @@ impl PartLocation {
 pub(super) struct BackEndPlacement {
     dispatcher: EventDispatcher,
     ticks: u32,
-    /// Number of frames up to the last load sample.
+    /// Number of frames that all interfaces had counted at the last load sample.
     frames: u64,
-    /// Number of frames of each interface up to the last load sample.
+    /// Number of frames that each interface had counted at the last load sample.
     loads: Vec<u64>,
     pub(super) workers: Vec<PartLocation>,
     /// Back-end worker that each interface should have.
     pub(super) assigned: Vec<usize>,
     /// Interfaces that are being drained to move.
     moving: Vec<VifIndex>,
-    /// Workers, cards and interfaces that started to move in this step.
-    leaving: VecDeque<MovablePart>,
-    /// Number of completed moves of back-end parts.
+    /// Workers, cards and interfaces that started to move in the current step of a virtual CPU.
+    leaving: VecDeque<MovableBackEndPart>,
+    /// Number of completed moves of workers, cards and interfaces.
     pub(super) arrived: u64,
-    /// Time at which each back-end worker's last turn ended.
+    /// Time at which each back-end worker last stopped running, to detect overlaps.
     until: Vec<VirtualInstant>,
-    /// Number of workers' turns that began before the same worker's previous turn had ended.
+    /// Number of times that a back-end worker began to run before its previous run had ended.
     pub(super) overlaps: u64,
 }
 
@@ -100,12 +100,12 @@ impl BackEndPlacement {
         }
     }
 
-    /// Returns the location that the dispatcher chooses for card `n`.
+    /// Returns the placement that the dispatcher chooses for card `n`: its current and its next virtual CPU.
     pub(super) fn card(&self, n: usize, cpus: usize) -> PartLocation {
         PartLocation::on(self.dispatcher.cpu(n, cpus))
     }
 
-    /// Records the time of a back-end worker's turn, and counts a turn that overlaps the worker's previous one.
+    /// Records when a back-end worker runs, and counts a run that overlaps the same worker's previous run.
     pub(super) fn turn(&mut self, worker: usize, from: VirtualInstant, to: VirtualInstant) {
         self.overlaps += u64::from(from < self.until[worker]);
         self.until[worker] = to;
@@ -181,15 +181,15 @@ impl SplitNetwork {
         moving.retain(|vif| {
             let is_here = workers[self.backend.worker_of(*vif)].is_on(cpu);
             let leaves = is_here && self.backend.is_drained(*vif);
-            leaving.extend(leaves.then_some(MovablePart::Interface(*vif)));
+            leaving.extend(leaves.then_some(MovableBackEndPart::Interface(*vif)));
             !leaves
         });
         for (worker, location) in workers.iter_mut().enumerate() {
-            leaving.extend(location.leaves(cpu).then_some(MovablePart::Worker(worker)));
+            leaving.extend(location.leaves(cpu).then_some(MovableBackEndPart::Worker(worker)));
         }
         for (n, card) in self.cards.iter_mut().enumerate() {
             if card.location.leaves(cpu) {
-                leaving.push_back(MovablePart::Card(n));
+                leaving.push_back(MovableBackEndPart::Card(n));
                 let polls = &mut self.duties[cpu].polls;
                 card.is_due |= polls.contains(&n);
                 polls.retain(|polled| *polled != n);
@@ -202,7 +202,7 @@ impl SplitNetwork {
     }
 
     /// Removes and returns the next worker, card or interface that left in the last step.
-    pub(crate) fn next_leaving(&mut self) -> Option<MovablePart> {
+    pub(crate) fn next_leaving(&mut self) -> Option<MovableBackEndPart> {
         self.placement.leaving.pop_front()
     }
 
@@ -210,18 +210,18 @@ impl SplitNetwork {
     /// rebinding its event channels.
     pub(crate) fn arrive(
         &mut self,
-        what: MovablePart,
+        what: MovableBackEndPart,
         channels: &mut EventChannels,
     ) -> (usize, Vec<EventDelivery>) {
         self.placement.arrived += 1;
         let (cpu, ports) = match what {
-            MovablePart::Worker(worker) => {
+            MovableBackEndPart::Worker(worker) => {
                 let own = (0..self.wires.interfaces.len())
                     .filter(|n| self.backend.worker_of(VifIndex(*n as u16)) == worker);
                 let ports = own.map(|n| self.wires.interfaces[n].own).collect();
                 (self.placement.workers[worker].arrives(), ports)
             }
-            MovablePart::Card(n) => {
+            MovableBackEndPart::Card(n) => {
                 let card = &mut self.cards[n];
                 let cpu = card.location.arrives();
                 if core::mem::take(&mut card.is_due) {
@@ -229,7 +229,7 @@ impl SplitNetwork {
                 }
                 (cpu, card.interrupts.clone())
             }
-            MovablePart::Interface(vif) => {
+            MovableBackEndPart::Interface(vif) => {
                 self.backend.finish_move(vif);
                 self.reassign(vif);
                 let cpu = self.placement.workers[self.backend.worker_of(vif)].cpu;

@@ -1,6 +1,6 @@
-//! The split driver in a modelled machine: the service domain's network drivers. Its own driver receives from
-//! a VF of each port, a bridge per port chooses the guest of a frame, and the back end's workers, each on one
-//! virtual CPU of the service domain, deliver it.
+//! The split driver in a modelled machine: the service domain's network drivers. The service domain receives
+//! from a VF of each port, a bridge per port chooses the guest of a frame, and the back end's workers, each
+//! on one virtual CPU of the service domain, deliver the frame.
 //!
 //! | module | contents |
 //! |---|---|
@@ -18,7 +18,7 @@ mod guest;
 mod host;
 mod service;
 
-pub(crate) use dispatch::MovablePart;
+pub(crate) use dispatch::MovableBackEndPart;
 pub(crate) use guest::FrontEndView;
 pub(crate) use service::ServiceCpuView;
 
@@ -35,7 +35,7 @@ use std::collections::VecDeque;
 /// virtual CPU.
 #[derive(Debug)]
 pub(crate) struct SplitNetwork {
-    /// Domain that runs the back end.
+    /// Domain that runs the back end of the split driver.
     domain: DomainId,
     backend: NetworkBackend<GrantHandle>,
     wires: SplitConnections,
@@ -60,7 +60,7 @@ struct SplitConnections {
     /// An event to a guest becomes an interrupt of a platform device, because the guests are
     /// hardware-virtualized.
     converts_events: bool,
-    /// Guests to which the back end sent an event in this step.
+    /// Guests to which the back end sent an event in the current step.
     notified: VecDeque<usize>,
 }
 
@@ -103,18 +103,19 @@ enum EventChannelSource {
     Guest(VifIndex),
 }
 
-/// Pending work of a virtual CPU of the service domain, besides its events.
+/// Pending network work of a virtual CPU of the service domain, besides its events.
 #[derive(Debug, Default)]
 struct PendingCpuWork {
     /// Cards that the virtual CPU has to poll.
     polls: VecDeque<usize>,
-    /// Kind of the next turn: 0 polls a card, 1 takes frames from guests, 2 copies frames to guests.
+    /// Kind of network work that the virtual CPU does next: 0 polls a card, 1 takes frames from guests, 2
+    /// copies frames to guests.
     turn: usize,
-    /// Index of the back-end worker that had the last turn.
+    /// Index of the back-end worker that ran last on the virtual CPU.
     worker: usize,
-    /// The virtual CPU has to send withheld events now.
+    /// The virtual CPU has to send its workers' withheld events to guests now.
     notify_due: bool,
-    /// A timer is set at which the virtual CPU has to send withheld events.
+    /// A timer is set at which the virtual CPU has to send its workers' withheld events to guests.
     has_timer: bool,
 }
 
@@ -123,19 +124,19 @@ struct PendingCpuWork {
 struct BridgeFrameCounters {
     /// Number of frames received from cards.
     arrived: u64,
-    /// Number of copies of frames made by flooding.
+    /// Number of frame copies that bridges made to flood a frame to several ports.
     duplicated: u64,
     /// Number of frames given to cards.
     departed: u64,
-    /// Number of frames dropped because a card had no room.
+    /// Number of frames that a bridge dropped because the card had no room to send them.
     no_room: u64,
-    /// Number of frames dropped by a bridge.
+    /// Number of frames that a bridge dropped by its decision.
     filtered: u64,
 }
 
 impl SplitNetwork {
-    /// Checks that every frame from a card, a guest or a copy was delivered, is in flight, or was dropped and
-    /// counted. Every guest received the frames copied to it, or has them on its ring.
+    /// Checks that every frame on the bridges was delivered, is in flight, or was dropped and counted, and
+    /// that every guest received the frames copied to it.
     pub(crate) fn balance(
         &self,
         guests: &[split::front::NetworkFrontendCounters],

@@ -31,7 +31,7 @@ pub(crate) struct ServiceCpuView<'a> {
     pub(crate) ports: &'a mut [Hardware],
     pub(crate) chipset: &'a mut Chipset,
     pub(crate) table: &'a CostTable,
-    /// Bit mask of cards whose registers were accessed.
+    /// Bit mask of cards whose registers the service domain accessed in this step.
     pub(crate) touched: u64,
 }
 
@@ -156,8 +156,8 @@ impl SplitNetwork {
         true
     }
 
-    /// Polls a card, takes frames from guests, or copies frames to guests, in turn. Returns `false` if this
-    /// kind of turn has no work.
+    /// Polls a card, takes frames from guests, or copies frames to guests, in turn. Returns `false` if the
+    /// kind of work that is due has nothing to do.
     fn turn(&mut self, view: &mut ServiceCpuView) -> bool {
         let cpu = view.cpu;
         let turn = self.duties[cpu].turn;
@@ -180,7 +180,8 @@ impl SplitNetwork {
         true
     }
 
-    /// Returns the next worker of a virtual CPU, in turn, for which `may` finds work.
+    /// Returns the back-end worker that runs next on a virtual CPU, in round-robin order, among those for
+    /// which `may` finds work.
     fn next_worker(
         &mut self,
         cpu: usize,
@@ -195,7 +196,7 @@ impl SplitNetwork {
         Some(worker)
     }
 
-    /// Polls a network card for at most `TURN` frames. If no frame is left, the card's interrupt is enabled.
+    /// Polls a network card for at most `TURN` frames. If no frame is left, enables the card's interrupt.
     fn poll(&mut self, card: usize, view: &mut ServiceCpuView) {
         view.charge(CycleCategory::Kernel, CostConstant::Softirq);
         view.charge(CycleCategory::Driver, CostConstant::NapiEntry);

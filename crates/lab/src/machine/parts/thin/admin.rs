@@ -3,10 +3,10 @@
 
 use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
 
-/// Number of VFs of a card.
+/// Number of VFs of a card with an admin receive queue.
 pub(crate) const VFS: u16 = 128;
 
-/// Message that a VF sent to the PF.
+/// Message that a VF sent to the PF by mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct VfMessage {
     pub(crate) vf: u16,
@@ -16,7 +16,7 @@ pub(crate) struct VfMessage {
     pub(crate) length: u16,
 }
 
-/// The card's state of the admin receive queue: position of the next message, and the end of the posted buffers.
+/// Card's state of the admin receive queue: position of the next message, and the end of the posted buffers.
 #[derive(Debug)]
 pub(crate) struct AdminQueueFirmware {
     slots: u16,
@@ -38,8 +38,8 @@ impl AdminQueueFirmware {
         self.tail = tail % self.slots;
     }
 
-    /// Writes a VF's message to the admin receive queue. Returns `false` if no buffer is posted, which the VF is
-    /// notified of.
+    /// Writes a VF's message to the admin receive queue. Returns `false` if no buffer is posted; the VF is then
+    /// notified of the refusal.
     pub(crate) fn send(&mut self, message: VfMessage, ring: &mut [u8]) -> bool {
         if self.head == self.tail {
             self.refused += 1;

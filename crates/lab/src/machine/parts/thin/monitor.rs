@@ -13,14 +13,14 @@ pub(crate) struct InboxMonitor {
     entered: bool,
 }
 
-/// Results of one visit of the monitor thread to the PF driver's inbox.
+/// Results of one poll of the PF driver's inbox by the monitor thread.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct InboxVisit {
-    /// VF requests to answer, in order.
+    /// VF requests that the PF driver has to answer, in order.
     pub(crate) served: Vec<MessageFromVf>,
-    /// The visit read the registers that report resets of VFs.
+    /// The monitor thread has read the registers that report resets of VFs.
     pub(crate) checked_resets: bool,
-    /// The visit wrote the admin queue's tail register.
+    /// The monitor thread has written the admin queue's tail register.
     pub(crate) wrote_tail: bool,
 }
 

@@ -87,9 +87,9 @@ fn only_one_processor_at_a_time_runs_the_monitor_thread() {
     assert!(monitor.enter());
 }
 
-/// Address of the PF's buffers; the PF's ring is before them.
+/// Address of the PF's message buffers in the test; the PF's ring is before them.
 const BUFFERS: u64 = 0x1000;
-/// Address of the VFs' send rings.
+/// Address in the test of the VFs' send rings.
 const RINGS: u64 = 0x4_0000;
 
 /// Memory that the PF and all VFs of the card can access.
@@ -159,7 +159,7 @@ impl AvfCardFixture {
     }
 }
 
-/// Compares messages and ring slots of the modelled queue and the `nic` crate's queue. They differ only without a free
+/// Compares messages and ring slots of the modelled admin queue and the `nic` crate's. They differ only without a free
 /// buffer: the real card leaves a message in its VF's ring, the modelled card refuses it.
 #[test]
 fn modelled_admin_queue_delivers_messages_like_the_avf_card() {
