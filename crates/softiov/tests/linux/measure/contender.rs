@@ -27,6 +27,10 @@ const ON_SWITCH: u8 = 13;
 const ON_TAP: u8 = 14;
 const ON_TAP_CUT: u8 = 15;
 
+/// Number of the contender that is virtio-net on SoftIOV; those of `versions` are lower.
+const SERVED_NUMBER: u8 = 20;
+
+const SERVED: &str = "virtio-net, vhost-user to SoftIOV";
 const SWITCH: &str = "virtio-net, vhost-user to Open vSwitch-DPDK";
 /// Name of the contender whose virtio-net receives single frames as igbvf and iavf do, to show the effect of large
 /// packets.
@@ -56,7 +60,12 @@ pub(super) struct GuestContender {
 #[derive(Debug)]
 enum GuestForwarder {
     /// VF of SoftIOV's card: a host of one port with its keeper, and the host's process.
-    Card(HostWithKeeper, Pid),
+    Card {
+        served: HostWithKeeper,
+        host: Pid,
+        /// True if the guest's driver counts its accesses: the kicks of virtio-net.
+        kicks: bool,
+    },
     Switch {
         switch: SwitchProcess,
         /// Huge pages for the memory of Open vSwitch.
@@ -75,6 +84,7 @@ impl GuestContender {
         Ok(vec![
             Self::on_card("iavf, mapped", "avf", (IAVF, 1), assets, wire)?,
             Self::on_card("igbvf, mapped", "82576", (IGBVF, 1), assets, wire)?,
+            Self::on_card(SERVED, "virtio", (SERVED_NUMBER, 1), assets, wire)?,
             Self::on_switch(assets, wire)?,
             Self::on_tap("virtio-net, tap", ON_TAP, "", assets, wire)?,
             Self::on_tap(CUT, ON_TAP_CUT, NO_LARGE_RECEIVE, assets, wire)?,
@@ -98,8 +108,18 @@ impl GuestContender {
         let served = HostWithKeeper::start(&configuration(family, 1, &wire.tap(number)))?;
         wire.plug(number)?;
         let host = served.host(None)?;
-        let guest = LinuxGuest::builder(name).cpus(cpus).vf_socket(served.socket(VF)).spawn(assets)?;
-        Self::settled(name, guest, GuestForwarder::Card(served, host), number, wire)
+        let (builder, kicks) = (LinuxGuest::builder(name).cpus(cpus), family == "virtio");
+        let builder = if kicks {
+            builder.vhost_socket(
+                served.socket(VF),
+                1,
+                &[("mac", format!("02:82:57:60:09:{number:02x}").into())],
+            )
+        } else {
+            builder.vf_socket(served.socket(VF))
+        };
+        let guest = builder.spawn(assets)?;
+        Self::settled(name, guest, GuestForwarder::Card { served, host, kicks }, number, wire)
     }
 
     /// Boots two guests with a VF of a family each, on a host of the `softiov` at the path `program`. `number` selects
@@ -119,7 +139,8 @@ impl GuestContender {
         let (guest, peer) = (guest?, peer?);
         let address = prepare(&peer, number + PEERS)?;
         peer.check("iperf3 -s -D", COMMAND)?;
-        let contender = Self::settled(name, guest, GuestForwarder::Card(served, host), number, wire)?;
+        let forwarder = GuestForwarder::Card { served, host, kicks: false };
+        let contender = Self::settled(name, guest, forwarder, number, wire)?;
         let contender = Self { peer: Some((peer, address)), ..contender };
         contender.stop(true)?;
         Ok(contender)
@@ -234,7 +255,7 @@ impl GuestContender {
     /// Prints the drops of the guest's VF, if it has one, and turns the guest off.
     pub(super) fn end(self) -> Result<()> {
         self.stop(false)?;
-        if let GuestForwarder::Card(served, _) = &self.forwarder {
+        if let GuestForwarder::Card { served, .. } = &self.forwarder {
             println!("    {}: {:?}", self.name, status(served)?.drops);
         }
         if let Some((peer, _)) = self.peer {
@@ -246,8 +267,9 @@ impl GuestContender {
     /// Reads this machine's counters: register accesses of the VF, and processor time of QEMU and of the forwarder.
     fn counted(&self) -> Result<HostCounters> {
         let (forwarder, accesses) = match &self.forwarder {
-            GuestForwarder::Card(served, host) => {
-                (Some(host.as_raw_nonzero().get().cast_unsigned()), Some(accesses(served)?))
+            GuestForwarder::Card { served, host, kicks } => {
+                let accesses = if *kicks { None } else { Some(accesses(served)?) };
+                (Some(host.as_raw_nonzero().get().cast_unsigned()), accesses)
             }
             GuestForwarder::Switch { switch, .. } => (Some(switch.process().id()), None),
             GuestForwarder::Qemu => (None, None),
@@ -267,7 +289,7 @@ impl GuestContender {
             self.signal_guests(signal)?;
         }
         match &self.forwarder {
-            GuestForwarder::Card(_, host) => kill_process(*host, signal)?,
+            GuestForwarder::Card { host, .. } => kill_process(*host, signal)?,
             GuestForwarder::Switch { switch, .. } => switch.process().stop(stopped)?,
             GuestForwarder::Qemu => {}
         }
