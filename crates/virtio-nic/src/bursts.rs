@@ -3,7 +3,7 @@
 use crate::packet::{complete, plain_request};
 use crate::receive::FrameFormat;
 use crate::transmit::ChainFormat;
-use crate::work::FramePath;
+use crate::work::VirtioFramePath;
 use alloc::boxed::Box;
 use offload::plain::{InsertedChecksums, PlainFrame};
 use pcie::{Bus, Function, MemoryHint};
@@ -12,7 +12,7 @@ use plane::switch::SwitchDropReason;
 use plane::{PortIndex, TransmitQueueId};
 use rings::{BurstCard, FrameMemory, InvalidChecksumRequest, PlainReceiver, QueueAndHash, RunProperties};
 
-impl<B: Bus> BurstCard for FramePath<'_, B> {
+impl<B: Bus> BurstCard for VirtioFramePath<'_, B> {
     type Bus = B;
     type TxFormat = ChainFormat;
     type RxFormat = FrameFormat;
@@ -51,7 +51,7 @@ impl<B: Bus> BurstCard for FramePath<'_, B> {
     }
 
     fn source(&mut self, sender: TransmitQueueId) -> (Function, &mut MemoryHint, &mut B) {
-        let (vf, queue) = (sender.port.get(), usize::from(sender.queue) % crate::MAX_PAIRS);
+        let (vf, queue) = (sender.port.get(), usize::from(sender.queue) % crate::limits::MAX_PAIRS);
         (Function::Vf(vf), &mut self.devices[usize::from(vf)].transmit[queue].buffers, self.bus)
     }
 

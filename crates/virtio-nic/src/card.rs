@@ -1,9 +1,10 @@
 //! The card: the devices of all VFs, and the calls by which a transport and the policy change them.
 
-use crate::device::{DeviceCounters, RingStart, RingStartError, VirtioDevice};
+use crate::device::{DeviceCounters, VirtioDevice};
+use crate::limits::{MAX_PAIRS, MAX_VFS};
+use crate::ring::{RingStart, RingStartError};
 use crate::rules::VfRules;
-use crate::scratch::Scratch;
-use crate::{MAX_PAIRS, MAX_VFS};
+use crate::scratch::CallMemory;
 use alloc::vec::Vec;
 use units::{MacAddress, Time};
 use virtio::VirtioFeatures;
@@ -18,14 +19,14 @@ pub struct Nic {
     /// Earliest time at which a frame that a VF's rate delays may leave, as of the last call of [`Nic::visit_ready`].
     pub(crate) due: Option<Time>,
     /// Memory for the frames of one call of the card.
-    pub(crate) scratch: Scratch,
+    pub(crate) scratch: CallMemory,
 }
 
 impl Nic {
     /// Creates a card with `vfs` VFs, 64 at most, whose rings are stopped.
     #[must_use]
     pub fn new(vfs: u8) -> Self {
-        let mut nic = Self { devices: Vec::new(), changed: true, due: None, scratch: Scratch::default() };
+        let mut nic = Self { devices: Vec::new(), changed: true, due: None, scratch: CallMemory::default() };
         nic.grow(vfs);
         nic
     }

@@ -1,7 +1,6 @@
 //! Puts a frame alone into a receive ring: into one buffer, or into several if the driver merges them (VIRTIO 1.2, 5.1.6.4).
 
-use crate::device::ReceiveRing;
-use crate::receive::{MOST_MERGED, Missed};
+use crate::receive::{MOST_MERGED, Missed, ReceiveRing};
 use pcie::{Bus, DmaFault, Function, Iova};
 use plane::PortIndex;
 use virtio::chain::{ChainBuffer, MAX_CHAIN};

@@ -1,7 +1,6 @@
 //! Device's side of a ring of either format. Packed and split rings differ in their memory only.
 
-use crate::device::{RingStart, RingStartError};
-use virtio::layout::RingFeatures;
+use virtio::layout::{LayoutError, RingAddresses, RingFeatures};
 use virtio::packed::{PackedLayout, PackedPosition, PackedQueue};
 use virtio::split::{SplitLayout, SplitQueue};
 use virtio::{Chain, ChainBurst, RingError, RingMemory, UsedChain};
@@ -14,19 +13,20 @@ pub(crate) enum VirtQueue {
 }
 
 impl VirtQueue {
-    /// Creates the device's side of a ring that a transport starts, at its position or at `position`.
+    /// Creates the device's side of a ring with this number of entries, at these addresses, which continues at `position`.
     pub(crate) fn new(
-        start: &RingStart,
+        packed: bool,
+        (size, addresses): (u32, RingAddresses),
         features: RingFeatures,
         position: u32,
-    ) -> Result<Self, RingStartError> {
-        if start.packed {
-            let layout = PackedLayout::new(start.size, start.addresses)?;
-            let position = PackedPosition::from_vhost_base(position);
+    ) -> Result<Self, LayoutError> {
+        if packed {
+            let (layout, position) =
+                (PackedLayout::new(size, addresses)?, PackedPosition::from_vhost_base(position));
             return Ok(Self::Packed(PackedQueue::new(layout, features, position)?));
         }
-        let layout = SplitLayout::new(start.size, start.addresses)?;
-        Ok(Self::Split(SplitQueue::new(layout, features, position as u16)))
+        // A split ring's running index has 16 bits.
+        Ok(Self::Split(SplitQueue::new(SplitLayout::new(size, addresses)?, features, position as u16)))
     }
 
     /// Returns the position at which the ring continues, as vhost-user's messages have it.

@@ -2,19 +2,19 @@
 //! driver merges them, or is dropped as a whole. Filled buffers go back to the driver together, so that it sees all buffers of a
 //! frame or none.
 
-use crate::device::{DeviceRing, ReceiveRing, VirtioDevice};
-use crate::merge::merge;
-use crate::scratch::ReceivedHeaders;
-use crate::work::ring_memory;
+use crate::ring::{DeviceRing, ring_memory};
 use alloc::boxed::Box;
 use offload::plain::PlainFrameKind;
-use pcie::burst::BURST;
-use pcie::{Bus, Function, HintedMemory};
+use pcie::burst::{BURST, HEADERS};
+use pcie::{Bus, Function};
 use plane::PortIndex;
 use rings::{PlainReceiver, PostedDescriptors, Ring, RxFormat};
 use virtio::chain::ChainBuffer;
-use virtio::net::{NetHeader, NetHeaderFormat, flag};
+use virtio::net::flag;
 use virtio::{Chain, ChainBurst, RingError, UsedChain};
+
+/// Headers of received frames, with free bytes behind each.
+pub(crate) type ReceivedHeaders = [[u8; HEADERS]; BURST];
 
 /// Maximum number of buffers that one frame is merged into: 64 KB in Linux's smallest buffers is 43.
 pub(crate) const MOST_MERGED: usize = 64;
@@ -106,7 +106,7 @@ impl PostedBuffers {
 
     /// Takes the frames that crate `rings` has put into buffers. Puts their headers into `headers`, and the headers' addresses
     /// into `targets`. Returns the number of frames.
-    fn take_filled(
+    pub(crate) fn take_filled(
         &mut self,
         size: usize,
         headers: &mut ReceivedHeaders,
@@ -141,6 +141,14 @@ impl PostedBuffers {
             buffer.address + u64::from(size)
         }));
     }
+}
+
+/// Receive ring with the buffers that were fetched from it.
+#[derive(Debug, Default)]
+pub(crate) struct ReceiveRing {
+    pub(crate) ring: DeviceRing,
+    /// Fetched buffers; `None` before the first frame.
+    pub(crate) posted: Option<Box<PostedBuffers>>,
 }
 
 impl ReceiveRing {
@@ -178,8 +186,37 @@ impl ReceiveRing {
         Ok(())
     }
 
+    /// Returns the ring as a receiver of bursts, if it is live. Headers have `size` bytes.
+    #[inline(always)]
+    pub(crate) fn receiver<'a, B: Bus>(
+        &'a mut self,
+        port: PortIndex,
+        size: usize,
+        bus: &'a mut B,
+    ) -> Option<PlainReceiver<'a, B, FrameFormat>> {
+        if !self.ring.is_live() {
+            return None;
+        }
+        let ready = self.posted.as_ref().is_some_and(|posted| posted.plain.ready() > 0);
+        // A malformed ring is stopped by the frame that then goes alone.
+        if !ready && self.make_room(BURST, port, bus).is_ok() && self.fetch(port, bus) == Ok(true) {
+            self.posted.as_mut()?.offer(size);
+        }
+        let posted = self.posted.as_mut()?;
+        Some(PlainReceiver {
+            longest: posted.longest,
+            posted: &mut posted.plain,
+            // The buffers are loaded above, so no descriptor is read from a ring.
+            ring: Ring::new(0, 1, 16, 0)?,
+            room: BURST,
+            function: Function::Vf(port.get()),
+            bus,
+            format: FrameFormat,
+        })
+    }
+
     /// Returns the filled buffers to the driver. Returns true if it wants an interrupt.
-    fn give_back<B: Bus>(&mut self, port: PortIndex, bus: &mut B) -> Result<bool, RingError> {
+    pub(crate) fn give_back<B: Bus>(&mut self, port: PortIndex, bus: &mut B) -> Result<bool, RingError> {
         self.complete(port, bus)?;
         let DeviceRing { queue, hint, .. } = &mut self.ring;
         let Some(queue) = queue else { return Ok(false) };
@@ -196,95 +233,4 @@ pub(crate) enum Missed {
     NoBuffer,
     /// The ring or a buffer is not in the guest's memory; the ring is stopped.
     Fault,
-}
-
-impl VirtioDevice {
-    /// Returns a live receive ring as a receiver of bursts.
-    #[inline(always)]
-    pub(crate) fn receiver<'a, B: Bus>(
-        &'a mut self,
-        port: PortIndex,
-        pair: u8,
-        bus: &'a mut B,
-    ) -> Option<PlainReceiver<'a, B, FrameFormat>> {
-        let size = NetHeaderFormat::of(self.accepted).size();
-        let receive = self.receive.get_mut(usize::from(pair)).filter(|receive| receive.ring.is_live())?;
-        let ready = receive.posted.as_ref().is_some_and(|posted| posted.plain.ready() > 0);
-        // A malformed ring is stopped by the frame that then goes alone.
-        if !ready && receive.make_room(BURST, port, bus).is_ok() && receive.fetch(port, bus) == Ok(true) {
-            receive.posted.as_mut()?.offer(size);
-        }
-        let posted = receive.posted.as_mut()?;
-        Some(PlainReceiver {
-            longest: posted.longest,
-            posted: &mut posted.plain,
-            // The buffers are loaded above, so no descriptor is read from a ring.
-            ring: Ring::new(0, 1, 16, 0)?,
-            room: BURST,
-            function: Function::Vf(port.get()),
-            bus,
-            format: FrameFormat,
-        })
-    }
-
-    /// Writes the headers of the frames that crate `rings` has put into buffers of a receive ring.
-    #[inline]
-    pub(crate) fn received<B: Bus>(
-        &mut self,
-        port: PortIndex,
-        pair: u8,
-        headers: &mut ReceivedHeaders,
-        bus: &mut B,
-    ) {
-        let size = NetHeaderFormat::of(self.accepted).size();
-        let Some(receive) = self.receive.get_mut(usize::from(pair)) else { return };
-        let Some(posted) = &mut receive.posted else { return };
-        let mut targets = [0; BURST];
-        let count = posted.take_filled(size, headers, &mut targets);
-        let to = HintedMemory { function: Function::Vf(port.get()), hint: &mut receive.ring.buffers };
-        self.filled |= 1 << pair;
-        if bus.scatter(to, &headers[..count], size, &targets[..count]) < count {
-            self.fail(2 * u32::from(pair));
-        }
-    }
-
-    /// Puts a frame with its header into a receive ring. [`VirtioDevice::give_back`] returns the buffers to the driver.
-    pub(crate) fn put<B: Bus>(
-        &mut self,
-        port: PortIndex,
-        pair: u8,
-        (header, frame): (NetHeader, &[u8]),
-        bus: &mut B,
-    ) -> Result<(), Missed> {
-        let accepted = self.accepted;
-        let Some(receive) = self.receive.get_mut(usize::from(pair)).filter(|receive| receive.ring.is_live())
-        else {
-            return Err(Missed::Disabled);
-        };
-        let put = merge(receive, port, accepted, (header, frame), bus);
-        match put {
-            Ok(()) => self.filled |= 1 << pair,
-            Err(Missed::Fault) => self.fail(2 * u32::from(pair)),
-            Err(Missed::NoBuffer | Missed::Disabled) => {}
-        }
-        put
-    }
-
-    /// Returns the filled buffers of all receive rings to the driver, and interrupts it if it wants that.
-    pub(crate) fn give_back<B: Bus>(&mut self, port: PortIndex, bus: &mut B) {
-        let mut filled = core::mem::take(&mut self.filled);
-        while filled != 0 {
-            let pair = filled.trailing_zeros();
-            filled &= filled - 1;
-            let given = self.receive.get_mut(pair as usize).map(|receive| receive.give_back(port, bus));
-            match given {
-                Some(Ok(true)) => {
-                    self.counters.calls += 1;
-                    bus.msix(Function::Vf(port.get()), 2 * pair as u16);
-                }
-                Some(Err(_)) => self.fail(2 * pair),
-                Some(Ok(false)) | None => {}
-            }
-        }
-    }
 }

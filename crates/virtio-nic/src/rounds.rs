@@ -1,9 +1,9 @@
 //! Visits the card's transmit rings, and receives frames from the uplink. Port n of the plane is VF n. `work` connects the rings
 //! to the frame path.
 
-use crate::MAX_VFS;
 use crate::card::Nic;
 use crate::learn::learn;
+use crate::limits::MAX_VFS;
 use pcie::Bus;
 use plane::{Plane, PortIndex, TransmitQueueId, UplinkWire};
 

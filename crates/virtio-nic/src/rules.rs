@@ -13,7 +13,7 @@ pub enum VlanMembership {
     /// The guest's frames have tags of their own, or none. The VF is a member of these VLANs; 0 stands for untagged
     /// frames.
     Guest(Box<VlanIdSet>),
-    /// As [`Self::Guest`], with every VLAN.
+    /// Every VLAN, otherwise as [`Self::Guest`].
     Any,
 }
 
@@ -48,7 +48,7 @@ impl Default for VfRules {
             spoof_check: false,
             all_multicast: true,
             promiscuous: false,
-            longest_frame: crate::LONGEST_FRAME,
+            longest_frame: crate::limits::LONGEST_FRAME,
             max_tx_rate: 0,
         }
     }

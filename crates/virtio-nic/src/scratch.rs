@@ -1,16 +1,14 @@
 //! Memory for the frames and chains that pass through the card in one call. No later call reads its contents.
 
+use crate::receive::ReceivedHeaders;
 use crate::transmit::SentChains;
 use alloc::boxed::Box;
 use pcie::burst::{BURST, HEADERS};
 use rings::FrameMemory;
 
-/// Headers of received frames, with free bytes behind each.
-pub(crate) type ReceivedHeaders = [[u8; HEADERS]; BURST];
-
 /// Memory for the frames of one call of the card.
 #[derive(Debug)]
-pub(crate) struct Scratch {
+pub(crate) struct CallMemory {
     /// True if every frame is sent alone, and none in a burst.
     pub(crate) careful: bool,
     /// VFs with filled receive buffers that their drivers have not got back, a bit each. None between two calls.
@@ -23,7 +21,7 @@ pub(crate) struct Scratch {
     pub(crate) headers: Box<ReceivedHeaders>,
 }
 
-impl Default for Scratch {
+impl Default for CallMemory {
     fn default() -> Self {
         Self {
             careful: false,

@@ -2,7 +2,7 @@
 
 use crate::device::VirtioDevice;
 use crate::receive::Missed;
-use crate::work::FramePath;
+use crate::work::VirtioFramePath;
 use offload::headers::{FrameHeaders, NetworkHeader, TCP_CHECKSUM};
 use offload::verify;
 use pcie::Bus;
@@ -18,14 +18,14 @@ const PORTS: usize = 4;
 
 /// Properties of a received frame that are the same for all VFs that get it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct FrameContents {
+pub(crate) struct ReceivedProperties {
     /// True if the checksum of the transport is right, and so is that of an IPv4 header.
     valid: bool,
     /// Hash of both addresses and both ports: the frames of a flow have the same.
     flow: u32,
 }
 
-impl FrameContents {
+impl ReceivedProperties {
     fn of(bytes: &[u8], sealed: Option<plane::frame::TrustedChecksum>) -> Self {
         let headers = FrameHeaders::parse(bytes);
         let network = verify::network(bytes, &headers) != Some(false);
@@ -96,8 +96,8 @@ impl Missed {
     }
 }
 
-impl<B: Bus> FrameSink for FramePath<'_, B> {
-    type Findings = Option<FrameContents>;
+impl<B: Bus> FrameSink for VirtioFramePath<'_, B> {
+    type Findings = Option<ReceivedProperties>;
 
     const RECEIVES_UNCUT: bool = true;
 
@@ -131,18 +131,18 @@ impl<B: Bus> FrameSink for FramePath<'_, B> {
         port: PortIndex,
         frame: &mut Frame<'_>,
         about: DeliveryFlags,
-        findings: &mut Option<FrameContents>,
+        findings: &mut Option<ReceivedProperties>,
     ) -> Result<usize, DeliveryError> {
         rings::deliver(self, port, frame, about, findings)
     }
 }
 
-impl<B: Bus> FrameReceiver for FramePath<'_, B> {
-    type Contents = FrameContents;
+impl<B: Bus> FrameReceiver for VirtioFramePath<'_, B> {
+    type Contents = ReceivedProperties;
 
-    fn look(&mut self, frame: &mut Frame<'_>, _about: DeliveryFlags) -> FrameContents {
+    fn look(&mut self, frame: &mut Frame<'_>, _about: DeliveryFlags) -> ReceivedProperties {
         let seal = frame.seal();
-        FrameContents::of(frame.untagged(), seal)
+        ReceivedProperties::of(frame.untagged(), seal)
     }
 
     fn put(
@@ -150,7 +150,7 @@ impl<B: Bus> FrameReceiver for FramePath<'_, B> {
         port: PortIndex,
         frame: &mut Frame<'_>,
         about: DeliveryFlags,
-        contents: FrameContents,
+        contents: ReceivedProperties,
     ) -> Result<usize, DeliveryError> {
         let Self { devices, scratch, bus } = self;
         let device = devices.get_mut(usize::from(port.get())).ok_or(DeliveryError::Disabled)?;
@@ -164,7 +164,7 @@ impl<B: Bus> FrameReceiver for FramePath<'_, B> {
     }
 }
 
-impl<B: Bus> FramePath<'_, B> {
+impl<B: Bus> VirtioFramePath<'_, B> {
     /// Returns filled receive buffers to all drivers, with one interrupt for each ring at most.
     pub(crate) fn give_back(&mut self) {
         let mut reached = core::mem::take(&mut self.scratch.reached);

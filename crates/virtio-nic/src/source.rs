@@ -3,7 +3,7 @@
 
 use crate::packet::{PacketRequest, complete};
 use crate::transmit::transmit_ring;
-use crate::work::FramePath;
+use crate::work::VirtioFramePath;
 use pcie::burst::BURST;
 use pcie::{Bus, Function};
 use plane::frame::TrustedChecksum;
@@ -14,7 +14,7 @@ use rings::{
     PacketTransmitter,
 };
 
-impl<B: Bus> FrameSource for FramePath<'_, B> {
+impl<B: Bus> FrameSource for VirtioFramePath<'_, B> {
     fn may_send(&self, sender: TransmitQueueId) -> bool {
         let device = self.devices.get(usize::from(sender.port.get()));
         let ring = device.and_then(|device| device.transmit.get(usize::from(sender.queue)));
@@ -37,7 +37,7 @@ impl<B: Bus> FrameSource for FramePath<'_, B> {
     }
 }
 
-impl<B: Bus> FramePath<'_, B> {
+impl<B: Bus> VirtioFramePath<'_, B> {
     /// Drops the packets of a ring that may not send: a guest whose packets stay in its ring takes its device for broken.
     fn discard<L: FrameForwarder>(&mut self, sender: TransmitQueueId, budget: usize, lane: &mut L) -> bool {
         let Self { devices, scratch, bus } = self;
@@ -60,7 +60,7 @@ impl<B: Bus> FramePath<'_, B> {
     }
 }
 
-impl<B: Bus> PacketTransmitter for FramePath<'_, B> {
+impl<B: Bus> PacketTransmitter for VirtioFramePath<'_, B> {
     type Orders = PacketRequest;
 
     fn held(&mut self, sender: TransmitQueueId) -> Option<&mut HeldPacket<PacketRequest>> {

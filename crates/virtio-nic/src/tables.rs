@@ -2,8 +2,8 @@
 
 use crate::card::Nic;
 use crate::device::VirtioDevice;
+use crate::limits::{LONGEST_FRAME, MAX_VFS};
 use crate::rules::VlanMembership;
-use crate::{LONGEST_FRAME, MAX_VFS};
 use plane::pacing::LatenessLimit;
 use plane::switch::{MaxFrameLength, PortMirrorRules, SwitchTables, TagInsertion, VlanIdSet};
 use plane::{Plane, PortIndex, PortSet};

@@ -1,9 +1,9 @@
 //! Transmit rings: chains that were fetched during a visit, their headers, and their return to the driver. A chain is plain if
 //! it holds a frame without a request, or with the usual request for a checksum, in one piece. Plain chains leave in bursts.
 
-use crate::device::{DeviceRing, VirtioDevice};
+use crate::device::VirtioDevice;
 use crate::packet::PacketRequest;
-use crate::work::ring_memory;
+use crate::ring::{DeviceRing, ring_memory};
 use pcie::burst::{BURST, HEAD};
 use pcie::{Bus, Function, HintedMemory};
 use plane::{PortIndex, TransmitQueueId};
@@ -40,7 +40,7 @@ pub(crate) const fn transmit_ring(pair: u8) -> u32 {
 pub(crate) struct ChainFormat;
 
 impl rings::TxFormat for ChainFormat {
-    const LENGTHS: core::ops::RangeInclusive<u32> = 14..=crate::LONGEST_FRAME as u32;
+    const LENGTHS: core::ops::RangeInclusive<u32> = 14..=crate::limits::LONGEST_FRAME as u32;
 
     #[inline(always)]
     fn plain(second: u64) -> Option<u32> {
@@ -266,7 +266,7 @@ impl SentChains {
         buffers.skip(size);
         let asked = NetHeader::parse(&raw).check(bytes, device.accepted);
         let asked = asked.map_err(|_| PacketDropReason::Offload)?;
-        if asked.segmentation.is_none() && bytes > crate::LONGEST_FRAME {
+        if asked.segmentation.is_none() && bytes > crate::limits::LONGEST_FRAME {
             return Err(PacketDropReason::Size);
         }
         device.counters.checksums += u64::from(asked.checksum.is_some());

@@ -43,6 +43,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "driver",
             "iovm",
             "vfio-user",
+            "vhost-user",
+            "virtio",
             "virtio-nic",
             "units",
             "host",

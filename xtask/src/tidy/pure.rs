@@ -10,7 +10,7 @@ use super::source::{RustSource, attribute, group, ident, inside, is_punct};
 use crate::metadata::{self, CargoPackage};
 
 /// Names of the pure crates: state machines without a clock and without I/O.
-pub(crate) const PURE: [&str; 20] = [
+pub(crate) const PURE: [&str; 21] = [
     "units",
     "pcie",
     "plane",

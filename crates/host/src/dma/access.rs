@@ -204,7 +204,7 @@ impl DmaTable {
         Ok(())
     }
 
-    /// Returns the first part of a range of I/O virtual addresses, as far as it lies in one DMA region. `len` is not 0.
+    /// Returns the part of a range of I/O virtual addresses, from its start, that lies in one DMA region. `len` is not 0.
     fn piece(&self, iova: u64, len: usize, direction: DmaDirection) -> Result<DmaRegionAccess<'_>, DmaFault> {
         let fault = |kind| DmaFault { iova, kind };
         if iova.checked_add(len as u64 - 1).is_none() {

@@ -153,7 +153,7 @@ fn large_tcp_packet_passes_uncut_to_a_driver_that_takes_it() {
 }
 
 #[test]
-fn large_packet_from_the_uplink_passes_uncut_to_a_driver_that_takes_it() {
+fn large_uplink_packet_passes_uncut_to_a_tso_driver() {
     let payload: Vec<u8> = (0..20_000).map(|n| (n % 251) as u8).collect();
     let packet = large_packet(9, 0, &payload);
     for (takes, vlan) in [(false, None), (true, None), (false, Some(7)), (true, Some(7))] {

@@ -68,7 +68,7 @@ fn kick_or_call_that_is_a_pipe_disconnects_its_client() {
 }
 
 #[test]
-fn kick_that_nobody_reads_keeps_its_ring_alive() {
+fn unread_kick_eventfd_keeps_its_ring_alive() {
     let mut bystanders = BystanderGuests::new();
     bystanders.check_frames();
     let count = u64::MAX - 1000;
@@ -77,7 +77,7 @@ fn kick_that_nobody_reads_keeps_its_ring_alive() {
 }
 
 #[test]
-fn full_call_eventfd_without_nonblock_flag_blocks_nobody() {
+fn full_blocking_call_eventfd_delays_no_port() {
     let mut bystanders = BystanderGuests::new();
     let mut hostile = VirtioGuest::boot(&bystanders.live, 0);
     for call in [&hostile.receive.call, &hostile.transmit.call] {

@@ -105,7 +105,7 @@ fn ring_whose_page_is_removed_stops_until_the_page_is_back() {
     exchange(&mut a, &mut b);
     a.front.accept(&FrontendRequest::RemMemReg(region(0, SIZE)), vec![]);
     a.send(b"meanwhile");
-    b.send(b"nobody listens");
+    b.send(b"no receiver");
     eventually("the host has unmapped the memory", || a.front.ram.mapped_by_the_host() == 0);
     a.front.share_memory();
     b.wait_for(b"meanwhile");

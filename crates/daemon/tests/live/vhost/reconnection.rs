@@ -37,7 +37,7 @@ fn eventfds_of_a_gone_front_end_are_not_used() {
     a.front.stream.hang_up();
     eventually("the VF is free", || live.show(0).peer.is_none());
     a.receive.call.drain();
-    b.send(b"to nobody");
+    b.send(b"no receiver");
     for _ in 0..100 {
         a.transmit.kick.signal();
     }

@@ -71,7 +71,7 @@ impl VhostUserConnection {
                 with_nic(device, |nic, vf| nic.reset(vf));
             }
             BackendEvent::SendRarp(address) => {
-                // The switch learns the guest's new place by its first frame. Nobody outside is told.
+                // The switch learns the guest's new place by its first frame. No station beyond the uplink is notified.
                 let number = address.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
                 record(device, "the client asked to announce an address", number);
             }

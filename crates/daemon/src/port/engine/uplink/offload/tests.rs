@@ -55,7 +55,7 @@ fn sum(frame: &[u8], tcp: usize, six: bool) -> u16 {
 }
 
 #[test]
-fn large_uplink_packet_is_offered_whole_until_a_segment_is_taken() {
+fn large_packet_is_offered_whole_before_its_first_segment() {
     let (packet, _) = packet(false, 0);
     let mut arrival = arrive(&packet, &tcp_of(GsoType::TcpV4)).unwrap();
     let (whole, layout) = arrival.uncut().unwrap();

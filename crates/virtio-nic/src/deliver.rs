@@ -1,0 +1,85 @@
+//! Delivers frames into a device's receive rings, and returns the filled buffers to its driver.
+
+use crate::device::VirtioDevice;
+use crate::merge::merge;
+use crate::receive::{FrameFormat, Missed, ReceivedHeaders};
+use pcie::burst::BURST;
+use pcie::{Bus, Function, HintedMemory};
+use plane::PortIndex;
+use rings::PlainReceiver;
+use virtio::net::{NetHeader, NetHeaderFormat};
+
+impl VirtioDevice {
+    /// Returns a live receive ring as a receiver of bursts.
+    #[inline(always)]
+    pub(crate) fn receiver<'a, B: Bus>(
+        &'a mut self,
+        port: PortIndex,
+        pair: u8,
+        bus: &'a mut B,
+    ) -> Option<PlainReceiver<'a, B, FrameFormat>> {
+        let size = NetHeaderFormat::of(self.accepted).size();
+        self.receive.get_mut(usize::from(pair))?.receiver(port, size, bus)
+    }
+
+    /// Writes the headers of the frames that crate `rings` has put into buffers of a receive ring.
+    #[inline]
+    pub(crate) fn received<B: Bus>(
+        &mut self,
+        port: PortIndex,
+        pair: u8,
+        headers: &mut ReceivedHeaders,
+        bus: &mut B,
+    ) {
+        let size = NetHeaderFormat::of(self.accepted).size();
+        let Some(receive) = self.receive.get_mut(usize::from(pair)) else { return };
+        let Some(posted) = &mut receive.posted else { return };
+        let mut targets = [0; BURST];
+        let count = posted.take_filled(size, headers, &mut targets);
+        let to = HintedMemory { function: Function::Vf(port.get()), hint: &mut receive.ring.buffers };
+        self.filled |= 1 << pair;
+        if bus.scatter(to, &headers[..count], size, &targets[..count]) < count {
+            self.fail(2 * u32::from(pair));
+        }
+    }
+
+    /// Puts a frame with its header into a receive ring. [`VirtioDevice::give_back`] returns the buffers to the driver.
+    pub(crate) fn put<B: Bus>(
+        &mut self,
+        port: PortIndex,
+        pair: u8,
+        (header, frame): (NetHeader, &[u8]),
+        bus: &mut B,
+    ) -> Result<(), Missed> {
+        let accepted = self.accepted;
+        let Some(receive) = self.receive.get_mut(usize::from(pair)).filter(|receive| receive.ring.is_live())
+        else {
+            return Err(Missed::Disabled);
+        };
+        let put = merge(receive, port, accepted, (header, frame), bus);
+        match put {
+            Ok(()) => self.filled |= 1 << pair,
+            Err(Missed::Fault) => self.fail(2 * u32::from(pair)),
+            Err(Missed::NoBuffer | Missed::Disabled) => {}
+        }
+        put
+    }
+
+    /// Returns the filled buffers of all receive rings to the driver, and interrupts it if it wants that.
+    pub(crate) fn give_back<B: Bus>(&mut self, port: PortIndex, bus: &mut B) {
+        let mut filled = core::mem::take(&mut self.filled);
+        while filled != 0 {
+            let pair = filled.trailing_zeros();
+            filled &= filled - 1;
+            let given = self.receive.get_mut(pair as usize).map(|receive| receive.give_back(port, bus));
+            match given {
+                Some(Ok(true)) => {
+                    self.counters.calls += 1;
+                    bus.msix(Function::Vf(port.get()), 2 * pair as u16);
+                }
+                Some(Err(_)) => self.fail(2 * pair),
+                Some(Ok(false)) | None => {}
+            }
+        }
+    }
+}
