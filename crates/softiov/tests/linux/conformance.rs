@@ -11,7 +11,7 @@ const BEGIN: &str = "<!-- printed by the Linux tests -->\n";
 const END: &str = "<!-- end -->\n";
 
 /// Driver whose conformance a check tests, by the beginning of the check's name; the first match counts.
-const JUDGES: [(&str, &str); 23] = [
+const JUDGES: [(&str, &str); 24] = [
     ("demo::", "iavf and igbvf of Linux 6.1"),
     ("measure::queues::", "iavf of Linux 6.1"),
     ("measure::versions::", "iavf and igbvf of Linux 6.1"),
@@ -27,6 +27,7 @@ const JUDGES: [(&str, &str); 23] = [
     ("dpdk::", "DPDK 22.11's igbvf driver"),
     ("ipxe::fetches_a_file_over_a_vf", "iPXE's driver of Adaptive Virtual Functions"),
     ("ipxe::", "iPXE's driver of the 82576"),
+    ("virtio::", "virtio_net of Linux 6.1"),
     ("igb::", "igb of Linux 6.1"),
     ("hub::", "QEMU's netdev stream"),
     ("ip::", "iproute2 6.1 and igb of Linux 6.1, on QEMU's igb device"),

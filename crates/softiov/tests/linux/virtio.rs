@@ -5,12 +5,56 @@ use crate::avf::no_checksum_errors;
 use crate::guest::{BOOT, ScenarioGuest, eventually};
 use crate::report::CheckOutcome;
 use crate::stream::IperfStream;
-use crate::world::{LinuxTestbed, PACKED, SPLIT};
+use crate::world::{LinuxTestbed, PACKED, SPLIT, settle_all};
 use anyhow::{Context, Result, ensure};
 use daemon::control::status::{LinkState, VfStatus};
 use daemon::settings::VfSettings;
+use linux_guest::LinuxGuest;
 
 const VLAN: u8 = 77;
+
+impl LinuxTestbed {
+    /// Boots the guests on [`SPLIT`] and [`PACKED`], unless they run, and restores their network state. The second has two
+    /// processors and two queue pairs.
+    fn settle_virtio(&mut self) -> Result<()> {
+        if self.virtio.is_none() {
+            let judy = LinuxGuest::builder("judy").vhost_socket(self.socket(SPLIT), 1, &[]);
+            let packed = [("packed", true.into())];
+            let kim = LinuxGuest::builder("kim").cpus(2).vhost_socket(self.socket(PACKED), 2, &packed);
+            let judy = ScenarioGuest::spawn(judy, self.assets(), SPLIT, 6)?;
+            let kim = ScenarioGuest::spawn(kim, self.assets(), PACKED, 7)?;
+            [&judy, &kim].iter().try_for_each(|guest| guest.linux.wait_ready(BOOT))?;
+            self.virtio = Some([judy, kim]);
+        }
+        for vf in [SPLIT, PACKED] {
+            self.change(vf, settings_at_start())?;
+        }
+        settle_all(self.virtio.iter().flatten())
+    }
+
+    /// Returns the guests on [`SPLIT`] and [`PACKED`].
+    fn virtio(&self) -> Result<[&ScenarioGuest; 2]> {
+        let [judy, kim] = self.virtio.as_ref().context("the guests on virtio VFs are not running")?;
+        Ok([judy, kim])
+    }
+
+    /// Returns the guest on [`PACKED`], to reboot it.
+    fn kim_mut(&mut self) -> Result<&mut ScenarioGuest> {
+        let [_, kim] = self.virtio.as_mut().context("the guests on virtio VFs are not running")?;
+        Ok(kim)
+    }
+}
+
+/// Returns the settings of a VF in which each check begins.
+fn settings_at_start() -> VfSettings {
+    VfSettings {
+        state: Some(LinkState::Auto),
+        vlan: Some(0),
+        spoofchk: Some(true),
+        max_tx_rate: Some(0),
+        ..VfSettings::default()
+    }
+}
 
 /// Boots both guests, restores their network state, and waits until they reach each other.
 fn linked(world: &mut LinuxTestbed) -> Result<[&ScenarioGuest; 2]> {

@@ -1,6 +1,8 @@
 //! Testbed of the checks: a live host, two guests for most checks, a third that misbehaves, and the network beyond the
 //! uplinks. A guest boots when a check first requests it.
 
+mod settings;
+
 use crate::guest::{BOOT, COMMAND, ScenarioGuest, eventually, last_events};
 use crate::survival::SurvivalTestbed;
 use crate::testpmd;
@@ -11,9 +13,10 @@ use daemon::config::HostConfig;
 use daemon::control::client::ask;
 use daemon::control::protocol::{ControlAnswer, ControlRequest, SettingsCommand};
 use daemon::control::status::{FunctionStatus, LinkState, PortStatus, VfStatus};
-use daemon::settings::{CoalesceMode, PortSettings, StormControlSettings, VfSettings};
+use daemon::settings::{PortSettings, VfSettings};
 
 use linux_guest::{BootFiles, DpdkSeries, GuestBuilder, KernelSeries, LinuxGuest};
+use settings::{config, defaults, no_rules};
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::thread::scope;
@@ -79,7 +82,7 @@ pub(crate) struct LinuxTestbed {
     dave: Option<ScenarioGuest>,
     dpdk: Option<ScenarioGuest>,
     /// Guests on [`SPLIT`] and [`PACKED`].
-    virtio: Option<[ScenarioGuest; 2]>,
+    pub(crate) virtio: Option<[ScenarioGuest; 2]>,
     /// Another host with guests of its own, for checks that end the host.
     pub(crate) survival: Option<SurvivalTestbed>,
     assets: BootFiles,
@@ -239,36 +242,6 @@ impl LinuxTestbed {
         self.dpdk.as_ref().context("the guest for DPDK is not running")
     }
 
-    /// Boots the guests on [`SPLIT`] and [`PACKED`], unless they run, and restores their network state. The second has two
-    /// processors and two queue pairs.
-    pub(crate) fn settle_virtio(&mut self) -> Result<()> {
-        if self.virtio.is_none() {
-            let judy = LinuxGuest::builder("judy").vhost_socket(self.socket(SPLIT), 1, &[]);
-            let packed = [("packed", true.into())];
-            let kim = LinuxGuest::builder("kim").cpus(2).vhost_socket(self.socket(PACKED), 2, &packed);
-            let judy = ScenarioGuest::spawn(judy, &self.assets, SPLIT, 6)?;
-            let kim = ScenarioGuest::spawn(kim, &self.assets, PACKED, 7)?;
-            [&judy, &kim].iter().try_for_each(|guest| guest.linux.wait_ready(BOOT))?;
-            self.virtio = Some([judy, kim]);
-        }
-        for vf in [SPLIT, PACKED] {
-            self.change(vf, virtio_defaults())?;
-        }
-        settle_all(self.virtio.iter().flatten())
-    }
-
-    /// Returns the guests on [`SPLIT`] and [`PACKED`].
-    pub(crate) fn virtio(&self) -> Result<[&ScenarioGuest; 2]> {
-        let [judy, kim] = self.virtio.as_ref().context("the guests on virtio VFs are not running")?;
-        Ok([judy, kim])
-    }
-
-    /// Returns the guest on [`PACKED`], to reboot it.
-    pub(crate) fn kim_mut(&mut self) -> Result<&mut ScenarioGuest> {
-        let [_, kim] = self.virtio.as_mut().context("the guests on virtio VFs are not running")?;
-        Ok(kim)
-    }
-
     /// Ends the guests that hold the PF and the VFs for guests of one check, if there are any.
     pub(crate) fn send_visitors_home(&mut self) -> Result<()> {
         let guests = [self.dave.take(), self.dpdk.take()];
@@ -378,7 +351,7 @@ impl LinuxTestbed {
 }
 
 /// Restores the network state of several guests at the same time, since most of the time is waiting.
-fn settle_all<'a>(guests: impl Iterator<Item = &'a ScenarioGuest>) -> Result<()> {
+pub(crate) fn settle_all<'a>(guests: impl Iterator<Item = &'a ScenarioGuest>) -> Result<()> {
     scope(|threads| {
         let settling: Vec<_> = guests.map(|guest| threads.spawn(|| guest.settle())).collect();
         let settled = settling.into_iter().map(|settling| settling.join().map_err(|_| anyhow!("a panic"))?);
@@ -390,61 +363,4 @@ fn boot_on_pf(builder: GuestBuilder, assets: &BootFiles) -> Result<ScenarioGuest
     let guest = ScenarioGuest::spawn(builder, assets, PF, 4)?;
     guest.linux.wait_ready(BOOT)?;
     Ok(guest)
-}
-
-/// Returns the default value of every setting of a VF, with an Ethernet address.
-fn defaults(mac: &str) -> VfSettings {
-    VfSettings {
-        state: Some(LinkState::Auto),
-        mac: Some(mac.into()),
-        vlan: Some(0),
-        vlans: Some("any".into()),
-        spoofchk: Some(true),
-        trust: Some(false),
-        share_mac: Some(false),
-        max_tx_rate: Some(0),
-        allmulti: Some(true),
-        max_mtu: Some(0),
-        rss: Some(false),
-        min_interrupts: Some(0),
-        max_interrupts: Some(0),
-        coalesce: Some(CoalesceMode::Guest),
-        quarantine: Some(false),
-        ..VfSettings::default()
-    }
-}
-
-/// Returns the settings of a VF of the third family in which each check begins.
-fn virtio_defaults() -> VfSettings {
-    VfSettings {
-        state: Some(LinkState::Auto),
-        vlan: Some(0),
-        spoofchk: Some(true),
-        max_tx_rate: Some(0),
-        ..VfSettings::default()
-    }
-}
-
-/// Returns port settings that switch storm control off and remove all mirror rules.
-fn no_rules() -> PortSettings {
-    let storm = StormControlSettings { broadcast: Some(0), multicast: Some(0), interval: Some(100) };
-    let mirror = (0..4).map(|rule: u8| (rule.to_string(), None)).collect();
-    PortSettings { storm: Some(storm), mirror, ..PortSettings::default() }
-}
-
-fn config(wire: Option<&WireNamespace>) -> String {
-    let [first, second, third] =
-        PORTS.map(|port| wire.map_or(String::new(), |wire| format!("uplink.tap = {:?}", wire.tap(port))));
-    // SOFTIOV_WAIT=mapped runs the same checks with mapped doorbells.
-    let wait = std::env::var("SOFTIOV_WAIT").unwrap_or("sleep".into());
-    format!(
-        "[[port]]\n{first}\nwait = {wait:?}\n\
-         [[port.vf]]\nindex = 2\nmac = {CAROL_MAC:?}\n\
-         [[port.vf]]\nindex = 3\nvlan = {PORT_VLAN}\n\
-         [[port]]\n{second}\nwait = {wait:?}\nvfs = 1\nlimits.storm.quarantine = {STORM}\n\
-         [[port]]\n{third}\npf = \"guest\"\nmac = {PF_MAC:?}\n\
-         [[port]]\nfamily = \"avf\"\nvfs = 64\nuplink.wire = \"avf\"\nwait = {wait:?}\nlimits.storm.quarantine = {STORM}\n\
-         [[port]]\nfamily = \"avf\"\nvfs = 2\nuplink.wire = \"avf\"\nwait = \"mapped\"\n\
-         [[port]]\nfamily = \"virtio\"\nvfs = 2\n"
-    )
 }
