@@ -41,7 +41,8 @@ pub(crate) fn show(answer: ControlAnswer, output: &OutputOptions) -> anyhow::Res
         ControlAnswer::Vf(vf) => vf::print::show(&vf),
         ControlAnswer::Port(port) => port::print::show(&port),
         ControlAnswer::Functions(found) => {
-            found.functions.iter().map(|function| format!("{} {}\n", function.rid, function.name)).collect()
+            let line = |rid: &str, name: &str| format!("{rid} {name}\n").trim_start().to_owned();
+            found.functions.iter().map(|function| line(&function.rid, &function.name)).collect()
         }
         ControlAnswer::Difference(difference) => apply::text(&difference),
         ControlAnswer::Flight(recording) => vf::flight::text(&recording),

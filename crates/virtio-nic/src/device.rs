@@ -88,6 +88,12 @@ impl VirtioDevice {
         }
     }
 
+    /// Returns true if the VF has an address, or is promised it.
+    pub(crate) fn owns(&self, address: MacAddress) -> bool {
+        let Self { rules, learned, .. } = self;
+        rules.addresses.contains(&address) || [*learned, rules.promised].contains(&Some(address))
+    }
+
     /// Returns the VF's address: the first of its rules, or the learned one.
     pub(crate) fn address(&self) -> Option<MacAddress> {
         self.rules.addresses.first().copied().or(self.learned)

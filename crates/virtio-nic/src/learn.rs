@@ -9,13 +9,19 @@ use units::MacAddress;
 use virtio::ChainBurst;
 use virtio::net::NetHeaderFormat;
 
-/// Reads the source address of a device's first packet, which stays in its ring. Returns true if the device has an address now.
+/// Reads the source address of the first packet of a VF's device, which stays in its ring. Returns true if the device has an
+/// address now. An address of another VF is not learned: its frames would go to both.
 #[cold]
-pub(crate) fn learn<B: Bus>(device: &mut VirtioDevice, port: PortIndex, bus: &mut B) -> bool {
+pub(crate) fn learn<B: Bus>(devices: &mut [VirtioDevice], vf: usize, bus: &mut B) -> bool {
+    let port = PortIndex::of_field(vf as u32);
+    let Some(device) = devices.get_mut(vf) else { return false };
     let ready = device.ready;
     let queues = (0..device.transmit.len()).filter(|queue| ready >> queue & 1 != 0);
-    device.learned = queues.into_iter().find_map(|queue| first_source(device, queue, port, bus));
-    device.learned.is_some()
+    let found = queues.into_iter().find_map(|queue| first_source(device, queue, port, bus));
+    let mut others = devices.iter().enumerate().filter(|(other, _)| *other != vf);
+    let learned = found.filter(|source| !others.any(|(_, device)| device.owns(*source)));
+    devices[vf].learned = learned;
+    learned.is_some()
 }
 
 /// Returns the source address of the first packet of a ring. A packet that is too short, or from a group, has none.

@@ -22,8 +22,10 @@ pub enum VlanMembership {
 pub struct VfRules {
     /// True if the VF may send and receive.
     pub enabled: bool,
-    /// Addresses of the VF. Without one the VF takes the source address of its first frame.
+    /// Addresses of the VF. Without one the VF takes the source address of its first frame, unless that is another VF's.
     pub addresses: Vec<MacAddress>,
+    /// Address that the VF's guest is expected to choose. No other VF can take it.
+    pub promised: Option<MacAddress>,
     /// VLANs of the VF.
     pub vlans: VlanMembership,
     /// True if frames with a source address or a VLAN that is not the VF's are dropped.
@@ -44,6 +46,7 @@ impl Default for VfRules {
         Self {
             enabled: true,
             addresses: Vec::new(),
+            promised: None,
             vlans: VlanMembership::Any,
             spoof_check: false,
             all_multicast: true,

@@ -1,5 +1,7 @@
 //! Tests of the whole configuration: valid files, and the messages for invalid ones.
 
+mod families;
+
 use super::file::{CardFamily, LinkLocalPolicy, PortLinkRule};
 use super::uplink::{UplinkConfig, XdpMode};
 use super::{ConfigError, HostConfig};
@@ -50,55 +52,6 @@ fn default_device_family_is_82576() {
     assert_eq!(families, [(CardFamily::I82576, 7), (CardFamily::Avf, 2), (CardFamily::Virtio, 7)]);
     let unknown = HostConfig::parse("[[port]]\nfamily = \"e1000\"").unwrap_err();
     assert!(unknown.contains("82576") && unknown.contains("avf"), "{unknown}");
-}
-
-#[test]
-fn unsupported_avf_setting_is_refused_with_a_remedy() {
-    for (key, lines) in [
-        ("pf0.pf", "pf = \"guest\""),
-        ("pf0vf0.rss", "vf = [{ index = 0, rss = true }]"),
-        ("pf0vf0.coalesce", "vf = [{ index = 0, coalesce = \"adaptive\" }]"),
-        ("pf0vf0.max_mtu", "vf = [{ index = 0, max_mtu = 1000 }]"),
-    ] {
-        let said = refused(&format!("[[port]]\nfamily = \"avf\"\n{lines}"));
-        assert!(said.starts_with(&format!("invalid setting {key}: ")), "{lines}: {said}");
-        assert!(key.ends_with("max_mtu") || said.contains("use family = \"82576\""), "{said}");
-    }
-    for lines in [
-        "wait = \"mapped\"",
-        "limits = { storm = { warn = 1 } }",
-        "storm = { broadcast = 1000 }",
-        "mirror = [{ to = 1, vfs = [0] }]",
-        "vf = [{ index = 0, allmulti = false }]",
-    ] {
-        check(&format!("[[port]]\nfamily = \"avf\"\n{lines}")).unwrap();
-    }
-    check("[[port]]\nfamily = \"avf\"\nvf = [{ index = 0, vlan = 7, trust = true, state = \"disable\" }]")
-        .unwrap();
-}
-
-#[test]
-fn unsupported_virtio_setting_is_refused_with_a_remedy() {
-    for (key, lines) in [
-        ("pf0.pf", "pf = \"guest\""),
-        ("pf0.wait", "wait = \"mapped\""),
-        ("pf0.wait", "wait = \"busy\""),
-        ("pf0vf0.rss", "vf = [{ index = 0, rss = true }]"),
-        ("pf0vf0.max_interrupts", "vf = [{ index = 0, max_interrupts = 1000 }]"),
-        ("pf0vf0.max_mtu", "vf = [{ index = 0, max_mtu = 9707 }]"),
-    ] {
-        let said = refused(&format!("[[port]]\nfamily = \"virtio\"\n{lines}"));
-        assert!(said.starts_with(&format!("invalid setting {key}: ")), "{lines}: {said}");
-        assert!(key.ends_with("max_mtu") || said.contains("use family = "), "{said}");
-    }
-    for lines in [
-        "limits = { storm = { warn = 1 } }",
-        "storm = { broadcast = 1000 }",
-        "mirror = [{ to = 1, vfs = [0] }]",
-        "vf = [{ index = 0, vlan = 7, trust = true, allmulti = false, state = \"disable\", max_mtu = 9706 }]",
-    ] {
-        check(&format!("[[port]]\nfamily = \"virtio\"\nvfs = 64\n{lines}")).unwrap();
-    }
 }
 
 #[test]

@@ -115,7 +115,7 @@ impl DynamicModeration {
         let rested = self.stance;
         match self.stance {
             IntervalSearchState::AtBest if rates.against(&self.before) != MeasuredRateChange::Same => {
-                self.set_off()
+                self.set_off();
             }
             IntervalSearchState::AtBest => {}
             IntervalSearchState::Paused => {

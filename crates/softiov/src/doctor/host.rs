@@ -219,11 +219,16 @@ fn vf(vf: &VfStatus, family: CardFamily) -> Vec<DoctorFinding> {
             "{name}: {lost} frames dropped for lack of a receive descriptor, {} received",
             function.rx.packets
         );
-        findings.push(DoctorFinding::warning(
-            "vf",
-            seen,
-            "give the guest a longer ring (ethtool -G eth0 rx 4096), or more CPU",
-        ));
+        let remedy = match family {
+            // The VMM decides the size of a virtio device's rings.
+            CardFamily::Virtio => {
+                "give the guest a longer ring (rx_queue_size=1024 of QEMU's virtio-net-pci), or more CPU"
+            }
+            CardFamily::I82576 | CardFamily::Avf => {
+                "give the guest a longer ring (ethtool -G eth0 rx 4096), or more CPU"
+            }
+        };
+        findings.push(DoctorFinding::warning("vf", seen, remedy));
     }
     findings
 }

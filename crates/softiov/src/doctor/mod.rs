@@ -11,8 +11,10 @@ mod tests;
 
 use crate::output;
 use crate::target::TargetHost;
+use daemon::config::file::CardFamily;
 use daemon::config::uplink::UplinkConfig;
-use daemon::control::client;
+use daemon::control::client::{self, ControlClientError};
+use daemon::control::status::PortStatus;
 use finding::{DoctorFinding, DoctorVerdict};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -34,9 +36,17 @@ pub(crate) struct DoctorArgs {
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let config = args.target.load()?;
     let has_taps = config.ports.iter().any(|port| matches!(port.uplink, UplinkConfig::Tap(_)));
-    let mut findings = vec![qemu::judge(qemu::find(args.qemu.as_deref()).as_ref())];
+    let socket = config.control_socket();
+    let ports = client::ports(&socket);
+    let mut families: Vec<_> = ports.iter().flatten().map(|port| port.family).collect();
+    if ports.is_err() {
+        families = config.ports.iter().map(|port| port.family).collect();
+    }
+    let needs_vfio_user = families.iter().any(|family| *family != CardFamily::Virtio);
+    let qemu = qemu::find(args.qemu.as_deref());
+    let mut findings = vec![qemu::judge(qemu.as_ref(), needs_vfio_user)];
     findings.extend(machine::MachineState::read(has_taps).judge());
-    findings.extend(host_findings(&config.control_socket()));
+    findings.extend(host_findings(&socket, ports));
     let text = match args.json {
         true => serde_json::to_string_pretty(&findings)? + "\n",
         false => finding::text(&findings),
@@ -46,8 +56,8 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     Ok(if works { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn host_findings(socket: &Path) -> Vec<DoctorFinding> {
-    match client::ports(socket) {
+fn host_findings(socket: &Path, ports: Result<Vec<PortStatus>, ControlClientError>) -> Vec<DoctorFinding> {
+    match ports {
         Ok(ports) => {
             let mut findings = vec![DoctorFinding::ok("host", format!("{} answers", socket.display()))];
             findings.extend(

@@ -1,4 +1,4 @@
-//! Checks QEMU, which needs a vfio-user client.
+//! Checks QEMU, which needs a vfio-user client, or for ports of family virtio a vhost-user client.
 
 use super::finding::DoctorFinding;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,8 @@ const CHECK: &str = "qemu";
 const PROGRAM: &str = "qemu-system-x86_64";
 /// First QEMU version with a vfio-user client.
 const NEEDED: (u32, u32) = (10, 1);
+/// First QEMU version whose sockets have the option `reconnect-ms`.
+const RECONNECT_MS: (u32, u32) = (9, 2);
 const INSTALL: &str = "install QEMU 10.1 or newer (Debian 13: `apt install -t trixie-backports qemu-system-x86`; \
                                           Fedora 43), or name another program with --qemu";
 
@@ -36,7 +38,8 @@ pub(super) fn find(named: Option<&Path>) -> Option<QemuProgram> {
     Some(QemuProgram { version: output_of(&["--version"])?, devices: output_of(&["-device", "help"])?, path })
 }
 
-pub(super) fn judge(qemu: Option<&QemuProgram>) -> DoctorFinding {
+/// Judges QEMU. A host whose ports are all of family virtio does not need vfio-user.
+pub(super) fn judge(qemu: Option<&QemuProgram>, needs_vfio_user: bool) -> DoctorFinding {
     let Some(QemuProgram { path, version, devices }) = qemu else {
         return DoctorFinding::warning(CHECK, format!("cannot run {PROGRAM}"), INSTALL);
     };
@@ -47,6 +50,9 @@ pub(super) fn judge(qemu: Option<&QemuProgram>) -> DoctorFinding {
         return DoctorFinding::problem(CHECK, seen, "name a QEMU program with --qemu");
     };
     let (major, minor) = number;
+    if !needs_vfio_user {
+        return virtio(&format!("{path} (QEMU {major}.{minor})"), number, devices);
+    }
     if number < NEEDED {
         let seen = format!("{path} is QEMU {major}.{minor}; vfio-user needs {}.{}", NEEDED.0, NEEDED.1);
         return DoctorFinding::problem(CHECK, seen, INSTALL);
@@ -56,6 +62,19 @@ pub(super) fn judge(qemu: Option<&QemuProgram>) -> DoctorFinding {
         return DoctorFinding::problem(CHECK, seen, INSTALL);
     }
     DoctorFinding::ok(CHECK, format!("{path} (QEMU {major}.{minor}) has vfio-user-pci"))
+}
+
+/// Judges a QEMU, described by `qemu`, for ports of family virtio.
+fn virtio(qemu: &str, number: (u32, u32), devices: &str) -> DoctorFinding {
+    if !devices.contains("\"virtio-net-pci\"") {
+        let seen = format!("{qemu} was built without the device virtio-net-pci");
+        return DoctorFinding::problem(CHECK, seen, "name another QEMU program with --qemu");
+    }
+    if number < RECONNECT_MS {
+        let remedy = "replace reconnect-ms=100 by reconnect=1 in the output of softiov qemu-args";
+        return DoctorFinding::warning(CHECK, format!("{qemu} does not know reconnect-ms"), remedy);
+    }
+    DoctorFinding::ok(CHECK, format!("{qemu} has virtio-net-pci"))
 }
 
 /// Returns the major and minor version in "QEMU emulator version 11.1.3 (Debian ...)".
@@ -71,7 +90,7 @@ mod tests {
 
     fn seen(version: &str, devices: &str) -> (DoctorVerdict, String) {
         let qemu = QemuProgram { path: "/q".into(), version: version.into(), devices: devices.into() };
-        let finding = judge(Some(&qemu));
+        let finding = judge(Some(&qemu), true);
         (finding.verdict, finding.seen)
     }
 
@@ -88,6 +107,19 @@ mod tests {
         );
         assert_eq!(seen(version, "name \"virtio-net-pci\"").0, DoctorVerdict::Problem);
         assert_eq!(seen("", device).0, DoctorVerdict::Problem);
-        assert_eq!(judge(None).verdict, DoctorVerdict::Warning);
+        assert_eq!(judge(None, true).verdict, DoctorVerdict::Warning);
+    }
+
+    #[test]
+    fn virtio_ports_alone_need_no_vfio_user() {
+        let verdict = |version: &str, devices: &str| {
+            let version = format!("QEMU emulator version {version}");
+            let qemu = QemuProgram { path: "/q".into(), version, devices: devices.into() };
+            judge(Some(&qemu), false).verdict
+        };
+        let device = "name \"virtio-net-pci\", bus PCI\n";
+        assert_eq!(verdict("9.2.0", device), DoctorVerdict::Ok);
+        assert_eq!(verdict("7.2.22 (Debian)", device), DoctorVerdict::Warning, "reconnect-ms is unknown");
+        assert_eq!(verdict("9.2.0", ""), DoctorVerdict::Problem);
     }
 }

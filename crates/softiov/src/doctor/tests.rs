@@ -72,11 +72,18 @@ fn doctor_reports_each_port_problem_with_its_remedy() {
     only(&found(|port| port.vfs[0].active = false), DoctorVerdict::Warning, "modprobe igbvf");
     let other = |port: &mut PortStatus| (port.family, port.vfs[0].active) = (CardFamily::Avf, false);
     only(&found(other), DoctorVerdict::Warning, "modprobe iavf");
+    let virtio = |port: &mut PortStatus| (port.family, port.vfs[0].active) = (CardFamily::Virtio, false);
+    only(&found(virtio), DoctorVerdict::Warning, "modprobe virtio_net");
     let slow = |port: &mut PortStatus| {
         port.vfs[0].function.rx.packets = 9_000;
         port.vfs[0].function.drops.rx_no_descriptors = 1_000;
     };
     only(&found(slow), DoctorVerdict::Warning, "ethtool -G");
+    let short = |port: &mut PortStatus| {
+        slow(port);
+        port.family = CardFamily::Virtio;
+    };
+    only(&found(short), DoctorVerdict::Warning, "rx_queue_size=1024");
 }
 
 #[test]

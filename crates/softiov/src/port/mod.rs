@@ -28,7 +28,7 @@ pub(crate) enum PortSubcommand {
     Set {
         /// The port, such as pf0.
         port: String,
-        /// Number of VFs: 1 to 8, with family "avf" 1 to 64. A lower number removes VFs from their guests.
+        /// Number of VFs: 1 to 8, with family "avf" or "virtio" 1 to 64. A lower number removes VFs from their guests.
         #[arg(long, group = "change", value_name = "N")]
         vfs: Option<u8>,
         #[command(flatten)]

@@ -140,10 +140,12 @@ fn driver(found: &EthtoolTarget<'_>) -> String {
         Some(vf) => (found.port.family.vf_driver(), vf.rid.clone()),
         None => (found.port.family.pf_driver(), PF_RID.to_string()),
     };
-    let (version, domain) = (env!("CARGO_PKG_VERSION"), found.domain);
+    let version = env!("CARGO_PKG_VERSION");
+    // A virtio VF has no PCI address.
+    let bus = if rid.is_empty() { rid } else { format!("{:04x}:{rid}", found.domain) };
     format!(
         "driver: {name}\nversion: softiov {version}\nfirmware-version: \nexpansion-rom-version: \n\
-         bus-info: {domain:04x}:{rid}\nsupports-statistics: {}\nsupports-test: no\nsupports-eeprom-access: no\n\
+         bus-info: {bus}\nsupports-statistics: {}\nsupports-test: no\nsupports-eeprom-access: no\n\
          supports-register-dump: no\nsupports-priv-flags: no\n",
         if found.vf.is_some() { "yes" } else { "no" }
     )

@@ -1,6 +1,6 @@
 //! `softiov lspci`: pciutils' own program, on the configuration spaces of a running host's functions. They are
 //! written as `lspci -xxxx` prints them, for `lspci -F` to read; so every option, name and word is lspci's. Each port
-//! is a PCI domain: the first is 0000.
+//! is a PCI domain: the first is 0000. A virtio VF is missing, because its PCI function is its VMM's.
 
 use super::tool_exit::ToolExit;
 use crate::output;
@@ -79,7 +79,7 @@ fn dump(socket: &Path) -> anyhow::Result<String> {
         let ControlAnswer::Functions(found) = asked else {
             return Err(ControlClientError::OtherAnswer.into());
         };
-        for function in &found.functions {
+        for function in found.functions.iter().filter(|function| !function.config.is_empty()) {
             let _ = writeln!(text, "{domain:04x}:{} {}\n{}", function.rid, function.name, rows(function));
         }
     }

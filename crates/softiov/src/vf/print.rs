@@ -75,7 +75,8 @@ pub(crate) fn show(vf: &VfStatus) -> String {
     let mut text = line(vf) + "\n";
     let vlans: Vec<String> = vf.vlans.iter().map(u16::to_string).collect();
     let joined = if vlans.is_empty() { "none".to_owned() } else { vlans.join(" ") };
-    let _ = writeln!(text, "    rid {}, member of vlans {joined}", vf.rid);
+    let rid = if vf.rid.is_empty() { String::new() } else { format!("rid {}, ", vf.rid) };
+    let _ = writeln!(text, "    {rid}member of vlans {joined}");
     if vf.filters.cut {
         let VfFilterStatus { used, most, .. } = vf.filters;
         let _ = writeln!(

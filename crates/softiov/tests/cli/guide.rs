@@ -55,6 +55,11 @@ fn commands_of_page_teaching_work() {
 }
 
 #[test]
+fn commands_of_page_virtio_work_without_a_guest() {
+    reader(&tempdir().unwrap()).follow(&page::guide("virtio"));
+}
+
+#[test]
 fn commands_of_page_many_vms_work_with_two_guests() {
     if skipped_without("curl", "curl") {
         return;

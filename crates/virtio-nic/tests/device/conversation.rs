@@ -257,6 +257,7 @@ fn rules(vf: u8, bits: u16, max_tx_rate: u32) -> VfRules {
     };
     VfRules {
         enabled: bits & 0xe000 != 0,
+        promised: None,
         addresses: if bits & 0x700 == 0 { Vec::new() } else { vec![MacAddress(address(vf))] },
         vlans,
         spoof_check: on(0),

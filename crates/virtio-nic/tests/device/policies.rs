@@ -67,6 +67,26 @@ fn spoofed_source_address_is_dropped_and_counted() {
 }
 
 #[test]
+fn vf_cannot_take_an_address_of_another_vf() {
+    let promised = VfRules { promised: Some(MacAddress(address(1))), ..VfRules::default() };
+    for owner in [rules(1), promised] {
+        let mut machine = machine();
+        machine.nic.set_rules(0, VfRules { spoof_check: true, ..VfRules::default() });
+        machine.nic.set_rules(1, owner);
+        assert!(machine.send(0, NetHeader::default(), &datagram(1, 2, &[1; 100]), &[]));
+        machine.poll(0);
+        assert_eq!((machine.nic.address(0), machine.received(2).len()), (None, 0));
+        assert!(machine.send(0, NetHeader::default(), &datagram(0, 2, &[1; 100]), &[]));
+        machine.poll(0);
+        assert_eq!(machine.nic.address(0), Some(MacAddress(address(0))));
+        assert_eq!(machine.received(2).len(), 1, "its own address is free");
+        assert!(machine.send(1, NetHeader::default(), &datagram(1, 2, &[1; 100]), &[]));
+        machine.poll(0);
+        assert_eq!((machine.nic.address(1), machine.received(2).len()), (Some(MacAddress(address(1))), 1));
+    }
+}
+
+#[test]
 fn vf_without_an_address_takes_that_of_its_first_frame() {
     let mut machine = machine();
     machine.nic.set_rules(0, VfRules::default());

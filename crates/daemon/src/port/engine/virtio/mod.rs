@@ -4,11 +4,13 @@
 //!
 //! | module | content |
 //! |---|---|
+//! | `applied` | policy, conduct and link, applied to the devices |
 //! | `rules` | the forwarding rules that follow from a policy |
 //! | `held` | offences of VFs, throttles and quarantines |
 //! | `saved` | creates, saves and restores a port |
 //! | `report` | counters and status |
 
+mod applied;
 mod held;
 mod report;
 mod rules;
@@ -34,7 +36,7 @@ use nic::{PollResult, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
 use plane::Plane;
 use plane::uplink::UplinkTally;
-use policy::{AddressOwner, PolicyError, PortPolicy, VfLinkPolicy, VfPolicy};
+use policy::{PolicyError, PortPolicy, VfPolicy};
 use vfio_user::types::SparseArea;
 use virtio_nic::{MAX_VFS, Nic};
 
@@ -58,48 +60,6 @@ pub(in crate::port) struct VirtioCard {
     /// True if the port's mirror rules have changed since the switch's tables were made.
     changed: bool,
     link: bool,
-}
-
-impl VirtioCard {
-    /// Returns true if a VF has a link: its policy has one for it, and the VF is not quarantined. A VF without a link
-    /// moves no frame. Its guest sees the link go down only if the client is disconnected.
-    fn has_link(&self, vf: VfIndex) -> bool {
-        let policy = self.decided[vf.index()].in_force();
-        !self.is_barred(vf, &policy) && (self.link || policy.state == VfLinkPolicy::Enable)
-    }
-
-    /// Returns true if this policy or a quarantine keeps a VF from having a link, whatever the port's link is.
-    fn is_barred(&self, vf: VfIndex, policy: &VfPolicy) -> bool {
-        let down = policy.state == VfLinkPolicy::Disable || !policy.enabled;
-        down || self.conduct[vf.index()].quarantined().is_some()
-    }
-
-    /// Gives the device of a VF the rules that follow from policy, conduct and link, if they have changed.
-    fn enforce(&mut self, vf: VfIndex) {
-        let policy = self.decided[vf.index()].in_force();
-        let rate = self.conduct[vf.index()].rate(policy.max_tx_rate);
-        let rules = rules::rules(&policy, self.has_link(vf), rate);
-        if self.card.rules(vf.get()) != Some(&rules) {
-            self.card.set_rules(vf.get(), rules);
-        }
-    }
-
-    fn enforce_all(&mut self) {
-        VfIndex::first(MAX_VFS).for_each(|vf| self.enforce(vf));
-    }
-
-    /// Checks that no other VF has taken the address that a policy sets for this VF.
-    fn check_address(&self, vf: VfIndex, policy: &VfPolicy) -> Result<(), PolicyError> {
-        let Some(mac) = policy.mac.filter(|_| policy.admin_mac) else { return Ok(()) };
-        let has = |other: &VfIndex| {
-            let chosen = !self.decided[other.index()].policy.admin_mac;
-            *other != vf && chosen && self.card.address(other.get()) == Some(mac)
-        };
-        match VfIndex::first(MAX_VFS).find(has) {
-            Some(other) => Err(PolicyError::MacInUse(mac, AddressOwner::Vf(other))),
-            None => Ok(()),
-        }
-    }
 }
 
 impl PortCard for VirtioCard {
@@ -211,8 +171,9 @@ impl PortCard for VirtioCard {
 
     fn check(&self, vfs: &[VfPolicy]) -> Result<(), RefusedPolicy> {
         let mut policies = VfIndex::first(MAX_VFS).zip(vfs);
-        policies
-            .try_for_each(|(vf, policy)| self.check_address(vf, policy).map_err(|error| (Some(vf), error)))
+        policies.try_for_each(|(vf, policy)| {
+            self.check_address(vf, policy, vfs).map_err(|error| (Some(vf), error))
+        })
     }
 
     fn apply_policies(

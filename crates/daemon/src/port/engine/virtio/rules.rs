@@ -14,6 +14,7 @@ pub(super) fn rules(policy: &VfPolicy, linked: bool, max_tx_rate: u32) -> VfRule
         enabled: linked,
         // An address that the administrator did not set is a proposal: the VMM's own setting decides.
         addresses: policy.mac.filter(|_| policy.admin_mac).into_iter().collect(),
+        promised: policy.mac,
         vlans: vlans(policy),
         spoof_check: policy.spoofchk,
         all_multicast: policy.allmulti,
@@ -67,7 +68,8 @@ mod tests {
         let default = VfRules { spoof_check: true, ..VfRules::default() };
         assert_eq!(linked(VfPolicy::default()), default);
         let proposed = VfPolicy { mac: Some(MAC), ..VfPolicy::default() };
-        assert_eq!(linked(proposed), default, "the guest chooses its address");
+        let promised = VfRules { promised: Some(MAC), ..default };
+        assert_eq!(linked(proposed), promised, "the guest chooses its address");
     }
 
     #[test]
@@ -84,6 +86,7 @@ mod tests {
         let expected = VfRules {
             enabled: false,
             addresses: vec![MAC],
+            promised: Some(MAC),
             vlans: VlanMembership::Any,
             spoof_check: false,
             all_multicast: false,

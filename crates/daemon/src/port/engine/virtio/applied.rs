@@ -1,0 +1,57 @@
+//! Policy, conduct and link of virtio VFs, applied to their devices.
+
+use super::VirtioCard;
+use super::rules::rules;
+use pcie::VfIndex;
+use policy::{AddressOwner, PolicyError, VfLinkPolicy, VfPolicy};
+use virtio_nic::MAX_VFS;
+
+impl VirtioCard {
+    /// Returns true if a VF has a link: its policy has one for it, and the VF is not quarantined. A VF without a link
+    /// moves no frame. Its guest sees the link go down only if the client is disconnected.
+    pub(super) fn has_link(&self, vf: VfIndex) -> bool {
+        let policy = self.decided[vf.index()].in_force();
+        !self.is_barred(vf, &policy) && (self.link || policy.state == VfLinkPolicy::Enable)
+    }
+
+    /// Returns true if this policy or a quarantine keeps a VF from having a link, whatever the port's link is.
+    pub(super) fn is_barred(&self, vf: VfIndex, policy: &VfPolicy) -> bool {
+        let down = policy.state == VfLinkPolicy::Disable || !policy.enabled;
+        down || self.conduct[vf.index()].quarantined().is_some()
+    }
+
+    /// Gives the device of a VF the rules that follow from policy, conduct and link, if they have changed.
+    pub(super) fn enforce(&mut self, vf: VfIndex) {
+        let policy = self.decided[vf.index()].in_force();
+        let rate = self.conduct[vf.index()].rate(policy.max_tx_rate);
+        let wanted = rules(&policy, self.has_link(vf), rate);
+        if self.card.rules(vf.get()) != Some(&wanted) {
+            self.card.set_rules(vf.get(), wanted);
+        }
+    }
+
+    pub(super) fn enforce_all(&mut self) {
+        VfIndex::first(MAX_VFS).for_each(|vf| self.enforce(vf));
+    }
+
+    /// Checks that no other VF has taken the address that a policy sets for this VF, and keeps it under the policies
+    /// `wanted` of all VFs, by index.
+    pub(super) fn check_address(
+        &self,
+        vf: VfIndex,
+        policy: &VfPolicy,
+        wanted: &[VfPolicy],
+    ) -> Result<(), PolicyError> {
+        let Some(mac) = policy.mac.filter(|_| policy.admin_mac) else { return Ok(()) };
+        let chooses = |other: VfIndex| {
+            let now = &self.decided[other.index()].policy;
+            ![Some(now), wanted.get(other.index())].into_iter().flatten().any(|policy| policy.admin_mac)
+        };
+        let has =
+            |other: &VfIndex| *other != vf && chooses(*other) && self.card.address(other.get()) == Some(mac);
+        match VfIndex::first(MAX_VFS).find(has) {
+            Some(other) => Err(PolicyError::MacInUse(mac, AddressOwner::Vf(other))),
+            None => Ok(()),
+        }
+    }
+}

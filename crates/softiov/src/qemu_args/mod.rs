@@ -1,0 +1,168 @@
+//! `softiov qemu-args`: prints what QEMU, libvirt or Cloud Hypervisor needs to attach a VF, or a whole port, to a
+//! guest.
+
+mod text;
+mod vfio_user;
+mod vhost_user;
+
+use crate::target::TargetHost;
+use anyhow::Context;
+use daemon::config::HostConfig;
+use daemon::config::file::CardFamily;
+use daemon::control::client::{ControlClientError, ask, ports};
+use daemon::control::protocol::{ControlAnswer, ControlRequest};
+use daemon::control::status::VfStatus;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use vhost_user::VhostUserDevice;
+
+/// Arguments of `softiov qemu-args`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct QemuArgsOptions {
+    /// VF, such as pf0vf0; or a port with pf = "guest", such as pf1.
+    vf: String,
+    /// Memory of the guest, in QEMU's form: a number with M, G or T, or of MiB without a unit.
+    #[arg(long, default_value = "1G", value_name = "SIZE", value_parser = memory_size)]
+    memory: String,
+    /// Number of queue pairs of a VF with family = "virtio", usually the number of the guest's processors. Other VFs
+    /// have the number of their card.
+    #[arg(long, default_value_t = 1, value_name = "PAIRS", value_parser = clap::value_parser!(u16).range(1..=MAX_PAIRS))]
+    queues: u16,
+    /// Form of the output: arguments for a shell that starts QEMU, the same arguments as a JSON array of strings,
+    /// additions to a libvirt domain's XML, or arguments for a shell that starts Cloud Hypervisor.
+    #[arg(long, value_enum, default_value = "shell")]
+    format: VmmFormat,
+    #[command(flatten)]
+    target: TargetHost,
+}
+
+/// Maximum number of queue pairs of a virtio VF.
+const MAX_PAIRS: i64 = 16;
+
+/// Output format of the arguments: the VMM and its syntax.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum VmmFormat {
+    Shell,
+    Json,
+    Libvirt,
+    CloudHypervisor,
+}
+
+/// Function that a VMM attaches: its socket with the protocol that the socket speaks.
+enum AttachedFunction {
+    VfioUser(PathBuf),
+    VhostUser(VhostUserDevice),
+}
+
+impl AttachedFunction {
+    /// Returns QEMU's arguments, one per word.
+    fn words(&self, memory: &str) -> Vec<String> {
+        match self {
+            Self::VfioUser(socket) => vfio_user::words(socket, memory),
+            Self::VhostUser(device) => device.words(memory),
+        }
+    }
+
+    /// Returns QEMU's arguments as shell text.
+    fn shell(&self, memory: &str) -> String {
+        match self {
+            Self::VfioUser(socket) => vfio_user::shell(socket, memory),
+            Self::VhostUser(device) => device.shell(memory),
+        }
+    }
+
+    /// Returns additions to a libvirt domain.
+    fn libvirt(&self) -> String {
+        match self {
+            Self::VfioUser(socket) => vfio_user::libvirt(socket),
+            Self::VhostUser(device) => device.libvirt(),
+        }
+    }
+
+    /// Returns Cloud Hypervisor's arguments as shell text.
+    fn cloud_hypervisor(&self, memory: &str) -> String {
+        match self {
+            Self::VfioUser(socket) => vfio_user::cloud_hypervisor(socket, memory),
+            Self::VhostUser(device) => device.cloud_hypervisor(memory),
+        }
+    }
+}
+
+/// Prints the arguments that attach a VF to a VMM.
+pub(crate) fn run(args: &QemuArgsOptions) -> anyhow::Result<ExitCode> {
+    let function = find(args)?;
+    let text = match args.format {
+        VmmFormat::Shell => function.shell(&args.memory),
+        VmmFormat::Json => serde_json::to_string_pretty(&function.words(&args.memory))? + "\n",
+        VmmFormat::Libvirt => function.libvirt(),
+        VmmFormat::CloudHypervisor => function.cloud_hypervisor(&args.memory),
+    };
+    crate::output::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the function to attach: the one that the running host reports, or the one that the configuration names.
+fn find(args: &QemuArgsOptions) -> anyhow::Result<AttachedFunction> {
+    let config = args.target.load()?;
+    let pf = config.ports.iter().find(|port| port.name == args.vf).and_then(|port| port.pf_socket.clone());
+    if let Some(socket) = pf {
+        return Ok(AttachedFunction::VfioUser(socket));
+    }
+    let control = config.control_socket();
+    match ask(&control, ControlRequest::VfShow { vf: args.vf.clone() }) {
+        Ok(ControlAnswer::Vf(vf)) => {
+            let VfStatus { name, mac, function, .. } = *vf;
+            let family = family_of(&control, &name)?;
+            Ok(attached(family, name, mac, function.socket, args.queues))
+        }
+        Ok(ControlAnswer::Port(port)) => match port.pf {
+            Some(pf) => Ok(AttachedFunction::VfioUser(pf.socket)),
+            None => anyhow::bail!(
+                "{name} is a port whose VFs go to guests: name a VF, such as {name}vf0, or \
+                 give the port to a guest with pf = \"guest\"",
+                name = port.name
+            ),
+        },
+        Ok(_) => Err(ControlClientError::OtherAnswer.into()),
+        Err(ControlClientError::Unreachable { .. }) => {
+            crate::output::print_error("softiov: no host is running yet; start one with `softiov serve`");
+            configured(&config, args)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the VF that the configuration names.
+fn configured(config: &HostConfig, args: &QemuArgsOptions) -> anyhow::Result<AttachedFunction> {
+    let mut vfs = config.ports.iter().flat_map(|port| port.vfs.iter().map(move |vf| (port.family, vf)));
+    let (family, vf) = vfs
+        .find(|(_, vf)| vf.name == args.vf)
+        .with_context(|| format!("no VF is called {:?} in the configuration", args.vf))?;
+    Ok(attached(family, vf.name.clone(), vf.mac.to_string(), vf.socket.clone(), args.queues))
+}
+
+/// Returns the card family of a VF that the host has reported.
+fn family_of(control: &Path, vf: &str) -> anyhow::Result<CardFamily> {
+    let ports = ports(control)?;
+    let port = ports.iter().find(|port| port.vfs.iter().any(|other| other.name == vf));
+    Ok(port.with_context(|| format!("the VF {vf} has just been removed"))?.family)
+}
+
+fn attached(family: CardFamily, name: String, mac: String, socket: PathBuf, pairs: u16) -> AttachedFunction {
+    match family {
+        CardFamily::Virtio => {
+            AttachedFunction::VhostUser(VhostUserDevice { name, mac, socket, pairs: pairs.into() })
+        }
+        CardFamily::I82576 | CardFamily::Avf => AttachedFunction::VfioUser(socket),
+    }
+}
+
+/// Checks a memory size as QEMU takes it: digits, and at most one unit after them.
+fn memory_size(text: &str) -> Result<String, String> {
+    let digits = text.trim_end_matches(['K', 'M', 'G', 'T', 'k', 'm', 'g', 't']);
+    let number = digits.parse::<u64>().ok().filter(|number| *number > 0);
+    match number {
+        Some(_) if text.len() - digits.len() <= 1 => Ok(text.to_owned()),
+        _ => Err("not a size such as 512M or 2G".to_owned()),
+    }
+}

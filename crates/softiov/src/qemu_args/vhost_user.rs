@@ -1,0 +1,153 @@
+//! Arguments that attach a virtio VF behind vhost-user. The VMM connects to the VF's socket, and again whenever the host
+//! closes it.
+
+use super::text::{memory_shell, memory_words, quoted, xml};
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Delay in milliseconds until QEMU connects again (QEMU 9.2 or newer).
+const RECONNECT_MS: u32 = 100;
+
+/// Virtio VF, as its VMM attaches it.
+pub(super) struct VhostUserDevice {
+    pub(super) name: String,
+    /// Address of the device in the guest, which the VMM sets.
+    pub(super) mac: String,
+    pub(super) socket: PathBuf,
+    /// Number of queue pairs.
+    pub(super) pairs: u32,
+}
+
+impl VhostUserDevice {
+    /// Returns the values of QEMU's options `-chardev`, `-netdev` and `-device`.
+    fn values(&self) -> [String; 3] {
+        let Self { name, mac, pairs, .. } = self;
+        // QEMU takes a doubled comma for a comma of the value.
+        let path = self.socket.to_string_lossy().replace(',', ",,");
+        // A device with several pairs has a vector for each ring, one for the configuration and one for the control queue.
+        let (queues, vectors) = match pairs {
+            0 | 1 => (String::new(), String::new()),
+            _ => (format!(",queues={pairs}"), format!(",mq=on,vectors={}", 2 * pairs + 2)),
+        };
+        [
+            format!("socket,id=char-{name},path={path},reconnect-ms={RECONNECT_MS}"),
+            format!("vhost-user,id=net-{name},chardev=char-{name}{queues}"),
+            format!("virtio-net-pci,netdev=net-{name},mac={mac}{vectors}"),
+        ]
+    }
+
+    /// Returns QEMU's arguments for the VF and for guest memory that QEMU shares with the card, one per word.
+    pub(super) fn words(&self, memory: &str) -> Vec<String> {
+        let options = ["-chardev", "-netdev", "-device"].map(str::to_owned);
+        let pairs = options.into_iter().zip(self.values());
+        memory_words(memory).into_iter().chain(pairs.flat_map(|(option, value)| [option, value])).collect()
+    }
+
+    /// Returns QEMU's arguments for the VF as shell text, quoted, on several lines.
+    pub(super) fn shell(&self, memory: &str) -> String {
+        let [chardev, netdev, device] = self.values();
+        let memory = memory_shell(memory);
+        format!("{memory}-chardev {} \\\n-netdev {netdev} \\\n-device {device}\n", quoted(&chardev))
+    }
+
+    /// Returns Cloud Hypervisor's arguments for the VF as shell text, quoted, on several lines.
+    pub(super) fn cloud_hypervisor(&self, memory: &str) -> String {
+        let Self { mac, socket, pairs, .. } = self;
+        // Cloud Hypervisor counts rings, two for each pair.
+        let (socket, rings) = (socket.display(), 2 * pairs);
+        let net = format!("vhost_user=true,socket={socket},vhost_mode=client,mac={mac},num_queues={rings}");
+        format!("--memory size={memory},shared=on \\\n--net {}\n", quoted(&net))
+    }
+
+    /// Returns the elements that attach the VF to a libvirt domain, as XML in the order of libvirt's schema.
+    pub(super) fn libvirt(&self) -> String {
+        let Self { mac, socket, pairs, .. } = self;
+        let path = xml(&socket.to_string_lossy());
+        let mut driver = String::new();
+        if *pairs > 1 {
+            let _ = write!(driver, "\n      <driver queues='{pairs}'/>");
+        }
+        format!(
+            "<domain type='kvm'>
+  <memoryBacking>
+    <source type='memfd'/>
+    <access mode='shared'/>
+  </memoryBacking>
+  <devices>
+    <interface type='vhostuser'>
+      <mac address='{mac}'/>
+      <source type='unix' path='{path}' mode='client'>
+        <reconnect enabled='yes' timeout='1'/>
+      </source>
+      <model type='virtio'/>{driver}
+    </interface>
+  </devices>
+</domain>
+"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::VhostUserDevice;
+
+    fn device(socket: &str, pairs: u32) -> VhostUserDevice {
+        let mac = "02:00:00:00:00:01".into();
+        VhostUserDevice { name: "pf0vf3".into(), mac, socket: socket.into(), pairs }
+    }
+
+    #[test]
+    fn qemu_reconnects_to_a_virtio_vfs_socket() {
+        assert_eq!(
+            device("/run/softiov/pf0vf3/vf.sock", 1).shell("2G"),
+            "-object memory-backend-memfd,id=mem0,size=2G,share=on \\\n\
+             -machine q35,memory-backend=mem0 -m 2G \\\n\
+             -chardev 'socket,id=char-pf0vf3,path=/run/softiov/pf0vf3/vf.sock,reconnect-ms=100' \\\n\
+             -netdev vhost-user,id=net-pf0vf3,chardev=char-pf0vf3 \\\n\
+             -device virtio-net-pci,netdev=net-pf0vf3,mac=02:00:00:00:00:01\n"
+        );
+    }
+
+    #[test]
+    fn each_queue_pair_of_a_virtio_vf_has_two_vectors() {
+        let device = device("/run/s.sock", 4);
+        let words = device.words("1G");
+        assert!(words.contains(&"vhost-user,id=net-pf0vf3,chardev=char-pf0vf3,queues=4".to_owned()));
+        let nic = "virtio-net-pci,netdev=net-pf0vf3,mac=02:00:00:00:00:01,mq=on,vectors=10".to_owned();
+        assert!(words.contains(&nic), "{words:?}");
+        assert!(device.cloud_hypervisor("1G").contains(",num_queues=8'"));
+        assert!(device.libvirt().contains("<driver queues='4'/>"));
+    }
+
+    #[test]
+    fn json_arguments_of_a_virtio_vf_equal_its_shell_words() {
+        let device = device("/run/s.sock", 2);
+        let unquoted = device.shell("2G").replace(['\'', '\\'], "");
+        assert!(device.words("2G").iter().eq(unquoted.split_whitespace()));
+    }
+
+    #[test]
+    fn libvirt_connects_and_reconnects_to_a_virtio_vf() {
+        let text = device("/run/s.sock", 1).libvirt();
+        assert!(text.contains("<source type='unix' path='/run/s.sock' mode='client'>"), "{text}");
+        assert!(text.contains("<reconnect enabled='yes' timeout='1'/>"), "{text}");
+        assert!(text.contains("<access mode='shared'/>") && !text.contains("queues"), "{text}");
+    }
+
+    #[test]
+    fn cloud_hypervisor_is_the_client_of_a_virtio_vf() {
+        assert_eq!(
+            device("/run/s.sock", 1).cloud_hypervisor("1G"),
+            "--memory size=1G,shared=on \\\n--net 'vhost_user=true,socket=/run/s.sock,vhost_mode=client,\
+             mac=02:00:00:00:00:01,num_queues=2'\n"
+        );
+    }
+
+    #[test]
+    fn socket_path_cannot_add_options_to_a_virtio_vf() {
+        let device = device("/tmp/a'b,id=x<&.sock", 1);
+        assert!(device.shell("1G").contains(r"path=/tmp/a'\''b,,id=x<&.sock,reconnect"));
+        assert!(device.libvirt().contains("/tmp/a&apos;b,id=x&lt;&amp;.sock"));
+    }
+}
