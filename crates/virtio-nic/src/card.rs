@@ -131,8 +131,11 @@ impl Nic {
         self.changed = true;
     }
 
-    /// Sets the forwarding rules of a VF.
+    /// Sets the forwarding rules of a VF. VFs that have learned one of its addresses forget that.
     pub fn set_rules(&mut self, vf: u8, rules: VfRules) {
+        for device in &mut self.devices {
+            device.learned = device.learned.filter(|learned| !rules.addresses.contains(learned));
+        }
         if let Some(device) = self.device_mut(vf) {
             device.rules = rules;
             self.changed = true;

@@ -88,6 +88,11 @@ impl VirtioDevice {
         }
     }
 
+    /// Returns true if the VF's rules have an address, or if the VF has learned it.
+    pub(crate) fn has_address(&self, address: MacAddress) -> bool {
+        self.rules.addresses.contains(&address) || self.learned == Some(address)
+    }
+
     /// Returns the VF's address: the first of its rules, or the learned one.
     pub(crate) fn address(&self) -> Option<MacAddress> {
         self.rules.addresses.first().copied().or(self.learned)

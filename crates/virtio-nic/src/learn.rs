@@ -9,13 +9,18 @@ use units::MacAddress;
 use virtio::ChainBurst;
 use virtio::net::NetHeaderFormat;
 
-/// Reads the source address of a device's first packet, which stays in its ring. Returns true if the device has an address now.
+/// Reads the source address of a VF's first packet, which stays in its ring. An address of another VF does not count: the VF would
+/// receive that one's frames. Returns true if the VF has an address now.
 #[cold]
-pub(crate) fn learn<B: Bus>(device: &mut VirtioDevice, port: PortIndex, bus: &mut B) -> bool {
+pub(crate) fn learn<B: Bus>(devices: &mut [VirtioDevice], port: PortIndex, bus: &mut B) -> bool {
+    let vf = usize::from(port.get());
+    let Some(device) = devices.get_mut(vf) else { return false };
     let ready = device.ready;
-    let queues = (0..device.transmit.len()).filter(|queue| ready >> queue & 1 != 0);
-    device.learned = queues.into_iter().find_map(|queue| first_source(device, queue, port, bus));
-    device.learned.is_some()
+    let mut queues = (0..device.transmit.len()).filter(|queue| ready >> queue & 1 != 0);
+    let source = queues.find_map(|queue| first_source(device, queue, port, bus));
+    let learned = source.filter(|source| !devices.iter().any(|other| other.has_address(*source)));
+    devices[vf].learned = learned;
+    learned.is_some()
 }
 
 /// Returns the source address of the first packet of a ring. A packet that is too short, or from a group, has none.

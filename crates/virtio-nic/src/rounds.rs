@@ -23,7 +23,7 @@ impl Nic {
             let mut ready = self.devices[vf].ready;
             if ready != 0 && self.devices[vf].address().is_none() {
                 // The switch's tables have to know the address before the first frame leaves.
-                self.changed |= learn(&mut self.devices[vf], port, bus);
+                self.changed |= learn(&mut self.devices, port, bus);
                 more |= self.changed;
                 if self.changed {
                     continue;
