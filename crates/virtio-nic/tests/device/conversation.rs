@@ -2,7 +2,7 @@
 
 use crate::address;
 use crate::driver::{Buffer, ReturnedChain};
-use crate::machine::{Machine, POSTED, Received};
+use crate::machine::{GuestKind, Machine, POSTED, Received, SIZE};
 use crate::packets::requested;
 use plane::PortIndex;
 use plane::ledger::PortCounters;
@@ -67,8 +67,8 @@ pub(crate) struct Seen {
     finished: Vec<Vec<ReturnedChain>>,
 }
 
-/// Features and number of pairs of a driver, which bits choose.
-pub(crate) fn guest(bits: u16) -> (bool, F, u8) {
+/// Returns the kind of a guest, which bits choose.
+pub(crate) fn guest(bits: u16) -> GuestKind {
     let mut features = F::CSUM.with(F::GUEST_CSUM).with(F::HOST_TSO4).with(F::HOST_TSO6).with(F::HOST_ECN);
     let choices = [F::MRG_RXBUF, F::EVENT_IDX, F::IN_ORDER, F::INDIRECT_DESC, F::VERSION_1];
     for (bit, feature) in choices.into_iter().enumerate() {
@@ -82,7 +82,10 @@ pub(crate) fn guest(bits: u16) -> (bool, F, u8) {
     if bits & 0x60 == 0x60 {
         features = features.without(F::HOST_TSO6).without(F::CSUM);
     }
-    (bits & 0x80 != 0, features, 1 + (bits >> 8 & 3).min(2) as u8)
+    let (packed, pairs) = (bits & 0x80 != 0, 1 + (bits >> 8 & 3).min(2) as u8);
+    // The number of entries of a packed ring need not be a power of two.
+    let size = [SIZE, SIZE, 32, if packed { 7 } else { 4 }][usize::from(bits >> 11 & 3)];
+    GuestKind { packed, features, pairs, size }
 }
 
 /// A card with guests that converse.
@@ -98,7 +101,7 @@ pub(crate) struct Conversation {
 
 impl Conversation {
     pub(crate) fn new(guests: [u16; VFS as usize]) -> Self {
-        let machine = Machine::with_pairs(&guests.map(guest));
+        let machine = Machine::with(&guests.map(guest));
         let (first_honest, now, more, frames, finished) = (0, 0, false, Vec::new(), Vec::new());
         let mut conversation = Self { machine, first_honest, now, more, frames, finished };
         for vf in 0..VFS {
