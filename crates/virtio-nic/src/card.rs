@@ -52,10 +52,14 @@ impl Nic {
         self.devices.get_mut(usize::from(vf))
     }
 
-    /// Sets the features that a VF's driver has accepted. They apply to rings that start later.
+    /// Sets the features that a VF's driver has accepted. They apply to the next packets; those of [`RingFeatures`] apply to
+    /// rings that start later.
     pub fn set_features(&mut self, vf: u8, accepted: VirtioFeatures) {
         if let Some(device) = self.device_mut(vf) {
             device.accepted = accepted;
+            // Fetched buffers are offered behind a header, whose length may have changed.
+            let posted = device.receive.iter_mut().filter_map(|receive| receive.posted.as_mut());
+            posted.for_each(|posted| posted.withdraw_offer());
         }
     }
 
@@ -127,8 +131,11 @@ impl Nic {
         self.changed = true;
     }
 
-    /// Sets the forwarding rules of a VF.
+    /// Sets the forwarding rules of a VF. VFs that have learned one of its addresses forget that.
     pub fn set_rules(&mut self, vf: u8, rules: VfRules) {
+        for device in &mut self.devices {
+            device.learned = device.learned.filter(|learned| !rules.addresses.contains(learned));
+        }
         if let Some(device) = self.device_mut(vf) {
             device.rules = rules;
             self.changed = true;

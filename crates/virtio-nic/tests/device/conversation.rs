@@ -2,7 +2,7 @@
 
 use crate::address;
 use crate::driver::{Buffer, ReturnedChain};
-use crate::machine::{Machine, POSTED, Received};
+use crate::machine::{GuestKind, Machine, POSTED, Received, SIZE};
 use crate::packets::requested;
 use plane::PortIndex;
 use plane::ledger::PortCounters;
@@ -67,8 +67,8 @@ pub(crate) struct Seen {
     finished: Vec<Vec<ReturnedChain>>,
 }
 
-/// Features and number of pairs of a driver, which bits choose.
-pub(crate) fn guest(bits: u16) -> (bool, F, u8) {
+/// Returns the kind of a guest, which bits choose.
+pub(crate) fn guest(bits: u16) -> GuestKind {
     let mut features = F::CSUM.with(F::GUEST_CSUM).with(F::HOST_TSO4).with(F::HOST_TSO6).with(F::HOST_ECN);
     let choices = [F::MRG_RXBUF, F::EVENT_IDX, F::IN_ORDER, F::INDIRECT_DESC, F::VERSION_1];
     for (bit, feature) in choices.into_iter().enumerate() {
@@ -82,12 +82,17 @@ pub(crate) fn guest(bits: u16) -> (bool, F, u8) {
     if bits & 0x60 == 0x60 {
         features = features.without(F::HOST_TSO6).without(F::CSUM);
     }
-    (bits & 0x80 != 0, features, 1 + (bits >> 8 & 3).min(2) as u8)
+    let (packed, pairs) = (bits & 0x80 != 0, 1 + (bits >> 8 & 3).min(2) as u8);
+    // The number of entries of a packed ring need not be a power of two.
+    let size = [SIZE, SIZE, 32, if packed { 7 } else { 4 }][usize::from(bits >> 11 & 3)];
+    GuestKind { packed, features, pairs, size }
 }
 
 /// A card with guests that converse.
 pub(crate) struct Conversation {
     pub(crate) machine: Machine,
+    /// First VF whose driver keeps to the rules: those before it may have lost their chains.
+    pub(crate) first_honest: u8,
     now: u64,
     more: bool,
     frames: Vec<Vec<Received>>,
@@ -96,9 +101,9 @@ pub(crate) struct Conversation {
 
 impl Conversation {
     pub(crate) fn new(guests: [u16; VFS as usize]) -> Self {
-        let machine = Machine::with_pairs(&guests.map(guest));
-        let mut conversation =
-            Self { machine, now: 0, more: false, frames: Vec::new(), finished: Vec::new() };
+        let machine = Machine::with(&guests.map(guest));
+        let (first_honest, now, more, frames, finished) = (0, 0, false, Vec::new(), Vec::new());
+        let mut conversation = Self { machine, first_honest, now, more, frames, finished };
         for vf in 0..VFS {
             for pair in 0..conversation.machine.pairs(vf) {
                 conversation.perform(&Action::Post { vf, pair, shape: 0, count: 40 });
@@ -176,7 +181,7 @@ impl Conversation {
     }
 
     fn collect(&mut self) {
-        for vf in 0..VFS {
+        for vf in self.first_honest..VFS {
             for pair in 0..u32::from(self.machine.pairs(vf)) {
                 self.frames.push(self.machine.received_by(vf, 2 * pair));
                 self.finished.push(self.machine.collect(vf, 2 * pair + 1));
@@ -185,7 +190,7 @@ impl Conversation {
     }
 
     /// Ends the conversation: without rates and without policy, all chains that are sent return. Returns the number of packets
-    /// whose chains a live ring has not returned.
+    /// whose chains a live ring has not returned to an honest driver.
     pub(crate) fn end(&mut self) -> usize {
         (0..VFS).for_each(|vf| self.perform(&Action::Rate(vf, 0)));
         self.perform(&Action::Poll(1 << 40, 64));
@@ -202,7 +207,7 @@ impl Conversation {
             let rings = &self.machine.guests[usize::from(vf)].rings;
             rings.iter().skip(1).step_by(2).map(|ring| ring.outstanding()).sum::<usize>()
         };
-        (0..VFS).filter(|vf| live(*vf)).map(left).sum()
+        (self.first_honest..VFS).filter(|vf| live(*vf)).map(left).sum()
     }
 }
 

@@ -35,10 +35,21 @@ pub(crate) const MODERN: VirtioFeatures = {
 /// Frame that a guest has received: its header, its bytes, and its number of buffers.
 pub(crate) type Received = (NetHeader, Vec<u8>, usize);
 
+/// Format and number of a guest's rings, and the features that its driver accepts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GuestKind {
+    pub(crate) packed: bool,
+    pub(crate) features: VirtioFeatures,
+    pub(crate) pairs: u8,
+    /// Number of entries of each ring, at most [`SIZE`].
+    pub(crate) size: u16,
+}
+
 /// Guest with a driver.
 #[derive(Debug, Clone)]
 pub(crate) struct Guest {
-    pub(crate) packed: bool,
+    packed: bool,
+    size: u16,
     pub(crate) features: VirtioFeatures,
     pub(crate) rings: Vec<DriverRing>,
     /// Number of chains that were posted to each receive ring.
@@ -62,12 +73,12 @@ pub(crate) struct Machine {
 impl Machine {
     /// Starts a card whose guests have these ring formats and features. VF n has the address of [`address`].
     pub(crate) fn new(guests: &[(bool, VirtioFeatures)]) -> Self {
-        let guests: Vec<_> = guests.iter().map(|(packed, features)| (*packed, *features, 1)).collect();
-        Self::with_pairs(&guests)
+        let kinds = guests.iter().map(|(packed, features)| GuestKind::of(*packed, *features, 1));
+        Self::with(&kinds.collect::<Vec<_>>())
     }
 
-    /// Starts a card whose guests have these ring formats, features and numbers of queue pairs.
-    pub(crate) fn with_pairs(guests: &[(bool, VirtioFeatures, u8)]) -> Self {
+    /// Starts a card with guests of these kinds.
+    pub(crate) fn with(guests: &[GuestKind]) -> Self {
         let nic = Nic::new(guests.len() as u8);
         // Memory that is allocated as zeros costs nothing until it is touched.
         let memories = guests.iter().map(|_| vec![0; MEMORY]).collect();
@@ -254,17 +265,23 @@ impl Machine {
     }
 }
 
+impl GuestKind {
+    pub(crate) fn of(packed: bool, features: VirtioFeatures, pairs: u8) -> Self {
+        Self { packed, features, pairs, size: SIZE }
+    }
+}
+
 impl Guest {
-    fn new((packed, features, pairs): (bool, VirtioFeatures, u8)) -> Self {
+    fn new(GuestKind { packed, features, pairs, size }: GuestKind) -> Self {
         let posted = vec![0; pairs.into()];
         let (rings, granted) = (Vec::new(), Vec::new());
-        let mut guest = Self { packed, features, rings, posted, granted, place: SENT };
+        let mut guest = Self { packed, size, features, rings, posted, granted, place: SENT };
         guest.rings = (0..2 * u32::from(pairs)).map(|ring| guest.ring(ring)).collect();
         guest
     }
 
     fn ring(&self, ring: u32) -> DriverRing {
-        DriverRing::new(self.packed, RING * u64::from(ring), SIZE, RingFeatures::of(self.features))
+        DriverRing::new(self.packed, RING * u64::from(ring), self.size, RingFeatures::of(self.features))
     }
 }
 

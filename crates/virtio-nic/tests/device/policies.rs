@@ -100,6 +100,28 @@ fn vf_without_an_address_takes_that_of_its_first_frame() {
 }
 
 #[test]
+fn vf_does_not_learn_the_address_of_another() {
+    let mut machine = machine();
+    machine.nic.set_rules(0, VfRules::default());
+    machine.nic.set_rules(2, VfRules::default());
+    assert!(machine.send(0, NetHeader::default(), &datagram(1, 9, &[1; 100]), &[]));
+    machine.poll(0);
+    assert!(machine.send(2, NetHeader::default(), &datagram(2, 1, &[2; 100]), &[]));
+    assert!(machine.send(2, NetHeader::default(), &datagram(1, 9, &[3; 100]), &[]));
+    machine.poll(0);
+    assert_eq!([0, 1, 2].map(|vf| machine.received(vf).len()), [0, 1, 0]);
+    assert_eq!((machine.nic.address(0), machine.nic.address(2)), (None, Some(MacAddress(address(2)))));
+    // The address of the next frame may be learned; that of VF 2 is taken meanwhile.
+    for from in [2, 5] {
+        assert!(machine.send(0, NetHeader::default(), &datagram(from, 9, &[1; 100]), &[]));
+        machine.poll(0);
+    }
+    assert_eq!(machine.nic.address(0), Some(MacAddress(address(5))));
+    machine.nic.set_rules(1, rules(5));
+    assert_eq!(machine.nic.address(0), None, "the administrator's word counts more");
+}
+
+#[test]
 fn disabled_vf_sends_and_receives_nothing_and_keeps_no_chain() {
     let mut machine = machine();
     machine.nic.set_rules(0, VfRules { enabled: false, ..rules(0) });

@@ -128,3 +128,22 @@ fn receive_ring_that_loses_its_memory_stops_and_is_counted() {
         }
     }
 }
+
+#[test]
+fn change_of_features_applies_to_fetched_buffers() {
+    for packed in [false, true] {
+        // Headers have ten bytes at first, and twelve later.
+        let mut machine = Machine::new(&[(packed, MODERN), (packed, VirtioFeatures::NONE)]);
+        machine.post(1, &[&[100][..]; 8]);
+        assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[1; 18]), &[]));
+        machine.poll(0);
+        assert_eq!(machine.received(1).len(), 1);
+        machine.nic.set_features(1, MODERN);
+        machine.guests[1].features = MODERN;
+        let frame = datagram(0, 1, &[2; 48]);
+        assert!(machine.send(0, NetHeader::default(), &frame, &[]));
+        machine.poll(0);
+        let received = machine.received(1);
+        assert_eq!((received.len(), &received[0].1, received[0].2), (1, &frame, 2), "packed {packed}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::driver::PARTS;
 use crate::exchange::datagram;
-use crate::machine::{MODERN, Machine, RING};
+use crate::machine::{GuestKind, MODERN, Machine, RING};
 use crate::offloads::large_packet;
 use plane::PortIndex;
 use virtio::net::{NetHeader, flag, gso};
@@ -32,7 +32,7 @@ fn packet_of_four_gigabytes_is_dropped_unread() {
 
 #[test]
 fn disabled_ring_leaves_the_paused_packet_of_another() {
-    let mut machine = Machine::with_pairs(&[(false, MODERN, 2), (false, MODERN, 1)]);
+    let mut machine = Machine::with(&[2, 1].map(|pairs| GuestKind::of(false, MODERN, pairs)));
     machine.post(1, &[&[1600][..]; 60]);
     let rules = VfRules { max_tx_rate: 10, ..machine.nic.rules(0).unwrap().clone() };
     machine.nic.set_rules(0, rules);

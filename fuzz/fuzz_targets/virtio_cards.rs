@@ -1,0 +1,180 @@
+//! A hostile guest beside two honest ones on a card of virtio network devices, whose model drivers play a conversation.
+//!
+//! The first six bytes of the input select the guests' features and ring formats. The rest is a list of moves, each a byte with the
+//! kind and then its parameters: actions of a conversation, and writes to the first guest's memory, which may also change during
+//! the card's accesses, or lose pages. Checked: no panic, a number of accesses in proportion to the frames that were counted, and
+//! honest guests without a fault, who get all their chains back.
+#![no_main]
+// The tests use more of the machine than the fuzzer.
+#![allow(dead_code)]
+
+use conversation::{Action, Conversation, VFS};
+use driver::store;
+use libfuzzer_sys::fuzz_target;
+use machine::{POSTED, RING};
+use plane::PortIndex;
+use virtio_nic::RingStart;
+
+#[path = "../../crates/virtio-nic/tests/device/bus.rs"]
+mod bus;
+#[path = "../../crates/virtio-nic/tests/device/conversation.rs"]
+mod conversation;
+#[path = "../../crates/virtio-nic/tests/device/driver.rs"]
+mod driver;
+#[path = "../../crates/virtio-nic/tests/device/machine.rs"]
+mod machine;
+#[path = "../../crates/virtio-nic/tests/device/packets.rs"]
+mod packets;
+
+/// Maximum number of accesses for a frame or a packet that is counted: the buffers of the longest packet, read three times, and
+/// three bursts of receive buffers, each in as many places as a burst may have.
+const MOST_ACCESSES: u64 = 1_500;
+/// Number of frames that are counted for a poll without a frame: each ring is looked at.
+const RINGS: u64 = 40;
+
+/// Returns the Ethernet address of VF `n`.
+fn address(n: u8) -> [u8; 6] {
+    [0x02, 0, 0, 0, 0, n]
+}
+
+/// Bytes of the input that are left.
+struct Input<'a>(&'a [u8]);
+
+impl Input<'_> {
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (field, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*field)
+    }
+}
+
+/// Returns the next action of the conversation, of a kind.
+fn action(kind: u8, input: &mut Input<'_>) -> Option<Action> {
+    Some(match kind % 13 {
+        0 | 1 => {
+            let [vf, pair, to, kind, length, request, pieces, count] = input.array()?;
+            Action::Send { vf, pair, to: to % 10, kind, length, request, pieces, count: count % 50 }
+        }
+        2 => {
+            let [pair, kind] = input.array()?;
+            Action::Malformed(0, pair, kind)
+        }
+        3 => {
+            let [vf, pair, shape, count] = input.array()?;
+            // An honest driver posts buffers with room for a header.
+            let shape = if vf.is_multiple_of(VFS) { shape } else { shape % 10 };
+            Action::Post { vf, pair, shape, count: count % 60 }
+        }
+        4 => {
+            let [vf, low, high] = input.array()?;
+            Action::Rules(vf, u16::from_le_bytes([low, high]))
+        }
+        5 => {
+            let [vf, rate] = input.array()?;
+            Action::Rate(vf, u32::from(rate) * 100)
+        }
+        6 => {
+            let [vf, ring, change] = input.array()?;
+            Action::Ring(vf, ring, change)
+        }
+        7 => {
+            let [vf, ring, wish] = input.array()?;
+            Action::Interrupts(vf, ring, wish)
+        }
+        8 => {
+            let [to, kind, length] = input.array()?;
+            Action::Arrive(to % 10, kind, length)
+        }
+        9 => Action::Mirror(kind & 0x80 != 0),
+        10 => Action::Collect,
+        _ => {
+            let [later, budget] = input.array()?;
+            Action::Poll(u64::from(later) * 1_000, budget % 70)
+        }
+    })
+}
+
+/// Lets the hostile guest change its memory or its rings. Returns `None` at the end of the input.
+fn attack(conversation: &mut Conversation, kind: u8, input: &mut Input<'_>) -> Option<()> {
+    let machine = &mut conversation.machine;
+    let rings = u64::from(2 * machine.pairs(0));
+    match kind % 5 {
+        // A number in a ring.
+        0 | 1 => {
+            let [ring, low, high, first, second] = input.array()?;
+            let offset = u64::from(u16::from_le_bytes([low, high])) % 0x3400;
+            let place = RING * (u64::from(ring) % rings) + offset;
+            store(&mut machine.bus.memories[0], place, &[first, second]);
+        }
+        // A descriptor.
+        2 => {
+            let [ring, slot, address, length, flags, next] = input.array()?;
+            let place = RING * (u64::from(ring) % rings) + 16 * u64::from(slot & 127);
+            let memory = &mut machine.bus.memories[0];
+            let address =
+                if address & 1 == 0 { u64::from(address) << 8 } else { POSTED + u64::from(address) };
+            store(memory, place, &address.to_le_bytes());
+            store(memory, place + 8, &(u32::from(length) * 9).to_le_bytes());
+            store(memory, place + 12, &[flags, 0, next, flags & 0x80]);
+        }
+        3 => {
+            let [ring, size, packed, base, end] = input.array()?;
+            let (ring, size, packed) = (u32::from(ring % 40), u32::from(size), packed & 1 != 0);
+            let addresses = machine.guests[0].rings[ring as usize % rings as usize].addresses();
+            let position = (base & 1 != 0).then_some(u32::from(base) | u32::from(end) << 8);
+            let start = RingStart { ring, size, packed, enabled: true, position, addresses };
+            let _ = machine.nic.start_ring(0, &start);
+        }
+        _ => {
+            let [page, pages, after, lasting, seed] = input.array()?;
+            let hole = u64::from(page) << 14;
+            machine.bus.holes = vec![(0, hole..hole + (u64::from(pages % 8) << 12))];
+            (machine.bus.holes_after, machine.bus.holes_last) = (after.into(), lasting.into());
+            machine.bus.turmoil = (seed != 0).then_some((0, 0..0x9_0000, seed.into()));
+        }
+    }
+    machine.nic.kick(0, u32::from(kind >> 4));
+    Some(())
+}
+
+/// Returns the number of frames and packets that all counters have.
+fn counted(conversation: &mut Conversation) -> u64 {
+    let count = |vf: u8| {
+        let machine = &conversation.machine;
+        let port = machine.plane.ledger.total(PortIndex::of_field(vf.into()));
+        let device = machine.nic.counters(vf).expect("the VF exists");
+        port.all().sum::<u64>() - port.rx_bytes - port.tx_bytes + device.faults
+    };
+    (0..VFS).map(count).sum()
+}
+
+fuzz_target!(|data: &[u8]| {
+    let mut input = Input(data);
+    let [a, b, c, d, e, f] = input.array().unwrap_or_default();
+    let mut conversation = Conversation::new([[a, b], [c, d], [e, f]].map(u16::from_le_bytes));
+    conversation.first_honest = 1;
+    loop {
+        let Some([kind]) = input.array() else { break };
+        let before = counted(&mut conversation);
+        conversation.machine.bus.accesses = 0;
+        let moved = if kind < 0x60 {
+            attack(&mut conversation, kind, &mut input)
+        } else {
+            action(kind, &mut input).map(|action| conversation.perform(&action))
+        };
+        if moved.is_none() {
+            break;
+        }
+        let (accesses, counted) = (conversation.machine.bus.accesses, counted(&mut conversation) - before);
+        assert!(
+            accesses as u64 <= MOST_ACCESSES * (counted + RINGS),
+            "{accesses} accesses, {counted} frames"
+        );
+    }
+    conversation.machine.bus.turmoil = None;
+    assert_eq!(conversation.end(), 0, "an honest guest waits for its chains");
+    for vf in 1..VFS {
+        let faults = conversation.machine.nic.counters(vf).expect("the VF exists").faults;
+        assert_eq!((faults, conversation.machine.stray_byte(vf)), (0, None), "VF {vf}");
+    }
+});
