@@ -90,7 +90,8 @@ impl<F> MessageDecoder<F> {
 
     /// Returns the bytes received of the message that is incomplete, and its size in bytes if its header has come.
     pub fn partial(&self) -> (usize, Option<u32>) {
-        let size = self.header().map(|header| MessageHeader::LEN as u32 + header.size.get());
+        // A header that is refused may claim any size.
+        let size = self.header().map(|header| header.size.get().saturating_add(MessageHeader::LEN as u32));
         (self.bytes.len(), size)
     }
 
@@ -140,5 +141,30 @@ impl<F> MessageDecoder<F> {
 
     fn header(&self) -> Option<MessageHeader> {
         MessageHeader::read_from_prefix(&self.bytes).ok().map(|(header, _)| header)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zerocopy::IntoBytes;
+
+    #[test]
+    fn partial_message_reports_received_bytes_and_size() {
+        let mut decoder = MessageDecoder::<u32>::new();
+        assert_eq!(decoder.partial(), (0, None));
+        let header = MessageHeader::request(5, 264, false);
+        decoder.push(&header.as_bytes()[..7], &mut Vec::new()).unwrap();
+        assert_eq!(decoder.partial(), (7, None));
+        decoder.push(&header.as_bytes()[7..], &mut Vec::new()).unwrap();
+        assert_eq!(decoder.partial(), (12, Some(276)));
+    }
+
+    #[test]
+    fn partial_size_of_a_refused_header_does_not_overflow() {
+        let mut decoder = MessageDecoder::<u32>::new();
+        let header = MessageHeader { size: u32::MAX.into(), ..MessageHeader::request(5, 0, false) };
+        assert!(decoder.push(header.as_bytes(), &mut Vec::new()).is_err());
+        assert_eq!(decoder.partial(), (12, Some(u32::MAX)));
     }
 }
