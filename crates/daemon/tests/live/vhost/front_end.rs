@@ -84,7 +84,8 @@ impl TestFrontEnd {
         self.accept(&FrontendRequest::AddMemReg(region(0, SIZE)), vec![fd]);
     }
 
-    /// Starts a ring at these guest addresses, and enables it.
+    /// Enables a ring, and starts it at these guest addresses. QEMU enables rings first. A ring that is enabled later
+    /// discards the packets that the guest has made available before.
     pub(crate) fn start_ring(
         &mut self,
         ring: u32,
@@ -95,12 +96,12 @@ impl TestFrontEnd {
         let [descriptors, available, used] = [at.descriptors, at.driver, at.device].map(|at| USER + at);
         let addresses = RingAddresses { ring, descriptors, available, used, ..RingAddresses::default() };
         let eventfd = RingDescriptor { ring, attached: true };
+        self.accept(&FrontendRequest::SetVringEnable { ring, enabled: true }, vec![]);
         self.accept(&FrontendRequest::SetVringCall(eventfd), vec![copy(call)]);
         self.accept(&FrontendRequest::SetVringNum { ring, size }, vec![]);
         self.accept(&FrontendRequest::SetVringBase { ring, base }, vec![]);
         self.accept(&FrontendRequest::SetVringAddr(addresses), vec![]);
         self.accept(&FrontendRequest::SetVringKick(eventfd), vec![copy(kick)]);
-        self.accept(&FrontendRequest::SetVringEnable { ring, enabled: true }, vec![]);
     }
 
     /// Sends a request without a reply.
