@@ -185,8 +185,8 @@ impl VhostUserConnection {
             }
             // The message has no reply by which to refuse it.
             (Err(error), _) => {
-                self.failed = Some(DisconnectReason::failed(format_args!("ring {ring}: {error}")));
-                device.own.refused_eventfd = Some(error);
+                let remedy = error.remedy();
+                self.failed = Some(DisconnectReason::failed(format_args!("ring {ring}: {error}; {remedy}")));
             }
         }
     }
