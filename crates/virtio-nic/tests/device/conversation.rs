@@ -286,7 +286,7 @@ fn mirror(machine: &mut Machine, on: bool) {
 }
 
 fn change_ring(machine: &mut Machine, vf: u8, ring: u32, change: u8) {
-    match change % 6 {
+    match change % 7 {
         0 => machine.nic.enable_ring(vf, ring, false),
         1 => machine.nic.enable_ring(vf, ring, true),
         2 => machine.nic.pause_ring(vf, ring),
@@ -295,6 +295,14 @@ fn change_ring(machine: &mut Machine, vf: u8, ring: u32, change: u8) {
             machine.start(vf, ring, Some(position)).unwrap();
         }
         4 => _ = machine.start(vf, ring, None),
-        _ => machine.restart(vf, ring),
+        5 => machine.restart(vf, ring),
+        // A driver that starts anew may merge receive buffers, or no longer.
+        _ => {
+            let guest = &mut machine.guests[usize::from(vf)];
+            guest.features = F::from_bits(guest.features.bits() ^ F::MRG_RXBUF.bits());
+            machine.nic.reset(vf);
+            machine.nic.set_features(vf, guest.features);
+            (0..u32::from(2 * machine.pairs(vf))).for_each(|ring| machine.restart(vf, ring));
+        }
     }
 }
