@@ -7,7 +7,8 @@ use pcie::burst::BURST;
 use pcie::{Bus, Function, HintedMemory};
 use plane::PortIndex;
 use rings::PlainReceiver;
-use virtio::net::{NetHeader, NetHeaderFormat};
+use virtio::VirtioFeatures;
+use virtio::net::{NetHeader, NetHeaderFormat, flag};
 
 impl VirtioDevice {
     /// Returns a live receive ring as a receiver of bursts.
@@ -31,11 +32,11 @@ impl VirtioDevice {
         headers: &mut ReceivedHeaders,
         bus: &mut B,
     ) {
-        let size = NetHeaderFormat::of(self.accepted).size();
+        let (size, flags) = (NetHeaderFormat::of(self.accepted).size(), known_flags(self.accepted));
         let Some(receive) = self.receive.get_mut(usize::from(pair)) else { return };
         let Some(posted) = &mut receive.posted else { return };
         let mut targets = [0; BURST];
-        let count = posted.take_filled(size, headers, &mut targets);
+        let count = posted.take_filled((size, flags), headers, &mut targets);
         let to = HintedMemory { function: Function::Vf(port.get()), hint: &mut receive.ring.buffers };
         self.filled |= 1 << pair;
         if bus.scatter(to, &headers[..count], size, &targets[..count]) < count {
@@ -52,6 +53,8 @@ impl VirtioDevice {
         bus: &mut B,
     ) -> Result<(), Missed> {
         let accepted = self.accepted;
+        let pair = self.served_pair(port, pair, bus);
+        let header = NetHeader { flags: header.flags & known_flags(accepted), ..header };
         let Some(receive) = self.receive.get_mut(usize::from(pair)).filter(|receive| receive.ring.is_live())
         else {
             return Err(Missed::Disabled);
@@ -63,6 +66,16 @@ impl VirtioDevice {
             Err(Missed::NoBuffer | Missed::Disabled) => {}
         }
         put
+    }
+
+    /// Returns the queue pair for a frame that is to go to `pair`: the first pair as long as the driver has posted no buffer to the
+    /// other. Cloud Hypervisor enables all pairs of a device, also for a driver that uses one.
+    fn served_pair<B: Bus>(&mut self, port: PortIndex, pair: u8, bus: &mut B) -> u8 {
+        let receive =
+            self.receive.get_mut(usize::from(pair)).filter(|receive| pair > 0 && !receive.is_served);
+        // A malformed ring is stopped by the frame that goes there.
+        let unserved = receive.is_some_and(|receive| receive.fetch(port, bus) == Ok(false));
+        if unserved { 0 } else { pair }
     }
 
     /// Returns the filled buffers of all receive rings to the driver, and interrupts it if it wants that.
@@ -82,4 +95,10 @@ impl VirtioDevice {
             }
         }
     }
+}
+
+/// Returns the flags that a received header may have. They are zero for a driver that has not accepted GUEST_CSUM (VIRTIO 1.2,
+/// 5.1.6.4.1).
+fn known_flags(accepted: VirtioFeatures) -> u8 {
+    if accepted.contains(VirtioFeatures::GUEST_CSUM) { flag::NEEDS_CSUM | flag::DATA_VALID } else { 0 }
 }

@@ -64,7 +64,7 @@ impl VirtioDevice {
     pub(crate) fn forget_buffers(&mut self, ring: u32) {
         let pair = ring as usize / 2;
         if let Some(receive) = self.receive.get_mut(pair).filter(|_| ring.is_multiple_of(2)) {
-            receive.posted = None;
+            (receive.posted, receive.is_served) = (None, false);
             self.filled &= !(1 << pair);
         }
     }

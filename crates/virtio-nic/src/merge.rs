@@ -148,7 +148,7 @@ fn address_of(places: &[ChainBuffer], mut byte: usize) -> Iova {
 impl ReceiveRing {
     /// Puts the buffers that a frame has taken back: the next frame finds them again.
     fn withdraw(&mut self, taken: &TakenBuffers) {
-        let Self { ring, posted } = self;
+        let Self { ring, posted, .. } = self;
         let (Some(queue), Some(posted)) = (&mut ring.queue, posted) else { return };
         if posted.take_back(taken.count, taken.in_burst) {
             return;

@@ -105,10 +105,10 @@ impl PostedBuffers {
     }
 
     /// Takes the frames that crate `rings` has put into buffers. Puts their headers into `headers`, and the headers' addresses
-    /// into `targets`. Returns the number of frames.
+    /// into `targets`. Headers have `size` bytes, and of `flags` those that apply. Returns the number of frames.
     pub(crate) fn take_filled(
         &mut self,
-        size: usize,
+        (size, flags): (usize, u8),
         headers: &mut ReceivedHeaders,
         targets: &mut [u64; BURST],
     ) -> usize {
@@ -116,7 +116,7 @@ impl PostedBuffers {
         let mut count = 0;
         for (words, (header, target)) in plain.take_filled().zip(headers.iter_mut().zip(targets)) {
             let Some(chain) = burst.chains().get(*next) else { break };
-            header[0] = if words & VALID == 0 { 0 } else { flag::DATA_VALID };
+            header[0] = if words & VALID == 0 { 0 } else { flag::DATA_VALID & flags };
             header[10] = 1;
             *target = burst.only_writable(chain).map_or(0, |buffer| buffer.address);
             if let Some(place) = used.get_mut(*filled) {
@@ -147,6 +147,8 @@ impl PostedBuffers {
 #[derive(Debug, Default)]
 pub(crate) struct ReceiveRing {
     pub(crate) ring: DeviceRing,
+    /// True once the driver has posted a buffer since the ring's start.
+    pub(crate) is_served: bool,
     /// Fetched buffers; `None` before the first frame.
     pub(crate) posted: Option<Box<PostedBuffers>>,
 }
@@ -154,7 +156,7 @@ pub(crate) struct ReceiveRing {
 impl ReceiveRing {
     /// Fetches buffers if none is left. Returns true if there is one.
     pub(crate) fn fetch<B: Bus>(&mut self, port: PortIndex, bus: &mut B) -> Result<bool, RingError> {
-        let Self { ring, posted } = self;
+        let Self { ring, is_served, posted } = self;
         if ring.queue.is_none() {
             return Ok(false);
         }
@@ -163,7 +165,9 @@ impl ReceiveRing {
             return Ok(true);
         }
         posted.next = 0;
-        Ok(ring.fetch(port, &mut posted.burst, BURST, bus)? > 0)
+        let found = ring.fetch(port, &mut posted.burst, BURST, bus)? > 0;
+        *is_served |= found;
+        Ok(found)
     }
 
     /// Returns filled buffers to the driver if there is no room to remember `more` of them.
@@ -178,7 +182,7 @@ impl ReceiveRing {
     }
 
     fn complete<B: Bus>(&mut self, port: PortIndex, bus: &mut B) -> Result<(), RingError> {
-        let Self { ring, posted } = self;
+        let Self { ring, posted, .. } = self;
         let (Some(queue), Some(posted)) = (&mut ring.queue, posted) else { return Ok(()) };
         // After a fault the buffers stay filled: a ring that continues would otherwise never return them.
         queue.complete(&mut ring_memory(bus, port, &mut ring.hint), &posted.used[..posted.filled])?;

@@ -1,7 +1,7 @@
 //! Frames between guests and with the uplink.
 
 use crate::address;
-use crate::machine::{MODERN, Machine};
+use crate::machine::{GuestKind, MODERN, Machine};
 use virtio::VirtioFeatures;
 use virtio::net::{NetHeader, flag};
 
@@ -123,4 +123,20 @@ fn uplink_gets_and_brings_frames() {
     assert_eq!(machine.wire.sent, [out]);
     let received = machine.received(0);
     assert_eq!((received.len(), &received[0].1, received[0].0.flags), (1, &home, flag::DATA_VALID));
+}
+
+#[test]
+fn pair_without_a_posted_buffer_leaves_its_frames_to_the_first() {
+    // Cloud Hypervisor enables all pairs, and iPXE uses the first one only.
+    let kinds = [GuestKind::of(false, MODERN, 1), GuestKind::of(false, MODERN, 3)];
+    let mut machine = Machine::with(&kinds);
+    machine.post(1, &[&[1536][..]; 64]);
+    for n in 0..48 {
+        let mut frame = datagram(0, 1, &[n; 60]);
+        // Another address of the sender is another flow; its checksums do not matter here.
+        frame[29] = n;
+        assert!(machine.send(0, NetHeader::default(), &frame, &[]));
+    }
+    machine.poll(0);
+    assert_eq!(machine.received(1).len(), 48);
 }

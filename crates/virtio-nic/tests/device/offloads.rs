@@ -186,3 +186,18 @@ fn large_uplink_packet_passes_uncut_to_a_tso_driver() {
         assert_eq!((counters.rx_packets, counters.rx_bytes), (14, 20_000 + 14 * 54), "{takes} {vlan:?}");
     }
 }
+
+#[test]
+fn driver_without_guest_csum_gets_no_header_flag() {
+    for careful in [false, true] {
+        let plain = MODERN.without(VirtioFeatures::GUEST_CSUM);
+        let mut machine = Machine::new(&[(false, MODERN), (true, plain)]);
+        if careful {
+            machine.nic.take_no_shortcuts();
+        }
+        machine.post(1, &[&[1536][..]; 4]);
+        assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[9; 400]), &[]));
+        machine.poll(0);
+        assert_eq!(machine.received(1)[0].0, NetHeader { buffers: 1, ..NetHeader::default() });
+    }
+}
