@@ -93,6 +93,12 @@ pub fn arrived(packet: &mut [u8], ipv4: bool, mss: u16, longest: usize) -> Optio
     (segments.count() <= MAX_SEGMENTS && segments.longest() <= longest).then_some(uncut)
 }
 
+/// Returns true if a packet that has [`arrived`] may pass unsegmented: its TCP header has no flag that only its first segment gets.
+#[must_use]
+pub fn may_pass(uncut: &UnsegmentedLayout, packet: &[u8]) -> bool {
+    packet.get(uncut.l4 + FLAGS).is_some_and(|flags| flags & CWR == 0)
+}
+
 /// Prepares the headers of an unsegmented packet for segmentation.
 ///
 /// # Errors

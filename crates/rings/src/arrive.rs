@@ -45,6 +45,9 @@ fn arrive_uncut<C: FrameReceiver, W: UplinkWire, const N: usize>(
         return None;
     }
     let (packet, layout) = wire.uncut()?;
+    if !uncut::may_pass(&layout, packet.get(HEADROOM..)?) {
+        return None;
+    }
     let mut frame = Frame::new(packet)?;
     frame.look_behind(plane.tables().inner, plane.tables().outer);
     frame.take_tag();

@@ -75,7 +75,6 @@ impl Nic {
         device.forget_buffers(number);
         let started = device.ring_mut(number).ok_or(missing)?.start(start, features);
         device.count_pairs();
-        self.changed = true;
         started?;
         // The driver may have made packets available, and notified the device, before the device could see it.
         self.make_ready(vf, number);
@@ -93,7 +92,10 @@ impl Nic {
         device.forget_buffers(ring);
         let position = device.ring_mut(ring).map_or(0, |ring| ring.halt());
         device.count_pairs();
-        self.changed = true;
+        // The next driver may use another address.
+        if !device.has_ring() && device.learned.take().is_some() {
+            self.changed = true;
+        }
         position
     }
 
@@ -103,7 +105,6 @@ impl Nic {
         let Some(place) = device.ring_mut(ring) else { return };
         place.enabled = on;
         device.count_pairs();
-        self.changed = true;
         self.make_ready(vf, ring);
     }
 
@@ -148,10 +149,16 @@ impl Nic {
         self.device(vf).map(|device| &device.rules)
     }
 
-    /// Returns true if rings or rules have changed since the last call. The caller then has [`Nic::apply_policy`] make the
+    /// Returns true if rules or addresses have changed since the last call. The caller then has [`Nic::apply_policy`] make the
     /// switch's tables again, before the next frame.
     pub fn take_changed(&mut self) -> bool {
         core::mem::take(&mut self.changed)
+    }
+
+    /// Returns true if a ring of a VF is in use.
+    #[must_use]
+    pub fn has_ring(&self, vf: u8) -> bool {
+        self.device(vf).is_some_and(VirtioDevice::has_ring)
     }
 
     /// Returns true if a VF's driver receives frames.

@@ -5,7 +5,7 @@ use crate::limits::MAX_PAIRS;
 use crate::packet::PacketRequest;
 use crate::receive::ReceiveRing;
 use crate::ring::DeviceRing;
-use crate::rules::VfRules;
+use crate::rules::{VfRules, VlanMembership};
 use rings::HeldPacket;
 use units::MacAddress;
 use virtio::VirtioFeatures;
@@ -64,7 +64,10 @@ impl VirtioDevice {
     pub(crate) fn forget_buffers(&mut self, ring: u32) {
         let pair = ring as usize / 2;
         if let Some(receive) = self.receive.get_mut(pair).filter(|_| ring.is_multiple_of(2)) {
-            (receive.posted, receive.is_served) = (None, false);
+            receive.is_served = false;
+            if let Some(posted) = &mut receive.posted {
+                posted.clear();
+            }
             self.filled &= !(1 << pair);
         }
     }
@@ -92,6 +95,18 @@ impl VirtioDevice {
     pub(crate) fn owns(&self, address: MacAddress) -> bool {
         let Self { rules, learned, .. } = self;
         rules.addresses.contains(&address) || [*learned, rules.promised].contains(&Some(address))
+    }
+
+    /// Returns true if a ring of the device is in use.
+    pub(crate) fn has_ring(&self) -> bool {
+        let mut receive = self.receive.iter().map(|receive| &receive.ring);
+        receive.any(|ring| ring.queue.is_some()) || self.transmit.iter().any(|ring| ring.queue.is_some())
+    }
+
+    /// Returns true if the guest gets frames without their tag: it must not see the VF's port VLAN. The switch's own answer
+    /// differs for broadcasts and multicasts.
+    pub(crate) fn strips_tags(&self) -> bool {
+        matches!(self.rules.vlans, VlanMembership::Port(_))
     }
 
     /// Returns the VF's address: the first of its rules, or the learned one.

@@ -3,9 +3,9 @@
 use crate::receive::{MOST_MERGED, Missed, ReceiveRing};
 use pcie::{Bus, DmaFault, Function, Iova};
 use plane::PortIndex;
+use virtio::VirtioFeatures;
 use virtio::chain::{ChainBuffer, MAX_CHAIN};
 use virtio::net::{NetHeader, NetHeaderFormat};
-use virtio::{Chain, VirtioFeatures};
 
 /// Offset of the number of merged buffers in the header, in bytes.
 const BUFFERS: usize = 10;
@@ -14,7 +14,6 @@ const MOST_PLACES: usize = MAX_CHAIN;
 
 /// Buffers that a frame has taken.
 struct TakenBuffers {
-    chains: [Chain; MOST_MERGED],
     count: usize,
     /// Number of the last of them that are in the burst that was fetched last.
     in_burst: usize,
@@ -39,8 +38,7 @@ pub(crate) fn merge<B: Bus>(
     let raw = NetHeader { buffers: 1, ..header }.emit();
     let parts = [&raw[..size], frame];
     let most = if merges { MOST_MERGED } else { 1 };
-    let chains = [Chain::default(); MOST_MERGED];
-    let mut taken = TakenBuffers { chains, count: 0, in_burst: 0, places: 0, number: [0; 2] };
+    let mut taken = TakenBuffers { count: 0, in_burst: 0, places: 0, number: [0; 2] };
     let (mut at, end) = (0, size + frame.len());
     while at < end {
         match fill_next(receive, (port, bus), parts, at, (merges, &mut taken)) {
@@ -101,7 +99,7 @@ fn fill_next<B: Bus>(
         taken.number = [BUFFERS, BUFFERS + 1].map(|at| address_of(places, at));
     }
     posted.fill(bytes);
-    taken.chains[taken.count] = chain;
+    posted.taken[taken.count] = chain;
     (taken.count, taken.in_burst) = (taken.count + 1, taken.in_burst + 1);
     Ok(bytes)
 }
@@ -155,6 +153,6 @@ impl ReceiveRing {
         }
         // The first of them were in an earlier burst, which is forgotten, as is the last burst. The ring has all of them still.
         queue.unfetch(posted.forget());
-        queue.unfetch(&taken.chains[..taken.count - taken.in_burst]);
+        queue.unfetch(&posted.taken[..taken.count - taken.in_burst]);
     }
 }

@@ -1,10 +1,11 @@
 //! Offload requests of a packet: the checked header of virtio, and the packet's own headers where the request needs them. The
 //! header length that a driver gives never counts (VIRTIO 1.2, 5.1.6.2).
 
+use offload::checksum::PartialChecksum;
 use offload::headers::{FrameHeaders, NetworkHeader, TransportHeader};
 use offload::{OffloadRequest, insert};
 use plane::frame::{TransportProtocol, TrustedChecksum};
-use rings::PacketOffloads;
+use rings::{InvalidChecksumRequest, PacketOffloads};
 use virtio::net::{NetRequest, PartialTransport};
 
 /// Offload requests of a packet that a driver sends.
@@ -14,6 +15,8 @@ pub(crate) struct PacketRequest {
     request: OffloadRequest,
     /// Number of payload bytes in a segment.
     mss: Option<u16>,
+    /// Checksum of a transport that the plane does not know, such as GRE: first summed byte, and place of the checksum.
+    other: Option<(usize, usize)>,
 }
 
 impl PacketRequest {
@@ -24,7 +27,9 @@ impl PacketRequest {
         let l4 = match checksum.transport() {
             PartialTransport::Tcp => Some(TransportProtocol::Tcp),
             PartialTransport::Udp => Some(TransportProtocol::Udp),
-            PartialTransport::Other => None,
+            PartialTransport::Other => {
+                return Some(Self { other: Some((checksum.start(), checksum.field())), ..Self::default() });
+            }
         };
         // A checksum alone needs no header but its own place, so the bytes before it count as one header.
         let plain = OffloadRequest {
@@ -33,7 +38,7 @@ impl PacketRequest {
             l4_checksum: true,
             ..OffloadRequest::default()
         };
-        let Some(cut) = asked.segmentation else { return Some(Self { request: plain, mss: None }) };
+        let Some(cut) = asked.segmentation else { return Some(Self { request: plain, ..Self::default() }) };
         let headers = FrameHeaders::parse(head);
         if headers.l4 != TransportHeader::Tcp || headers.l4_offset != checksum.start() {
             return None;
@@ -47,12 +52,24 @@ impl PacketRequest {
             seed_has_length: true,
             ..plain
         };
-        Some(Self { request, mss: Some(cut.size.get()) })
+        Some(Self { request, mss: Some(cut.size.get()), other: None })
     }
 
-    /// Returns true if the packet has a checksum to be completed.
-    pub(crate) fn has_checksum(&self) -> bool {
-        self.request.l4_checksum
+    /// Completes the checksum of a whole frame, if one is requested. Returns it as a trusted one if the plane knows the transport.
+    pub(crate) fn complete(
+        &self,
+        frame: &mut [u8],
+    ) -> Result<Option<TrustedChecksum>, InvalidChecksumRequest> {
+        match self.other {
+            Some((start, field)) => {
+                let sum = PartialChecksum::of(frame.get(start..).ok_or(InvalidChecksumRequest)?).checksum();
+                let place = frame.get_mut(field..field + 2).ok_or(InvalidChecksumRequest)?;
+                place.copy_from_slice(&sum.to_be_bytes());
+                Ok(None)
+            }
+            None if self.request.l4_checksum => complete(frame, &self.request),
+            None => Ok(None),
+        }
     }
 }
 
@@ -88,6 +105,6 @@ pub(crate) const fn plain_request(udp: bool) -> OffloadRequest {
 pub(crate) fn complete(
     frame: &mut [u8],
     request: &OffloadRequest,
-) -> Result<Option<TrustedChecksum>, rings::InvalidChecksumRequest> {
-    insert::insert(frame, request).map_err(|_| rings::InvalidChecksumRequest)
+) -> Result<Option<TrustedChecksum>, InvalidChecksumRequest> {
+    insert::insert(frame, request).map_err(|_| InvalidChecksumRequest)
 }

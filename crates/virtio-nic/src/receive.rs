@@ -45,6 +45,8 @@ pub(crate) struct PostedBuffers {
     plain: PostedDescriptors,
     /// Number of bytes in the longest frame that each of these buffers takes.
     longest: usize,
+    /// Buffers that the frame which is being merged has taken.
+    pub(crate) taken: [Chain; MOST_MERGED],
     /// Filled buffers, to be returned to the driver.
     used: [UsedChain; MOST_FILLED],
     filled: usize,
@@ -57,6 +59,7 @@ impl Default for PostedBuffers {
             next: 0,
             plain: PostedDescriptors::at(0),
             longest: 0,
+            taken: [Chain::default(); MOST_MERGED],
             used: [Chain::default().used(0); MOST_FILLED],
             filled: 0,
         }
@@ -73,6 +76,13 @@ impl PostedBuffers {
     pub(crate) fn first(&self) -> Option<(Chain, &[ChainBuffer])> {
         let chain = *self.rest().first()?;
         Some((chain, self.burst.writable(&chain)))
+    }
+
+    /// Forgets all buffers, filled ones too.
+    pub(crate) fn clear(&mut self) {
+        self.withdraw_offer();
+        self.forget();
+        self.filled = 0;
     }
 
     /// Withdraws the offer of buffers to crate `rings`, since a frame that goes alone takes the next ones.

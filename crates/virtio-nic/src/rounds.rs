@@ -21,7 +21,7 @@ impl Nic {
         for vf in 0..self.devices.len() {
             let port = PortIndex::of_field(vf as u32);
             let mut ready = self.devices[vf].ready;
-            if ready != 0 && self.devices[vf].address().is_none() {
+            if ready != 0 && self.devices[vf].rules.enabled && self.devices[vf].address().is_none() {
                 // The switch's tables have to know the address before the first frame leaves.
                 self.changed |= learn(&mut self.devices, vf, bus);
                 more |= self.changed;

@@ -112,13 +112,14 @@ impl<B: Bus> FrameSink for VirtioFramePath<'_, B> {
         port: PortIndex,
         packet: &mut Frame<'_>,
         uncut: &UnsegmentedLayout,
-        about: DeliveryFlags,
+        _about: DeliveryFlags,
     ) -> Result<(), DeliveryError> {
         let Self { devices, scratch, bus } = self;
         let device = devices.get_mut(usize::from(port.get())).ok_or(DeliveryError::Disabled)?;
         let pair = device.pair_of_packet(packet.untagged(), uncut);
-        let shift = if packet.tag.is_some() && !about.strips { TAG } else { 0 };
-        let bytes = packet.delivered(!about.strips);
+        let strips = device.strips_tags();
+        let shift = if packet.tag.is_some() && !strips { TAG } else { 0 };
+        let bytes = packet.delivered(!strips);
         scratch.reached |= port.only().bits();
         device.put(port, pair, (uncut_header(&uncut.behind(shift)), bytes), *bus).map_err(Missed::reason)?;
         device.counters.passed_uncut += 1;
@@ -149,14 +150,14 @@ impl<B: Bus> FrameReceiver for VirtioFramePath<'_, B> {
         &mut self,
         port: PortIndex,
         frame: &mut Frame<'_>,
-        about: DeliveryFlags,
+        _about: DeliveryFlags,
         contents: ReceivedProperties,
     ) -> Result<usize, DeliveryError> {
         let Self { devices, scratch, bus } = self;
         let device = devices.get_mut(usize::from(port.get())).ok_or(DeliveryError::Disabled)?;
         let flags = if contents.valid { flag::DATA_VALID } else { 0 };
         let pair = if device.pairs > 1 { device.pair_of_hash(contents.flow) } else { 0 };
-        let bytes = frame.delivered(!about.strips);
+        let bytes = frame.delivered(!device.strips_tags());
         let header = NetHeader { flags, ..NetHeader::default() };
         scratch.reached |= port.only().bits();
         device.put(port, pair, (header, bytes), *bus).map_err(Missed::reason)?;

@@ -1,7 +1,7 @@
 //! The card's transmit rings as sources of the plane, and their packets (crate `rings`). `transmit` has the chains, and `rounds`
 //! chooses the ring to visit.
 
-use crate::packet::{PacketRequest, complete};
+use crate::packet::PacketRequest;
 use crate::transmit::transmit_ring;
 use crate::work::VirtioFramePath;
 use pcie::burst::BURST;
@@ -10,8 +10,7 @@ use plane::frame::TrustedChecksum;
 use plane::ledger::PendingTraffic;
 use plane::{FrameForwarder, FrameSource, TransmitQueueId};
 use rings::{
-    BufferChain, HeldPacket, InvalidChecksumRequest, NextPacket, PacketDropReason, PacketOffloads,
-    PacketTransmitter,
+    BufferChain, HeldPacket, InvalidChecksumRequest, NextPacket, PacketDropReason, PacketTransmitter,
 };
 
 impl<B: Bus> FrameSource for VirtioFramePath<'_, B> {
@@ -101,7 +100,7 @@ impl<B: Bus> PacketTransmitter for VirtioFramePath<'_, B> {
         orders: &PacketRequest,
         frame: &mut [u8],
     ) -> Result<Option<TrustedChecksum>, InvalidChecksumRequest> {
-        if orders.has_checksum() { complete(frame, &orders.request()) } else { Ok(None) }
+        orders.complete(frame)
     }
 
     fn end_visit(&mut self, sender: TransmitQueueId, _sent: &PendingTraffic) -> u64 {

@@ -15,7 +15,7 @@ const LATENESS: LatenessLimit = LatenessLimit::Time(10_000_000);
 const VLAN_IDS: u16 = 4096;
 
 impl Nic {
-    /// Makes the switch's tables from rules and rings.
+    /// Makes the switch's tables from the VFs' rules and addresses.
     #[must_use]
     pub fn tables(&self) -> SwitchTables<MAX_VFS> {
         let addresses = self.devices.iter().map(|device| device.rules.addresses.len().max(1)).sum();
@@ -86,7 +86,8 @@ fn add_device(tables: &mut SwitchTables<MAX_VFS>, device: &VirtioDevice, port: P
         (rules.promiscuous, &mut tables.default_ports),
         (rules.spoof_check, &mut tables.check_source),
         (rules.spoof_check, &mut tables.check_vlan),
-        (rules.enabled && device.pairs > 0, &mut tables.enabled),
+        // A VF without a receive ring counts its frames as dropped. So rings do not change the tables.
+        (rules.enabled, &mut tables.enabled),
     ] {
         if on {
             *set |= only;

@@ -81,8 +81,9 @@ fn checksum_request_beyond_the_frame_is_dropped() {
                     ..NetHeader::default()
                 };
                 assert!(machine.send(0, header, &frame, &[]));
-                let inside = usize::from(start) + usize::from(offset) + 2 <= frame.len();
-                let expected = usize::from(inside && (offset == 6 || offset == 16));
+                // A checksum in the destination sends the frame elsewhere, as its sender could have done itself.
+                let field = usize::from(start) + usize::from(offset);
+                let expected = usize::from((6..frame.len() - 1).contains(&field));
                 assert_eq!(others_go_on(&mut machine, 100), expected, "{start} and {offset}");
                 machine.finished(0);
                 machine.post(2, &[&[1600][..]; 1][..expected]);

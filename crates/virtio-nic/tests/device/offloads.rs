@@ -201,3 +201,19 @@ fn driver_without_guest_csum_gets_no_header_flag() {
         assert_eq!(machine.received(1)[0].0, NetHeader { buffers: 1, ..NetHeader::default() });
     }
 }
+
+#[test]
+fn checksum_of_an_unknown_transport_is_completed_at_its_place() {
+    let mut machine = Machine::new(&[(false, MODERN), (true, MODERN)]);
+    machine.post(1, &[&[1536][..]; 2]);
+    // GRE with a checksum: its field is 4 bytes behind the transport's start, and has no pseudo header.
+    let mut frame = datagram(0, 1, &[9; 100]);
+    frame[23] = 47;
+    frame[38..40].fill(0);
+    let header =
+        NetHeader { flags: flag::NEEDS_CSUM, checksum_start: 34, checksum_offset: 4, ..NetHeader::default() };
+    assert!(machine.send(0, header, &frame, &[]));
+    machine.poll(0);
+    let (_, bytes, _) = &machine.received(1)[0];
+    assert_eq!(offload::checksum::PartialChecksum::of(&bytes[34..]).checksum(), 0);
+}

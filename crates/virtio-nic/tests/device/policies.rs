@@ -173,3 +173,38 @@ fn stopped_ring_continues_at_its_position() {
         assert_eq!((machine.received(to).len(), machine.finished(vf)), (1, 2));
     }
 }
+
+#[test]
+fn broadcast_in_a_port_vlan_reaches_its_guests_without_the_tag() {
+    let mut machine = machine();
+    for vf in [0, 1] {
+        machine.nic.set_rules(vf, VfRules { vlans: VlanMembership::Port(7), ..rules(vf) });
+    }
+    let mut frame = datagram(0, 1, &[1; 100]);
+    frame[..6].fill(0xff);
+    assert!(machine.send(0, NetHeader::default(), &frame, &[]));
+    machine.poll(0);
+    machine.wire.arriving.push_back(tagged(&frame, 7));
+    machine.poll(0);
+    let received = machine.received(1);
+    assert_eq!(received.iter().map(|(_, bytes, _)| bytes).collect::<Vec<_>>(), [&frame, &frame]);
+}
+
+#[test]
+fn driver_that_starts_anew_may_have_another_address() {
+    let mut machine = machine();
+    machine.nic.set_rules(0, VfRules { spoof_check: true, ..VfRules::default() });
+    assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[1; 100]), &[]));
+    machine.poll(0);
+    assert_eq!(machine.nic.address(0), Some(MacAddress(address(0))));
+    for ring in [0, 1] {
+        machine.nic.stop_ring(0, ring);
+    }
+    assert_eq!(machine.nic.address(0), None);
+    for ring in [0, 1] {
+        machine.restart(0, ring);
+    }
+    assert!(machine.send(0, NetHeader::default(), &datagram(7, 1, &[2; 100]), &[]));
+    machine.poll(0);
+    assert_eq!((machine.received(1).len(), machine.nic.address(0)), (2, Some(MacAddress(address(7)))));
+}

@@ -91,9 +91,9 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
     /// Receives the next frame from the interface. After [`ReceiveOutcome::Empty`] the port waits on the descriptor.
     fn receive(&self, burst: &mut Self::Burst, into: &mut [u8]) -> io::Result<ReceiveOutcome>;
 
-    /// Receives the next packet from the interface, unless one is pending. It stays next.
-    fn fetch(&self, _burst: &mut Self::Burst) -> io::Result<()> {
-        Ok(())
+    /// Receives the next packet from the interface, unless one is pending. It stays next. Returns false if there is none.
+    fn fetch(&self, _burst: &mut Self::Burst) -> io::Result<bool> {
+        Ok(true)
     }
 
     /// Returns the next packet, with headroom before it, if it is TCP before segmentation.

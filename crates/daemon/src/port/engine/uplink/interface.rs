@@ -275,8 +275,8 @@ impl<D: UplinkDevice> UplinkBackend for InterfaceUplink<D> {
     fn uncut(&mut self) -> Option<(&mut [u8], UnsegmentedLayout)> {
         let device = self.device.as_ref().filter(|_| self.readable)?;
         // A failure is that of the next call of `receive`.
-        device.fetch(&mut self.burst).ok()?;
-        D::uncut(&mut self.burst)
+        self.readable = device.fetch(&mut self.burst).unwrap_or(true);
+        if self.readable { D::uncut(&mut self.burst) } else { None }
     }
 
     fn pass_uncut(&mut self) {

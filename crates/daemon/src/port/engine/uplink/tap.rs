@@ -159,15 +159,15 @@ impl<S: TapKind> UplinkDevice for TapDevice<S> {
         self.send(&offload::header(uncut), packet)
     }
 
-    fn fetch(&self, arrival: &mut KernelPacket) -> io::Result<()> {
-        if self.offloads
-            && arrival.is_empty()
-            && let TapReceived::Frame(length, header) = self.tap.recv(arrival.place())?
-            && arrival.put(length, &header).is_err()
-        {
+    fn fetch(&self, arrival: &mut KernelPacket) -> io::Result<bool> {
+        if !self.offloads || !arrival.is_empty() {
+            return Ok(true);
+        }
+        let TapReceived::Frame(length, header) = self.tap.recv(arrival.place())? else { return Ok(false) };
+        if arrival.put(length, &header).is_err() {
             arrival.put_malformed();
         }
-        Ok(())
+        Ok(true)
     }
 
     fn uncut(arrival: &mut KernelPacket) -> Option<(&mut [u8], UnsegmentedLayout)> {

@@ -92,10 +92,7 @@ impl PortCard for VirtioCard {
 
     /// Returns true if a ring of the device is live, so that the card accesses the guest's memory.
     fn is_bus_master(&self, function: Function) -> bool {
-        function.vf().is_some_and(|vf| {
-            let (receive, transmit) = self.card.rings(vf.get());
-            !receive.is_empty() || !transmit.is_empty()
-        })
+        function.vf().is_some_and(|vf| self.card.has_ring(vf.get()))
     }
 
     fn mappable(&self) -> &'static [SparseArea] {
