@@ -7,6 +7,7 @@ mod driver;
 mod exchange;
 mod hostile;
 mod machine;
+mod notifications;
 mod offloads;
 mod packets;
 mod policies;
