@@ -12,6 +12,7 @@ mod offloads;
 mod packets;
 mod policies;
 mod receive_faults;
+mod shorthand;
 mod transmit_faults;
 
 /// Returns the Ethernet address of VF `n`.
