@@ -5,8 +5,6 @@
 //! the card's accesses, or lose pages. Checked: no panic, a number of accesses in proportion to the frames that were counted, and
 //! honest guests without a fault, who get all their chains back.
 #![no_main]
-// The tests use more of the machine than the fuzzer.
-#![allow(dead_code)]
 
 use conversation::{Action, Conversation, VFS};
 use driver::store;
@@ -98,7 +96,7 @@ fn action(kind: u8, input: &mut Input<'_>) -> Option<Action> {
 fn attack(conversation: &mut Conversation, kind: u8, input: &mut Input<'_>) -> Option<()> {
     let machine = &mut conversation.machine;
     let rings = u64::from(2 * machine.pairs(0));
-    match kind % 5 {
+    match kind % 6 {
         // A number in a ring.
         0 | 1 => {
             let [ring, low, high, first, second] = input.array()?;
@@ -117,7 +115,16 @@ fn attack(conversation: &mut Conversation, kind: u8, input: &mut Input<'_>) -> O
             store(memory, place + 8, &(u32::from(length) * 9).to_le_bytes());
             store(memory, place + 12, &[flags, 0, next, flags & 0x80]);
         }
+        // A table of descriptors at any place of its memory, if the ring has room for it.
         3 => {
+            let [ring, low, high, count] = input.array()?;
+            let ring = &mut machine.guests[0].rings[(u64::from(ring) % rings) as usize];
+            if ring.outstanding() == 0 {
+                let place = u64::from(u16::from_le_bytes([low, high])) << 4;
+                ring.add_table(&mut machine.bus.memories[0], place, count.into());
+            }
+        }
+        4 => {
             let [ring, size, packed, base, end] = input.array()?;
             let (ring, size, packed) = (u32::from(ring % 40), u32::from(size), packed & 1 != 0);
             let addresses = machine.guests[0].rings[ring as usize % rings as usize].addresses();

@@ -20,6 +20,8 @@ pub(crate) type ReceivedHeaders = [[u8; HEADERS]; BURST];
 pub(crate) const MOST_MERGED: usize = 64;
 /// Number of filled buffers that are kept before they go back to the driver.
 const MOST_FILLED: usize = 2 * MOST_MERGED;
+/// Bytes of a page of a guest's memory, the least that a VMM maps.
+const PAGE: u64 = 4096;
 /// Bit of a descriptor's second word: the checksums of the frame are right.
 const VALID: u64 = 1 << 32;
 
@@ -138,14 +140,16 @@ impl PostedBuffers {
         count
     }
 
-    /// Offers the next buffers to crate `rings`, as long as each is one piece with room for a header.
+    /// Offers the next buffers to crate `rings`, as long as each is one piece with room for a header. The header is written after
+    /// the frames were counted, so that it has to be in the page of the frame's first byte: if one is in memory, so is the other.
     fn offer(&mut self, size: usize) {
         let size = size as u32;
         let Self { burst, next, plain, longest, .. } = self;
         *longest = usize::MAX;
         let chains = burst.chains().get(*next..).unwrap_or_default();
-        let only = |chain| burst.only_writable(chain).filter(|only| only.length > size);
-        let buffers = chains.iter().map_while(only);
+        let is_whole = |address: u64| (address ^ (address + u64::from(size))) < PAGE;
+        let fits = |only: &ChainBuffer| only.length > size && is_whole(only.address);
+        let buffers = chains.iter().map_while(|chain| burst.only_writable(chain).filter(fits));
         plain.offer_buffers(buffers.map(|buffer| {
             *longest = (*longest).min((buffer.length - size) as usize);
             buffer.address + u64::from(size)

@@ -1,9 +1,46 @@
 //! A card that sends frames in bursts and one that sends each frame alone leave the same frames, chains, interrupts and counters.
 
 use crate::conversation::{Action, Conversation, VFS};
-use crate::machine::POSTED;
+use crate::driver::ReturnedChain;
+use crate::machine::{POSTED, Received};
 use plane::PortIndex;
+use plane::ledger::PortCounters;
 use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
+use units::{MacAddress, Time};
+use virtio_nic::DeviceCounters;
+
+/// State of a card that guests, administrator and uplink see.
+#[derive(Debug, Clone, PartialEq)]
+struct Seen {
+    ports: Vec<PortCounters>,
+    devices: Vec<DeviceCounters>,
+    calls: Vec<(u8, u16)>,
+    sent: Vec<Vec<u8>>,
+    due: Option<Time>,
+    addresses: Vec<Option<MacAddress>>,
+    more: bool,
+    frames: Vec<Vec<Received>>,
+    finished: Vec<Vec<ReturnedChain>>,
+}
+
+impl Conversation {
+    /// Returns the state that has changed since the last call, and all counters.
+    fn seen(&mut self) -> Seen {
+        let Self { machine, more, frames, finished, .. } = self;
+        let ports = (0..VFS).map(|vf| machine.plane.ledger.total(PortIndex::of_field(vf.into())));
+        Seen {
+            ports: ports.collect(),
+            devices: (0..VFS).map(|vf| *machine.nic.counters(vf).unwrap()).collect(),
+            calls: std::mem::take(&mut machine.bus.calls),
+            sent: std::mem::take(&mut machine.wire.sent),
+            due: machine.nic.due(),
+            addresses: (0..VFS).map(|vf| machine.nic.address(vf)).collect(),
+            more: *more,
+            frames: std::mem::take(frames),
+            finished: std::mem::take(finished),
+        }
+    }
+}
 
 fn action() -> impl Strategy<Value = Action> {
     let vf = || 0..VFS;

@@ -2,14 +2,13 @@
 
 use crate::address;
 use crate::driver::{Buffer, ReturnedChain};
-use crate::machine::{GuestKind, Machine, POSTED, Received, SIZE};
+use crate::machine::{GuestKind, MODERN, Machine, POSTED, Received, SIZE};
 use crate::packets::requested;
 use plane::PortIndex;
-use plane::ledger::PortCounters;
 use plane::switch::{PortMirrorRule, PortMirrorRules, VlanIdSet};
-use units::{MacAddress, Time};
+use units::MacAddress;
 use virtio::VirtioFeatures as F;
-use virtio_nic::{DeviceCounters, VfRules, VlanMembership};
+use virtio_nic::{VfRules, VlanMembership};
 
 /// Number of guests.
 pub(crate) const VFS: u8 = 3;
@@ -53,23 +52,9 @@ pub(crate) enum Action {
     Collect,
 }
 
-/// State of a card that guests, administrator and uplink see.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Seen {
-    ports: Vec<PortCounters>,
-    devices: Vec<DeviceCounters>,
-    calls: Vec<(u8, u16)>,
-    sent: Vec<Vec<u8>>,
-    due: Option<Time>,
-    addresses: Vec<Option<MacAddress>>,
-    more: bool,
-    frames: Vec<Vec<Received>>,
-    finished: Vec<Vec<ReturnedChain>>,
-}
-
 /// Returns the kind of a guest, which bits choose.
 pub(crate) fn guest(bits: u16) -> GuestKind {
-    let mut features = F::CSUM.with(F::GUEST_CSUM).with(F::HOST_TSO4).with(F::HOST_TSO6).with(F::HOST_ECN);
+    let mut features = MODERN.without(F::MRG_RXBUF).without(F::VERSION_1).with(F::HOST_ECN);
     let choices = [F::MRG_RXBUF, F::EVENT_IDX, F::IN_ORDER, F::INDIRECT_DESC, F::VERSION_1];
     for (bit, feature) in choices.into_iter().enumerate() {
         if bits >> bit & 1 != 0 {
@@ -94,9 +79,9 @@ pub(crate) struct Conversation {
     /// First VF whose driver keeps to the rules: those before it may have lost their chains.
     pub(crate) first_honest: u8,
     now: u64,
-    more: bool,
-    frames: Vec<Vec<Received>>,
-    finished: Vec<Vec<ReturnedChain>>,
+    pub(crate) more: bool,
+    pub(crate) frames: Vec<Vec<Received>>,
+    pub(crate) finished: Vec<Vec<ReturnedChain>>,
 }
 
 impl Conversation {
@@ -110,23 +95,6 @@ impl Conversation {
             }
         }
         conversation
-    }
-
-    /// Returns the state that has changed since the last call, and all counters.
-    pub(crate) fn seen(&mut self) -> Seen {
-        let Self { machine, more, frames, finished, .. } = self;
-        let ports = (0..VFS).map(|vf| machine.plane.ledger.total(PortIndex::of_field(vf.into())));
-        Seen {
-            ports: ports.collect(),
-            devices: (0..VFS).map(|vf| *machine.nic.counters(vf).unwrap()).collect(),
-            calls: std::mem::take(&mut machine.bus.calls),
-            sent: std::mem::take(&mut machine.wire.sent),
-            due: machine.nic.due(),
-            addresses: (0..VFS).map(|vf| machine.nic.address(vf)).collect(),
-            more: *more,
-            frames: std::mem::take(frames),
-            finished: std::mem::take(finished),
-        }
     }
 
     pub(crate) fn perform(&mut self, action: &Action) {

@@ -71,12 +71,6 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Starts a card whose guests have these ring formats and features. VF n has the address of [`address`].
-    pub(crate) fn new(guests: &[(bool, VirtioFeatures)]) -> Self {
-        let kinds = guests.iter().map(|(packed, features)| GuestKind::of(*packed, *features, 1));
-        Self::with(&kinds.collect::<Vec<_>>())
-    }
-
     /// Starts a card with guests of these kinds.
     pub(crate) fn with(guests: &[GuestKind]) -> Self {
         let nic = Nic::new(guests.len() as u8);
@@ -129,12 +123,6 @@ impl Machine {
         self.nic.start_ring(vf, &RingStart { ring, size, packed, enabled: true, position, addresses })
     }
 
-    /// Sends a packet of a guest with its header, in pieces of these lengths; the last piece has the rest.
-    pub(crate) fn send(&mut self, vf: u8, header: NetHeader, frame: &[u8], pieces: &[usize]) -> bool {
-        let buffers = self.place(vf, header, frame, pieces);
-        self.make_available(vf, 1, &buffers)
-    }
-
     /// Stores a packet with its header in a guest's memory, in pieces of these lengths. Returns the buffers.
     pub(crate) fn place(&mut self, vf: u8, header: NetHeader, frame: &[u8], pieces: &[usize]) -> Vec<Buffer> {
         let guest = &mut self.guests[usize::from(vf)];
@@ -165,11 +153,6 @@ impl Machine {
             self.nic.kick(vf, ring);
         }
         added
-    }
-
-    /// Posts receive buffers of a guest, each a chain of pieces with these lengths.
-    pub(crate) fn post(&mut self, vf: u8, buffers: &[&[u32]]) {
-        buffers.iter().for_each(|pieces| assert!(self.post_one(vf, 0, pieces)));
     }
 
     /// Posts a receive buffer of a guest, a chain of pieces with these lengths. Returns false if descriptors are missing.
@@ -223,20 +206,10 @@ impl Machine {
         arrived || more
     }
 
-    /// Polls the card until it has no more work.
-    pub(crate) fn poll(&mut self, now_ns: u64) {
-        while self.poll_once(now_ns, 64) {}
-    }
-
     /// Collects the chains of a ring that the card has returned.
     pub(crate) fn collect(&mut self, vf: u8, ring: u32) -> Vec<ReturnedChain> {
         let n = usize::from(vf);
         self.guests[n].rings[ring as usize].collect(&self.bus.memories[n])
-    }
-
-    /// Collects the frames that a guest has received in its first queue pair.
-    pub(crate) fn received(&mut self, vf: u8) -> Vec<Received> {
-        self.received_by(vf, 0)
     }
 
     /// Collects the frames that a guest has received in a ring.
@@ -257,17 +230,6 @@ impl Machine {
             frames.push((header, bytes.split_off(size), header.buffers.max(1).into()));
         }
         frames
-    }
-
-    /// Collects the chains of a guest's transmit ring that the card has returned. Returns their number.
-    pub(crate) fn finished(&mut self, vf: u8) -> usize {
-        self.collect(vf, 1).len()
-    }
-}
-
-impl GuestKind {
-    pub(crate) fn of(packed: bool, features: VirtioFeatures, pairs: u8) -> Self {
-        Self { packed, features, pairs, size: SIZE }
     }
 }
 

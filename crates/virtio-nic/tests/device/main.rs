@@ -7,10 +7,12 @@ mod driver;
 mod exchange;
 mod hostile;
 mod machine;
+mod notifications;
 mod offloads;
 mod packets;
 mod policies;
 mod receive_faults;
+mod shorthand;
 mod transmit_faults;
 
 /// Returns the Ethernet address of VF `n`.

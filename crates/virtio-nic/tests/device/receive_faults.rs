@@ -147,3 +147,20 @@ fn change_of_features_applies_to_fetched_buffers() {
         assert_eq!((received.len(), &received[0].1, received[0].2), (1, &frame, 2), "packed {packed}");
     }
 }
+
+#[test]
+fn frames_without_a_place_for_their_header_are_not_counted() {
+    for careful in [false, true] {
+        let mut machine = Machine::new(&[(false, MODERN), (false, MODERN)]);
+        if careful {
+            machine.nic.take_no_shortcuts();
+        }
+        machine.bus.holes = vec![(1, 0xa_0000..0xa_1000)];
+        // The header would be in the hole, the frame behind it.
+        (0..8).for_each(|_| assert!(machine.make_available(1, 0, &[(0xa_1000 - 12, 1500, true)])));
+        (0..8).for_each(|n| assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[n; 100]), &[])));
+        machine.poll(0);
+        let counters = machine.plane.ledger.total(PortIndex::of_field(1));
+        assert_eq!(counters.rx_packets, 0, "careful {careful}");
+    }
+}

@@ -1,0 +1,81 @@
+//! Interrupts and notifications: a driver that heeds what the card asks for, and sleeps until its interrupt, misses nothing.
+
+use crate::exchange::datagram;
+use crate::machine::{GuestKind, MODERN, Machine};
+use virtio::VirtioFeatures;
+use virtio::net::NetHeader;
+
+/// Returns two guests for each ring format, and each with event indices and without.
+fn machines() -> impl Iterator<Item = (Machine, bool)> {
+    [(false, false, 16), (false, true, 16), (true, false, 16), (true, true, 16), (true, true, 7)]
+        .into_iter()
+        .map(|(packed, events, size)| {
+            let features = if events { MODERN | VirtioFeatures::EVENT_IDX } else { MODERN };
+            let kind = GuestKind { size, ..GuestKind::of(packed, features, 1) };
+            (Machine::with(&[kind; 2]), events)
+        })
+}
+
+impl Machine {
+    fn ask(&mut self, vf: u8, ring: usize, on: bool, after: Option<u16>) {
+        let memory = &mut self.bus.memories[usize::from(vf)];
+        self.guests[usize::from(vf)].rings[ring].ask_interrupts(memory, on, after);
+    }
+
+    /// Sends some frames from the first guest to the second. Returns the number of interrupts for the receive ring.
+    fn interrupts_of(&mut self, frames: u8) -> usize {
+        (0..frames).for_each(|n| assert!(self.post_one(1, 0, &[1500]), "buffer {n}"));
+        for n in 0..frames {
+            assert!(self.send(0, NetHeader::default(), &datagram(0, 1, &[n; 60]), &[]));
+        }
+        self.bus.calls.clear();
+        self.poll(0);
+        assert_eq!(self.finished(0), usize::from(frames), "the notification of a sent packet is missed");
+        self.bus.calls.iter().filter(|call| **call == (1, 0)).count()
+    }
+}
+
+#[test]
+fn driver_that_asks_is_interrupted_once_a_burst() {
+    for (mut machine, events) in machines() {
+        // More chains than a ring has entries, and than a running index has values.
+        for round in 0..10_200_u32 {
+            machine.ask(1, 0, true, events.then_some(0));
+            let frames = 6 + (round % 2) as u8;
+            assert_eq!(machine.interrupts_of(frames), 1, "round {round}");
+            assert_eq!(machine.received(1).len(), usize::from(frames));
+            if !events && round > 200 {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn driver_that_asks_for_none_is_not_interrupted() {
+    for (mut machine, _) in machines() {
+        // The first interrupt after a start says nothing, since the driver's wish is not known to be heeded before.
+        machine.interrupts_of(1);
+        machine.received(1);
+        for round in 0..200 {
+            machine.ask(1, 0, false, None);
+            assert_eq!(machine.interrupts_of(3), 0, "round {round}");
+            machine.received(1);
+        }
+    }
+}
+
+#[test]
+fn interrupt_waits_for_the_chain_that_the_driver_names() {
+    for (mut machine, events) in machines().filter(|(_, events)| *events) {
+        assert!(events);
+        machine.interrupts_of(1);
+        machine.received(1);
+        for round in 0..300 {
+            machine.ask(1, 0, true, Some(3));
+            assert_eq!(machine.interrupts_of(3), 0, "round {round}");
+            assert_eq!(machine.interrupts_of(2), 1, "round {round}");
+            assert_eq!(machine.received(1).len(), 5);
+        }
+    }
+}
