@@ -54,7 +54,7 @@ impl fmt::Display for ClientStall {
                 if let Some(size) = size {
                     write!(f, "of {size} ")?;
                 }
-                write!(f, "bytes, and not the rest for {seconds} s (the timeout is {most} s)")
+                write!(f, "bytes of a message, and nothing more for {seconds} s (the timeout is {most} s)")
             }
             MissingPart::Replies(unsent) => {
                 write!(
@@ -63,5 +63,22 @@ impl fmt::Display for ClientStall {
                 )
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ClientStall, MissingPart, PATIENCE};
+
+    #[test]
+    fn stall_names_received_bytes_or_unread_replies() {
+        let text = |missing| ClientStall { missing, silent: PATIENCE }.to_string();
+        assert_eq!(
+            text(MissingPart::Message { received: 20, size: Some(48) }),
+            "the client has stopped in the middle of a message: received 20 of 48 bytes of a message, and nothing \
+             more for 30 s (the timeout is 30 s)"
+        );
+        let replies = text(MissingPart::Replies(16));
+        assert_eq!(replies, "the client does not read 16 replies for 30 s (the timeout is 30 s)");
     }
 }
