@@ -6,6 +6,7 @@ use pcie::{Bus, Function, MemoryHint};
 use plane::PortIndex;
 use virtio::layout::{LayoutError, RingAddresses, RingFeatures};
 use virtio::memory::BusMemory;
+use virtio::packed::PackedPosition;
 use virtio::{ChainBurst, RingError};
 
 /// Ring that a transport starts. Ring 2k receives and ring 2k + 1 transmits, for queue pair k.
@@ -48,8 +49,8 @@ pub(crate) struct DeviceRing {
     pub(crate) enabled: bool,
     /// True if the driver may notify the device of the ring.
     pub(crate) armed: bool,
-    /// Position at which a paused or stopped ring continues.
-    position: u32,
+    /// Position at which a paused or stopped ring continues; `None` if it never ran.
+    position: Option<u32>,
     /// Hint where the ring is in the guest's memory.
     pub(crate) hint: MemoryHint,
     /// Hint where the ring's buffers are.
@@ -60,10 +61,11 @@ impl DeviceRing {
     /// Starts the ring.
     pub(crate) fn start(&mut self, start: &RingStart, features: RingFeatures) -> Result<(), RingStartError> {
         self.halt();
-        let position = start.position.unwrap_or(self.position);
+        let first = if start.packed { PackedPosition::START.vhost_base() } else { 0 };
+        let position = start.position.or(self.position).unwrap_or(first);
         let RingStart { size, packed, addresses, .. } = *start;
         self.queue = Some(VirtQueue::new(packed, (size, addresses), features, position)?);
-        (self.position, self.enabled, self.armed) = (position, start.enabled, true);
+        (self.position, self.enabled, self.armed) = (Some(position), start.enabled, true);
         Ok(())
     }
 
@@ -71,10 +73,10 @@ impl DeviceRing {
     /// ring continues.
     pub(crate) fn halt(&mut self) -> u32 {
         if let Some(queue) = self.queue.take() {
-            self.position = queue.position();
+            self.position = Some(queue.position());
         }
         (self.hint, self.buffers) = (MemoryHint(0), MemoryHint(0));
-        self.position
+        self.position.unwrap_or(0)
     }
 
     /// Fetches up to `most` chains into `burst`, and asks the driver for no more notifications. Returns the number of chains.
