@@ -190,8 +190,12 @@ impl PortClients {
                 self.hang_up(function, stream, engine, now);
             }
         }
-        if let Some(next) = next {
-            attach(&mut self.slots[index], next, self.wait, engine.card_mut(), now);
+        let slot = &mut self.slots[index];
+        match next {
+            // The VF was disabled while the client waited.
+            Some(next) if is_shut(slot, engine.card()) => slot.own.errands.turn_away(next),
+            Some(next) => attach(slot, next, self.wait, engine.card_mut(), now),
+            None => {}
         }
     }
 
