@@ -188,7 +188,7 @@ impl RunningHost {
         &self.ports
     }
 
-    /// Returns the vault, which keeps descriptors for the next process.
+    /// Returns the vault of kept file descriptors, which the successor process receives.
     #[must_use]
     pub fn vault(&self) -> &DescriptorVault {
         &self.vault

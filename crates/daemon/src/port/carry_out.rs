@@ -1,7 +1,7 @@
 //! Carries out the commands to a port: reports, changes of policies, uplink and VFs, resets, disconnects, the pause
 //! before a hand-over, the end. `management` sends them.
 
-use super::clients::errand::BlockingCalls;
+use super::clients::errand::BlockingCallQueue;
 use super::clients::holdings::ClientResources;
 use super::clients::listening::{FunctionConfig, kept_listener};
 use super::clients::slot::OfferedFunction;
@@ -201,7 +201,7 @@ impl OpenPort {
             self.engine.add_vf(resources);
             let worker = self.engine.reach(function).worker().clone();
             let successor = self.succession.of_client(function, worker.clone());
-            let errands = BlockingCalls::new(function, worker, self.desk.clone());
+            let errands = BlockingCallQueue::new(function, worker, self.desk.clone());
             let slot = OfferedFunction::new(&place, listener, ClientResources::new(successor, errands));
             if let Err(error) = self.clients.add(slot) {
                 self.engine.remove_vf();

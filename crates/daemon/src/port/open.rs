@@ -1,7 +1,7 @@
 //! Opens a port: a new one, or one that continues from the saved state of the previous process.
 
 use super::clients::PortClients;
-use super::clients::errand::{BlockingCalls, CompletionSender};
+use super::clients::errand::{BlockingCallQueue, CompletionSender};
 use super::clients::holdings::ClientResources;
 use super::clients::listening::FunctionConfig;
 use super::clients::slot::OfferedFunction;
@@ -151,7 +151,7 @@ fn slots(
     let slot = |place: FunctionConfig<'_>| {
         let worker = bus.reach(place.function).worker();
         let successor = succession.of_client(place.function, worker.clone());
-        let errands = BlockingCalls::new(place.function, worker.clone(), desk.clone());
+        let errands = BlockingCallQueue::new(place.function, worker.clone(), desk.clone());
         let listener = place.listen(succession.vault())?;
         Ok(OfferedFunction::new(&place, listener, ClientResources::new(successor, errands)))
     };

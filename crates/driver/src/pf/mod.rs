@@ -42,7 +42,7 @@ pub use limits::LIMITS;
 pub use policies::VfCountError;
 pub use port::SavedPortPolicy;
 pub use state::{PfRestoreError, PfState};
-pub use visit::PfVisit;
+pub use visit::PfVisitResults;
 
 use crate::conduct::ConductMonitor;
 use crate::hal::Hal;

@@ -209,7 +209,8 @@ impl super::Vf {
         if self.running { self.rx.receive_burst(hal, most, take) } else { 0 }
     }
 
-    /// Copies the next received frame to the front of `into`, a burst of one. Returns `None` if there is none.
+    /// Copies the next received frame to the front of `into`, as a burst of one frame. Returns `None` if no frame has
+    /// arrived.
     ///
     /// # Errors
     /// [`RxError`]: that frame is lost. The next call returns the next frame.

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn flow_bytes_without_a_header_get_no_verdict() {
+    fn test_flow_without_its_header_gets_no_success_or_failure() {
         let phase = receive(&[b'x'; 400]);
         assert_eq!(phase.verdict(true), None);
     }

@@ -25,7 +25,7 @@ pub enum SharedMemoryError {
     Create {
         /// Requested size of the shared memory in bytes.
         len: u64,
-        /// Kernel's error for the memfd.
+        /// Kernel's error when it created, sized or inspected the memfd.
         #[source]
         source: io::Error,
     },

@@ -100,7 +100,10 @@ fn transfer(host: &RunningHost, successor: &HandOverChannel) -> anyhow::Result<u
 /// port does not pause.
 pub(super) fn pause_for_successor(host: &RunningHost) -> bool {
     if !host.vault().is_kept() {
-        tracing::error!("SIGUSR2: a restart needs a keeper; start the host without --no-keeper");
+        tracing::error!(
+            "SIGUSR2: a restart needs the keeper process, which starts the new host; \
+             start the host without --no-keeper"
+        );
         return false;
     }
     let paused = host.pause(PAUSE_TIMEOUT);

@@ -122,7 +122,7 @@ struct VifState {
     to_publish: bool,
     /// The guest requested an event for received frames, and has not been sent it.
     event_due: bool,
-    /// The interface is in its worker's list of interfaces with a withheld event.
+    /// True if the interface is in its worker thread's list of interfaces with a delayed event.
     event_withheld: bool,
     /// Number of frames given to the guest since its last event.
     unnotified: u32,
@@ -155,7 +155,7 @@ struct BackendWorker<M> {
     released: VecDeque<u16>,
     /// Interfaces with unpublished responses on their rings.
     to_publish: Vec<VifIndex>,
-    /// Interfaces with a withheld event: their guests are notified later.
+    /// Interfaces with a delayed event, whose guests are notified later.
     withheld: Vec<VifIndex>,
 }
 

@@ -120,7 +120,8 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         !self.workers[worker].withheld.is_empty()
     }
 
-    /// Sends the withheld events of a worker: notifies each of its guests of the frames for which it got no event.
+    /// Sends the delayed events of a worker thread: notifies each guest of received frames for which the guest got no
+    /// event.
     pub fn notify_withheld<H: NetworkBackendHal<Mapping = M>>(&mut self, worker: usize, host: &mut H) {
         while let Some(vif) = self.workers[worker].withheld.pop() {
             let interface = self.interface(vif);

@@ -1,7 +1,7 @@
 //! Function of the card as a vfio-user device: turns the messages of a client about regions, interrupts and memory
 //! into accesses to the card. `vfio_user` has the protocol, and `connection` the socket.
 
-use super::errand::{BlockingCallOutcome, BlockingCalls, MappedWindow};
+use super::errand::{BlockingCallOutcome, BlockingCallQueue, MappedWindow};
 use super::holdings::ClientResources;
 use super::journal::{SavedDmaWindow, SavedEventfd};
 use crate::flight::{FlightRecordKind, RegisterLocation};
@@ -58,7 +58,7 @@ impl FunctionDevice<'_> {
     }
 
     /// Returns the pending blocking calls of the function's client.
-    pub(super) fn errands(&mut self) -> &mut BlockingCalls {
+    pub(super) fn errands(&mut self) -> &mut BlockingCallQueue {
         &mut self.own.errands
     }
 

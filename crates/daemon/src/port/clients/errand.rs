@@ -28,7 +28,7 @@ const MOST: usize = 64;
 #[derive(Debug)]
 pub(in crate::port) struct CompletedBlockingCall {
     pub(super) function: Function,
-    /// Number of the client for which the call was made ([`BlockingCalls::next_client`]).
+    /// Number of the client for which the call was made ([`BlockingCallQueue::next_client`]).
     pub(super) client: u64,
     pub(super) outcome: BlockingCallOutcome,
     /// Worker that made the call, and the vault in which the call kept descriptors.
@@ -132,7 +132,7 @@ impl CompletionSender {
 
 /// Blocking calls for one function's clients, on the function's worker thread.
 #[derive(Debug)]
-pub(in crate::port) struct BlockingCalls {
+pub(in crate::port) struct BlockingCallQueue {
     function: Function,
     worker: BlockingWorker,
     desk: CompletionSender,
@@ -140,7 +140,7 @@ pub(in crate::port) struct BlockingCalls {
     client: u64,
 }
 
-impl BlockingCalls {
+impl BlockingCallQueue {
     /// Creates the function's queue of blocking calls, with its worker thread.
     pub(in crate::port) fn new(function: Function, worker: BlockingWorker, desk: CompletionSender) -> Self {
         Self { function, worker, desk, client: next_client() }
@@ -156,7 +156,8 @@ impl BlockingCalls {
         done.client != self.client
     }
 
-    /// Maps a DMA window on the worker, and keeps the window's file for the next process.
+    /// Maps a DMA window on the worker thread, and keeps a file descriptor of the window's file for the successor
+    /// process.
     pub(super) fn map(
         &self,
         region: PendingRegion,

@@ -1,7 +1,7 @@
 //! Resources that the host holds for the client of a function. The resources stay when clients come and go.
 //! `connection` has the connection, and the card has the function itself.
 
-use super::errand::BlockingCalls;
+use super::errand::BlockingCallQueue;
 use super::pages::SharedPages;
 use super::successor::ClientSaver;
 use crate::flight::FlightRecorder;
@@ -16,7 +16,7 @@ pub(in crate::port) struct ClientResources {
     /// Saved state and descriptors of the client, for the next process.
     pub(in crate::port) successor: Box<dyn ClientSaver>,
     /// Blocking calls for the client, such as mapping memory.
-    pub(in crate::port) errands: BlockingCalls,
+    pub(in crate::port) errands: BlockingCallQueue,
     /// Flight recorder of the function.
     pub(super) flight: FlightRecorder,
     /// Error of the last refused DMA window, for the log.
@@ -29,7 +29,7 @@ pub(in crate::port) struct ClientResources {
 
 impl ClientResources {
     /// Creates the resources of a function without a client.
-    pub(in crate::port) fn new(successor: Box<dyn ClientSaver>, errands: BlockingCalls) -> Self {
+    pub(in crate::port) fn new(successor: Box<dyn ClientSaver>, errands: BlockingCallQueue) -> Self {
         Self {
             pages: None,
             successor,

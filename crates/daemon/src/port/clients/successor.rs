@@ -37,7 +37,7 @@ pub(in crate::port) trait ClientSaver: Debug + Send {
     /// Saves a mapped DMA window, and the identity of its file, if the window has a file.
     fn mapped(&mut self, window: &SavedDmaWindow, identity: Option<FileIdentity>);
 
-    /// Counts a DMA window of the previous process that was mapped again.
+    /// Counts a DMA window as mapped again. The previous host process had mapped the window.
     fn mapped_again(&mut self, window: &SavedDmaWindow, identity: FileIdentity);
 
     /// Saves that the DMA windows which begin in these bytes were unmapped.

@@ -176,7 +176,8 @@ impl PortSuccession {
         self.rest.disturb();
     }
 
-    /// Records that the port works: it has completed a round of its loop, or the next process has refused it.
+    /// Records that the port works: its loop has completed a round, or the successor process has refused to take over
+    /// the port.
     pub(in crate::port) fn note_working(&mut self) {
         self.unproven = false;
         self.journal.succeeded();

@@ -29,7 +29,8 @@ pub(super) const HEADER: JournalHeaderOffsets =
 /// Offsets of the state of the whole port in the journal, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PortJournalOffsets {
-    /// Offsets of the two copies of the saved driver state. Each has its length and its bytes.
+    /// Offsets in the journal of the two copies of the saved driver state. Each copy is a length, followed by the
+    /// bytes.
     pub(super) software: [u64; 2],
     /// Bytes for each copy of the driver state, including the eight of its length.
     pub(super) software_room: u64,

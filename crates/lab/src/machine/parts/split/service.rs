@@ -82,7 +82,7 @@ impl SplitNetwork {
         (0..self.backend.workers()).filter(move |worker| self.placement.workers[*worker].is_on(cpu))
     }
 
-    /// Returns `true` if a virtual CPU has no timer yet and needs one for events that its workers withhold.
+    /// Returns `true` if a virtual CPU has no timer and needs one: its worker threads delay events to guests.
     pub(crate) fn needs_timer(&mut self, cpu: usize) -> bool {
         let withholds = self.workers_on(cpu).any(|worker| self.backend.has_withheld_events(worker));
         withholds && !core::mem::replace(&mut self.duties[cpu].has_timer, true)
