@@ -56,7 +56,7 @@ pub fn in_own_process(test: &str, body: impl FnOnce()) -> std::io::Result<Option
     std::process::Command::new(this).args(["--exact", test]).env(ALONE, test).output().map(Some)
 }
 
-/// Makes a command start with the descriptors `fds`, numbered from 3 on, as systemd passes them.
+/// Makes a command start with the file descriptors `fds`, numbered from 3 on, as systemd passes them.
 ///
 /// # Errors
 /// The process is out of descriptors.

@@ -37,7 +37,7 @@ pub(crate) enum HttpSetupError {
     },
 }
 
-/// Name under which the vault keeps the listening TCP socket for the next process.
+/// Name under which the vault keeps the listening TCP socket for the successor process.
 const NAME: &str = "http";
 /// Characters of the shortest accepted HTTP token.
 const SHORTEST: usize = 16;
@@ -91,9 +91,9 @@ impl BearerToken {
     }
 }
 
-/// Opens the TCP socket of the control interface, a predecessor's or a new one, and reads the token. Returns `None` if
-/// the configuration has no address. The vault is unchanged, because the predecessor may still resume; [`settle`]
-/// changes it.
+/// Opens the TCP socket of the control interface, the previous host process's or a new one, and reads the token.
+/// Returns `None` if the configuration has no address. The vault is unchanged, because the predecessor may still
+/// resume; [`settle`] changes it.
 pub(crate) fn open(
     http: Option<&HttpConfig>,
     vault: &DescriptorVault,
@@ -131,7 +131,7 @@ pub(crate) fn settle(served: Option<&TcpListener>, vault: &DescriptorVault) -> i
     vault.keep(NAME, listener.as_fd())
 }
 
-/// Removes the TCP socket from the vault, so that the next process opens its own.
+/// Removes the TCP socket from the vault, so that the successor process opens its own.
 pub(crate) fn forget(vault: &DescriptorVault) {
     vault.forget(NAME);
 }

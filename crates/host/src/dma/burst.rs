@@ -1,6 +1,6 @@
-//! Moves bursts of frames between the memories of two clients. A ring keeps a hint for its descriptors and one for
-//! its buffers, so that a guest whose rings and buffers lie in different regions costs no more look-ups. A hint is
-//! a region's index and is verified on use.
+//! Moves bursts of frames between the memories of two clients. A ring keeps a hint for its ring descriptors and one for
+//! its buffers, so that a guest whose rings and buffers lie in different regions costs no more look-ups. A hint is a
+//! region's index and is verified on use.
 //!
 //! A frame that crosses regions ends a burst; [`DmaTable::read`] and [`DmaTable::write`] move it.
 

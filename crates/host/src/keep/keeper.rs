@@ -1,6 +1,6 @@
-//! The keeper: a process that has the host started, holds copies of its descriptors, and has a new host started
-//! with all of them when it dies. It reads no guest's data, opens no file and starts no program, and a seccomp
-//! filter enforces that ([`ThreadRole::Keeper`]).
+//! The keeper: a process that has the host started, holds copies of its file descriptors, and has a new host started
+//! with all of them when it dies. It reads no guest's data, opens no file and starts no program, and a seccomp filter
+//! enforces that ([`ThreadRole::Keeper`]).
 //!
 //! ```text
 //!   softiov serve (keeper) ---- gives descriptors -------> softiov serve (host)
@@ -39,7 +39,7 @@ use crate::confine::{SeccompMode, ThreadCapabilities, ThreadRole, ThreadSandbox}
 use crate::poll::{PollInterest, Poller, ProcessSignal, SignalHandlers};
 use crate::worker::BlockingWorker;
 
-/// Exit status by which a host asks to be started again with its descriptors (sysexits.h, EX_TEMPFAIL).
+/// Exit status by which a host asks to be started again with its file descriptors (sysexits.h, EX_TEMPFAIL).
 pub const RESTART: u8 = 75;
 /// Exit status of a Rust program that panicked (Rust runtime).
 const PANIC: i32 = 101;
@@ -61,14 +61,14 @@ const PROCESS: u64 = 2;
 const OTHERS: u64 = 3;
 const STARTER: u64 = 4;
 
-/// State of the keeper: the process that starts hosts and holds their descriptors.
+/// State of the keeper: the process that starts hosts and holds their file descriptors.
 struct DescriptorKeeper {
     starter: StarterConnection,
     shelf: KeptDescriptors,
     signals: SignalHandlers,
     /// systemd, or another service manager that waits for the host's readiness.
     notify: Option<KeeperConnection>,
-    /// True if systemd stores the kept descriptors too.
+    /// True if systemd stores the kept file descriptors too.
     backed: bool,
     /// True once a host has sent READY=1.
     ready: bool,
@@ -84,8 +84,8 @@ struct DescriptorKeeper {
     former: Vec<ChildProcess>,
 }
 
-/// Starts hosts and holds their descriptors until a host exits. Returns its exit status. `command` builds the host's
-/// command line. The process must have one thread; afterwards it can do little but end.
+/// Starts hosts and holds their file descriptors until a host exits. Returns its exit status. `command` builds the
+/// host's command line. The process must have one thread; afterwards it can do little but end.
 ///
 /// # Errors
 /// The keeper cannot start: out of descriptors or processes, or it cannot be confined. Later errors go to standard
@@ -131,7 +131,7 @@ impl DescriptorKeeper {
         }
     }
 
-    /// Starts a host, and keeps its descriptors until it ends.
+    /// Starts a host, and keeps its file descriptors until it ends.
     fn serve(&mut self) -> io::Result<ProcessEnd> {
         let (ours, theirs) = heritage::pair()?;
         let mut host = self.starter.start(KEEPER, theirs)?;
@@ -336,8 +336,8 @@ impl DescriptorKeeper {
     }
 }
 
-/// Sends a host the kept descriptors. Kills a host that does not receive all of them, because it would wait for the
-/// rest without end.
+/// Sends a host the kept file descriptors. Kills a host that does not receive all of them, because it would wait for
+/// the rest without end.
 pub(super) fn give(line: &HandOverChannel, shelf: &KeptDescriptors, host: &ChildProcess) -> io::Result<()> {
     line.give(shelf.iter()).inspect_err(|_| host.signal(Kill::KILL))
 }

@@ -75,7 +75,7 @@ impl StarterConnection {
         Ok(Self { line: Some(ours), process: ChildProcess::of(handle) })
     }
 
-    /// Has a host started that receives kept descriptors from `socket`; see [`heritage::arrange`].
+    /// Has a host started that receives kept file descriptors from `socket`; see [`heritage::arrange`].
     ///
     /// # Errors
     /// The starter has ended, or the system is out of processes. A program that cannot be run shows as the host's
@@ -162,7 +162,7 @@ fn become_host(mut command: Command, from: &str, socket: OwnedFd) -> ! {
     unsafe { libc::_exit(NO_PROGRAM) }
 }
 
-/// Closes every descriptor of this process except the standard ones and the socket `line`.
+/// Closes every file descriptor of this process except the standard ones and the socket `line`.
 fn close_all_but(line: &OwnedFd) -> io::Result<()> {
     let (first, line) = (libc::STDERR_FILENO as u32 + 1, line.as_raw_fd() as u32);
     for (from, to) in [(first, line - 1), (line + 1, u32::MAX)] {

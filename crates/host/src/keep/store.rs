@@ -1,5 +1,5 @@
-//! Host's connection to its keeper, which holds its descriptors. Each call may block while the keeper is busy, for a
-//! bounded time, so threads that move frames must not make it.
+//! Host's connection to its keeper, which holds its file descriptors. Each call may block while the keeper is busy, for
+//! a bounded time, so threads that move frames must not make it.
 
 use std::env;
 use std::io;
@@ -22,7 +22,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) const SUCCEED: &str = "SUCCEED=1";
 pub(super) const ABANDON: &str = "ABANDON=1";
 
-/// Connection to the keeper of this process's descriptors.
+/// Connection to the keeper of this process's file descriptors.
 #[derive(Debug)]
 pub struct KeeperConnection {
     socket: OwnedFd,
@@ -64,7 +64,7 @@ impl KeeperConnection {
         Ok(Self { socket })
     }
 
-    /// Has the keeper store a copy of a descriptor under an unused name. Names have up to 255 bytes, no colon and
+    /// Has the keeper store a copy of a file descriptor under an unused name. Names have up to 255 bytes, no colon and
     /// no control characters.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl KeeperConnection {
         message::send(&self.socket, &format!("FDSTORE=1\nFDNAME={name}\nFDPOLL=0"), Some(fd))
     }
 
-    /// Asks the keeper to close the descriptor stored under a name.
+    /// Asks the keeper to close the file descriptor stored under a name.
     ///
     /// # Errors
     /// Returns the errors of [`KeeperConnection::keep`].
@@ -87,7 +87,7 @@ impl KeeperConnection {
         message::send(&self.socket, &format!("FDSTOREREMOVE=1\nFDNAME={name}"), None)
     }
 
-    /// Asks the keeper to start the replacement of this process. Returns the channel to the successor.
+    /// Asks the keeper to start the replacement of this process. Returns the channel to the successor process.
     ///
     /// # Errors
     /// Returns the errors of [`KeeperConnection::keep`].
@@ -115,7 +115,7 @@ impl KeeperConnection {
 }
 
 impl AsFd for KeeperConnection {
-    /// Returns the socket to the keeper, which the next process inherits.
+    /// Returns the socket to the keeper, which the successor process inherits.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

@@ -84,7 +84,7 @@ impl SharedMemory {
 }
 
 impl AsFd for SharedMemory {
-    /// Returns the memory's descriptor, to send over a socket.
+    /// Returns the memory's file descriptor, to send over a socket.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

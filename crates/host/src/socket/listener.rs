@@ -125,8 +125,8 @@ impl SocketListener {
         Ok(listener)
     }
 
-    /// Adopts the previous process's listening socket, if it is bound to the file at `path`. The file stays on drop
-    /// until [`SocketListener::own`] is called: the predecessor may resume.
+    /// Adopts the previous host process's listening socket, if it is bound to the file at `path`. The file stays on
+    /// drop until [`SocketListener::own`] is called: the predecessor may resume.
     #[must_use]
     pub fn adopt(fd: OwnedFd, path: &Path) -> Option<Self> {
         let address = SocketAddrUnix::try_from(getsockname(&fd).ok()?).ok()?;
@@ -234,7 +234,7 @@ fn new_socket() -> rustix::io::Result<OwnedFd> {
     socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
 }
 
-/// Duplicates the listening socket as a spare descriptor, since a port's thread may open no file.
+/// Duplicates the listening socket as a spare file descriptor, since a port's thread may open no file.
 fn spare(listener: &OwnedFd) -> Option<OwnedFd> {
     fcntl_dupfd_cloexec(listener, 0).ok()
 }

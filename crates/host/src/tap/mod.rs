@@ -166,7 +166,7 @@ impl Tap {
         Ok(was_there.then_some(tap))
     }
 
-    /// Adopts a descriptor of another process's tap with this name. It stays attached.
+    /// Adopts a file descriptor of another process's tap with this name. It stays attached.
     ///
     /// # Errors
     /// [`TapError::NotATap`] if the descriptor is not attached to a tap, or the tap was deleted;

@@ -47,7 +47,7 @@ pub struct VfioFunction {
     /// Offset of configuration space in `device`.
     configuration: u64,
     pub(super) container: OwnedFd,
-    /// Descriptor of the function's IOMMU group, held open since closing it would release the device.
+    /// File descriptor of the function's IOMMU group, held open since closing it would release the device.
     pub(super) group: OwnedFd,
     /// Number of the function's IOMMU group.
     pub(super) number: u32,

@@ -130,7 +130,7 @@ pub(super) fn region_info(device: impl AsFd, index: u32) -> Result<vfio_region_i
     Ok(info)
 }
 
-/// Request that assigns eventfds to vectors: `vfio_irq_set` with its descriptors.
+/// Request that assigns eventfds to vectors: `vfio_irq_set` with its file descriptors.
 #[repr(C)]
 struct VfioIrqSet {
     head: vfio_irq_set,
@@ -185,7 +185,7 @@ pub(super) fn groups_on_the_bus(device: impl AsFd) -> Result<Vec<u32>> {
     Ok(functions.map(|function| unsafe { function.__bindgen_anon_1.group_id }).collect())
 }
 
-/// Request for a bus reset: `vfio_pci_hot_reset` with one group's descriptor.
+/// Request for a bus reset: `vfio_pci_hot_reset` with one group's file descriptor.
 #[repr(C)]
 struct HotResetRequest {
     head: vfio_pci_hot_reset,

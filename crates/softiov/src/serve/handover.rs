@@ -25,16 +25,16 @@ use std::time::Duration;
 
 const READY: &str = "READY=1";
 const GO: &str = "GO=1";
-/// Name of the descriptor by which a successor receives the keeper's socket.
+/// Name of the file descriptor by which a successor process receives the keeper's socket.
 const KEEPER: &str = "keeper";
 /// Timeout of a successor's start. The timeout of its take-over follows: guests wait for the take-over, and QEMU waits
 /// five seconds at most.
 const START_TIMEOUT: Duration = Duration::from_secs(5);
 const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(2);
-/// Time after which ports that are paused for a hand-over resume if no message of the successor arrives.
+/// Time after which ports that are paused for a hand-over resume if no message of the successor process arrives.
 const PAUSE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Starts the host, with the descriptors that a keeper or a predecessor left for this process, if any.
+/// Starts the host, with the file descriptors that a keeper or the previous host process left for this process, if any.
 pub(super) fn take_over(config: HostConfig) -> anyhow::Result<RunningHost> {
     let InheritedDescriptors { mut shelf, from } = InheritedDescriptors::take()?;
     let (store, predecessor) = match from {
@@ -96,8 +96,8 @@ fn transfer(host: &RunningHost, successor: &HandOverChannel) -> anyhow::Result<u
     Ok(pid)
 }
 
-/// Pauses all ports for the process that the keeper starts next. Returns false if no keeper holds descriptors, or a
-/// port does not pause.
+/// Pauses all ports for the process that the keeper starts next. Returns false if no keeper holds file descriptors, or
+/// a port does not pause.
 pub(super) fn pause_for_successor(host: &RunningHost) -> bool {
     if !host.vault().is_kept() {
         tracing::error!(

@@ -35,7 +35,7 @@ fn seccomp(serve: &ServeProcess) -> Vec<String> {
     threads.map(|thread| status(&thread.unwrap().path(), "Seccomp")).collect()
 }
 
-/// Returns the targets of a process's open descriptors, without the three standard ones.
+/// Returns the targets of a process's open file descriptors, without the three standard ones.
 fn descriptors(process: &Path) -> BTreeSet<String> {
     let open = fs::read_dir(process.join("fd")).unwrap().map(|entry| entry.unwrap());
     let open = open.filter(|entry| entry.file_name().to_str().unwrap().parse::<u32>().unwrap() > 2);

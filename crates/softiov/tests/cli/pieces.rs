@@ -49,7 +49,7 @@ impl RawClient {
         Self { stream, memory, eventfd: EventFd::new().unwrap() }
     }
 
-    /// Sends the first piece of a message, with the descriptor (memory or eventfd) that its command carries.
+    /// Sends the first piece of a message, with the file descriptor (memory or eventfd) that its command carries.
     fn begin(&self, command: u16, piece: &[u8]) {
         let fds = match command {
             DMA_MAP => vec![self.memory.as_fd()],

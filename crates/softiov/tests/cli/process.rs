@@ -92,7 +92,7 @@ impl ServeProcess {
         serve
     }
 
-    /// Starts `softiov serve` with debug logging to a descriptor that the test cannot read, and waits until it
+    /// Starts `softiov serve` with debug logging to a file descriptor that the test cannot read, and waits until it
     /// answers.
     #[track_caller]
     pub(crate) fn with_log(folder: &TempDir, log: Stdio) -> Self {

@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 /// Shortest pause between two events of the soak campaign. The maximum that a random number adds follows.
 const PAUSE: Duration = Duration::from_millis(200);
 const MORE: Duration = Duration::from_millis(2_800);
-/// Number of events of the soak campaign between two checks that links, connections and descriptors have
+/// Number of events of the soak campaign between two checks that links, connections and file descriptors have
 /// recovered.
 const REST: u32 = 10;
-/// Timeout for the number of open descriptors to return to its value at the start.
+/// Timeout for the number of open file descriptors to return to its value at the start.
 const SETTLING: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 /// Number of further answers to requests that prove that two embedded guests reach each other.
@@ -201,7 +201,7 @@ impl SoakCampaign {
         self.served.log().matches(DEATH).count().saturating_sub(killed)
     }
 
-    /// Checks that every connection of Linux guests carries bytes, and that keeper and host hold as many
+    /// Checks that every connection of Linux guests carries bytes, and that keeper and host hold as many file
     /// descriptors as at the start.
     fn rest(&mut self) -> Result<()> {
         let back = self.machines.wait_moving()?;

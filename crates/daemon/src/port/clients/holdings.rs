@@ -13,7 +13,7 @@ use host::eventfd::EventFdError;
 pub(in crate::port) struct ClientResources {
     /// Register pages of the VF that the client may map.
     pub(super) pages: Option<SharedPages>,
-    /// Saved state and descriptors of the client, for the next process.
+    /// Saved state and file descriptors of the client, for the successor process.
     pub(in crate::port) successor: Box<dyn ClientSaver>,
     /// Blocking calls for the client, such as mapping memory.
     pub(in crate::port) errands: BlockingCallQueue,

@@ -62,7 +62,7 @@ impl From<VfAssignmentError> for CardRefusal {
     }
 }
 
-/// Reason why the previous process's saved state cannot be used.
+/// Reason why the previous host process's saved state cannot be used.
 #[derive(Debug, Error)]
 pub(in crate::port) enum InheritedStateError {
     /// The saved state of the port cannot be read.

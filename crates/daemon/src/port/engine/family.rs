@@ -87,8 +87,8 @@ pub(in crate::port) fn not_offered() -> VfPolicy {
     VfPolicy { enabled: false, ..VfPolicy::default() }
 }
 
-/// Card of this process, new or restored from the previous process's state, with the saved state of each function's
-/// client.
+/// Card of this process, new or restored from the previous host process's state, with the saved state of each
+/// function's client.
 #[derive(Debug)]
 pub(in crate::port) struct InheritedCard {
     pub(in crate::port) card: Box<dyn PortCard>,
@@ -264,10 +264,10 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// client changes. Returns `None` for a PF that a guest drives, whose drivers' state has nothing else.
     fn configuration(&self, function: Function) -> Option<VirtualFunctionState>;
 
-    /// Encodes the state of drivers and policies, which outlives the card, for the next process.
+    /// Encodes the state of drivers and policies, which outlives the card, for the successor process.
     fn save_drivers(&mut self) -> Result<Vec<u8>, SavedStateError>;
 
-    /// Encodes the whole card, with the state of each function's client, for the next process.
+    /// Encodes the whole card, with the state of each function's client, for the successor process.
     fn save_all(
         &mut self,
         watched: Time,

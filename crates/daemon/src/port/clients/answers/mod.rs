@@ -66,12 +66,12 @@ impl MailboxAnswers {
         self.waiting = self.waiting.without(answered);
     }
 
-    /// Returns the statistics of mailbox answers, to be saved for the next process.
+    /// Returns the statistics of mailbox answers, to be saved for the successor process.
     pub(in crate::port) fn save(&self) -> AnswerDelayTotals {
         AnswerDelayTotals { visits: self.visits, most: self.most, ..self.delays.save() }
     }
 
-    /// Continues the statistics of mailbox answers that the previous process has saved.
+    /// Continues the statistics of mailbox answers that the previous host process has saved.
     pub(in crate::port) fn resume(&mut self, totals: &AnswerDelayTotals) {
         (self.visits, self.most) = (totals.visits, totals.most);
         self.delays = MailboxDelays::restore(totals);

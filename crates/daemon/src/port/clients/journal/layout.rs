@@ -12,7 +12,7 @@ const MIB: u64 = 1 << 20;
 /// Offsets of single words at the journal's beginning.
 pub(super) struct JournalHeaderOffsets {
     pub(super) magic: u64,
-    /// Offset of the number for the next kept descriptor.
+    /// Offset of the number for the next kept file descriptor.
     pub(super) next: u64,
     /// Number of attempts of successors to use the journal since the last attempt that worked.
     pub(super) attempts: u64,
