@@ -166,7 +166,7 @@ impl VaultContents {
             tracing::error!(
                 %error,
                 suppressed,
-                "the keeper does not answer; if this process dies now, its guests lose their VFs"
+                "the keeper process does not answer; if this process dies now, its guests lose their VFs"
             );
         }
     }
@@ -216,7 +216,7 @@ impl PortDescriptorVault {
                 port = self.port,
                 %error,
                 suppressed,
-                "the keeper did not accept a descriptor; if this process dies now, guests of the port may \
+                "the keeper process did not accept a file descriptor; if this process dies now, guests of the port may \
                  lose their VFs"
             );
         }

@@ -25,10 +25,10 @@ use rustix::io::Errno;
 #[derive(Debug, thiserror::Error)]
 pub enum EventFdError {
     /// The file descriptor is a pipe, a socket, a file or another object.
-    #[error("the descriptor that the client sent for an interrupt is not an eventfd")]
+    #[error("the file descriptor that the client sent for an interrupt is not an eventfd")]
     NotAnEventFd,
     /// The kernel did not report the kind of the file descriptor.
-    #[error("cannot read the kind of the client's interrupt descriptor from /proc/self/fd: {0}")]
+    #[error("cannot read the kind of the client's file descriptor for an interrupt from /proc/self/fd: {0}")]
     System(io::Error),
 }
 

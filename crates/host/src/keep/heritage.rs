@@ -39,7 +39,7 @@ const END: &str = "END=1";
 #[derive(Debug, thiserror::Error)]
 pub enum InheritedDescriptorsError {
     /// The socket that receives the kept file descriptors failed.
-    #[error("cannot receive the descriptors kept for this process: {0}")]
+    #[error("cannot receive the file descriptors kept for this process: {0}")]
     Socket(#[from] io::Error),
     /// The sender of kept file descriptors ended before it had sent all.
     #[error("the process that started this host has ended")]

@@ -138,7 +138,7 @@ impl DescriptorKeeper {
         let line = HandOverChannel::over(ours)?;
         // The loop below notices the end of a host that was killed or has died already.
         give(&line, &self.shelf, &host).unwrap_or_else(|error| {
-            self.say(format!("the host did not receive its descriptors, and is killed: {error}"));
+            self.say(format!("the host did not receive its file descriptors, and is killed: {error}"));
         });
         let mut poller = Poller::new()?;
         poller.add(&line, SOCKET, PollInterest::READ)?;

@@ -73,7 +73,9 @@ impl KeeperConnection {
         if !message::is_name(name) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                format!("invalid descriptor name {name:?}: 1 to 255 bytes, no colon, no control characters"),
+                format!(
+                    "invalid name of a file descriptor {name:?}: 1 to 255 bytes, no colon, no control characters"
+                ),
             ));
         }
         message::send(&self.socket, &format!("FDSTORE=1\nFDNAME={name}\nFDPOLL=0"), Some(fd))

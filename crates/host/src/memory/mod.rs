@@ -50,7 +50,7 @@ pub enum FileMapError {
     #[error("guest memory must be a memfd or a file on tmpfs or hugetlbfs")]
     WrongKind,
     /// The file descriptor was opened, or is sealed, without the requested access.
-    #[error("cannot map memory: its descriptor does not permit the requested access")]
+    #[error("cannot map memory: its file descriptor does not permit the requested access")]
     Permission,
     /// The range to map is empty, or its end exceeds 2^64.
     #[error("cannot map memory: the range is empty, or ends beyond 2^64")]

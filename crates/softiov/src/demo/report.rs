@@ -127,7 +127,7 @@ fn packets(vf: &VfStatus) -> u64 {
     vf.rx.packets + vf.tx.packets
 }
 
-/// Report of a demo, and the data that only the demo's tables and verdict need.
+/// Report of a demo, and the data that only the demo's tables and its final line need.
 #[derive(Debug)]
 pub(super) struct DemoOutcome {
     pub(super) report: DemoReport,

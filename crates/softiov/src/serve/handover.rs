@@ -50,7 +50,9 @@ pub(super) fn take_over(config: HostConfig) -> anyhow::Result<RunningHost> {
         line.tell(READY)?;
         if line.hear(PAUSE_TIMEOUT).ok().flatten().as_deref() != Some(GO) {
             // The predecessor resumes with everything as it was, so this process must clean up nothing.
-            tracing::error!("the previous process did not release the ports, and resumes; this process ends");
+            tracing::error!(
+                "the previous host process did not release the ports, and resumes; this process ends"
+            );
             std::process::exit(1);
         }
     }
@@ -61,8 +63,12 @@ pub(super) fn take_over(config: HostConfig) -> anyhow::Result<RunningHost> {
 
 /// Hands over to a new process of the installed program, and returns its pid. Afterwards the caller must leave.
 pub(super) fn hand_over(host: &RunningHost) -> anyhow::Result<u32> {
-    let Some(successor) = host.vault().succeed().context("cannot ask the keeper for a new process")? else {
-        bail!("an upgrade needs a keeper, which starts the new process; start the host without --no-keeper");
+    let Some(successor) =
+        host.vault().succeed().context("cannot ask the keeper process to start a new host")?
+    else {
+        bail!(
+            "an upgrade needs the keeper process, which starts the new process; start the host without --no-keeper"
+        );
     };
     tracing::info!("handing the ports over to the new process");
     let outcome = transfer(host, &successor);
@@ -108,7 +114,7 @@ pub(super) fn pause_for_successor(host: &RunningHost) -> bool {
     }
     let paused = host.pause(PAUSE_TIMEOUT);
     if paused {
-        tracing::info!("SIGUSR2: ports are paused for the next process");
+        tracing::info!("SIGUSR2: ports are paused for the successor process");
     } else {
         tracing::error!("SIGUSR2: a port did not pause; this process resumes");
     }

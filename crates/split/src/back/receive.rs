@@ -93,7 +93,8 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         count
     }
 
-    /// Publishes responses to a guest. A guest that requested an event gets it now, or is put on the withheld list.
+    /// Publishes responses to a guest. A guest that requested an event gets it now, or is put on the list of guests
+    /// with a delayed event.
     fn publish<H: NetworkBackendHal<Mapping = M>>(&mut self, worker: usize, vif: VifIndex, host: &mut H) {
         let batch = self.batch;
         let interface = self.interface(vif);

@@ -11,7 +11,7 @@
 //! | `holdings` | the host's resources for a client, those of the next three rows, and its flight recorder |
 //! | `pages` | pages of BAR0 that a client maps |
 //! | `errand` | calls for a client that may block, on a worker thread |
-//! | `successor`, `keeper` | a client's state for the next process; the keeper's copies of descriptors |
+//! | `successor`, `keeper` | a client's state for the successor process; the keeper's copies of file descriptors |
 //! | `device` | a function as a vfio-user device: messages become accesses to the card |
 //! | `service` | accepts, serves and disconnects clients |
 //! | `ending`, `parting` | the end of a connection that leaves the client's VMM alive |

@@ -15,7 +15,7 @@ pub(in crate::port) trait ClientSaver: Debug + Send {
     /// Returns the progress of the client that was saved last.
     fn progress(&self) -> ClientProgress;
 
-    /// Returns true if DMA windows or eventfds were saved since the last step.
+    /// Returns true if DMA windows or eventfds were saved since the last journal step.
     fn is_touched(&self) -> bool;
 
     /// Saves the client's progress for the successor process. Everything saved so far becomes valid at once.
@@ -49,16 +49,17 @@ pub(in crate::port) trait ClientSaver: Debug + Send {
     /// Saves the number under which an interrupt vector's new eventfd is kept, or 0 for none.
     fn eventfd(&mut self, irq: SavedEventfd);
 
-    /// Adds kept file descriptors of an incomplete message to those that the next step saves.
+    /// Adds kept file descriptors of an incomplete message to those that the next journal step saves.
     fn partial_kept(&mut self, numbers: Vec<u64>);
 
-    /// Returns the number of the incomplete message's file descriptors that are kept and that no step has saved.
+    /// Returns the number of the incomplete message's file descriptors that are kept and that no journal step has
+    /// saved.
     fn partial_fds(&self) -> usize;
 
-    /// Takes the numbers of the incomplete message's kept file descriptors, for the next step.
+    /// Takes the numbers of the incomplete message's kept file descriptors, for the next journal step.
     fn take_partial_fds(&mut self) -> Vec<u64>;
 
-    /// Releases the file descriptors of the incomplete message once the next step is valid.
+    /// Releases the file descriptors of the incomplete message once the next journal step is valid.
     fn release_held(&mut self);
 
     /// Saves the function's PCI configuration, which the client has changed.

@@ -27,11 +27,11 @@ use vfio_user::wire::{MAX_DMA_MAPS, VersionCapabilities};
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ClientAdoptError {
     /// A file descriptor of the client was not kept, or is of the wrong kind.
-    #[error("cannot resume the client: the previous process did not save the {0}")]
+    #[error("cannot resume the client: the previous host process did not save the {0}")]
     Lost(&'static str),
     /// An earlier version of softiov has consumed part of a message without keeping it.
     #[error(
-        "part of a client's message is lost: the previous process, an earlier version of softiov, did not save it"
+        "part of a client's message is lost: the previous host process, an earlier version of softiov, did not save it"
     )]
     Torn,
     /// The saved bytes of a client are not the beginning of a message.
@@ -77,7 +77,7 @@ impl ClientAdopter<'_> {
                 tracing::error!(
                     function = slot.name,
                     %error,
-                    "cannot resume the connection of a client of the previous process"
+                    "cannot resume the connection of a client of the previous host process"
                 );
                 self.reach.unmap_all();
                 self.reach.clear_eventfds();

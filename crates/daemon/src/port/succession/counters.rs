@@ -29,7 +29,7 @@ impl PredecessorCounters {
         let Some(notes) = SavedCounters::open(left) else {
             tracing::error!(
                 port,
-                "cannot save the counters of the port; the counters restart at 0 in the next process"
+                "cannot save the counters of the port; the counters restart at 0 in the successor process"
             );
             return None;
         };

@@ -37,7 +37,7 @@ pub(super) fn card(
                 tracing::error!(
                     port = config.name,
                     %error,
-                    "cannot restore the card of the previous process; guests see a reset"
+                    "cannot restore the card of the previous host process; guests see a reset"
                 );
             }
         }
@@ -50,7 +50,7 @@ pub(super) fn card(
                 tracing::error!(
                     port = config.name,
                     %error,
-                    "cannot restore the policy of the previous process; the configuration applies"
+                    "cannot restore the policy of the previous host process; the configuration applies"
                 );
             }
         }

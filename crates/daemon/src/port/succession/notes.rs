@@ -47,6 +47,6 @@ pub(super) fn configurations(
 pub(super) fn note_software(journal: &PortJournal, card: &mut dyn PortCard) {
     let noted = card.save_drivers().is_ok_and(|bytes| journal.note_software(&bytes));
     if !noted {
-        tracing::error!("cannot save the port's policy for the next process");
+        tracing::error!("cannot save the port's policy for the successor process");
     }
 }

@@ -55,14 +55,14 @@ pub(super) fn open(
                 tracing::info!(
                     port = config.name,
                     attempt,
-                    "restoring the port from the state of the previous process"
+                    "restoring the port from the state of the previous host process"
                 );
                 if trust.has_clients() {
                     return Ok((journal, trust));
                 }
                 tracing::error!(
                     port = config.name,
-                    "the saved state of the previous process is not used: earlier processes failed with the \
+                    "the saved state of the previous host process is not used: earlier processes failed with the \
                      state, or the card family has changed"
                 );
             }
@@ -70,7 +70,7 @@ pub(super) fn open(
                 tracing::error!(
                     port = config.name,
                     %error,
-                    "cannot use the saved state of the previous process; clients are disconnected"
+                    "cannot use the saved state of the previous host process; clients are disconnected"
                 );
             }
         }

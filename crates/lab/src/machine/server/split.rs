@@ -81,7 +81,7 @@ impl ServerMachine {
         core.wake(self.service[cpu].vcpu, now);
     }
 
-    /// Handles the timer of a virtual CPU that withholds events, and wakes the virtual CPU to send them.
+    /// Handles the timer of a virtual CPU that delays events to guests, and wakes the virtual CPU to send the events.
     pub(super) fn tell_guests(&mut self, cpu: usize, now: VirtualInstant, core: &mut ServerCore) {
         if let Some(split) = &mut self.split {
             split.timer(cpu);

@@ -96,14 +96,15 @@ pub(in crate::port) struct FunctionJournal {
     released: Vec<u64>,
     /// Number of the journal's DMA window entries in use so far. Every window's index is below it.
     used: u64,
-    /// True if a DMA window or an eventfd was saved since the last step.
+    /// True if a DMA window or an eventfd was saved since the last journal step.
     touched: bool,
-    /// True if the previous host process left this part of the journal, perhaps with an unfinished step.
+    /// True if the previous host process left this part of the journal, perhaps with an unfinished journal step.
     inherited: bool,
 }
 
 const USED: usize = 1;
-/// Offsets in the journal's entry of a DMA window: the step that removed the window, and the number of its file.
+/// Offsets in the journal's entry of a DMA window: the number of the journal step that removed the window, and the
+/// number of its file.
 const REMOVED: u64 = 8;
 const FILE: u64 = 40;
 
@@ -148,7 +149,8 @@ impl FunctionJournal {
         self.progress
     }
 
-    /// Returns true if DMA windows or eventfds were saved since the last step. The next step makes them valid.
+    /// Returns true if DMA windows or eventfds were saved since the last journal step. The next journal step makes the
+    /// windows and eventfds valid.
     pub(in crate::port) fn is_touched(&self) -> bool {
         self.touched
     }

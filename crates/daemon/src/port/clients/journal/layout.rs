@@ -87,7 +87,8 @@ pub(super) const IRQ: u64 = 32;
 pub(super) const IRQS_A_TYPE: u64 = 32;
 pub(super) const IRQ_TYPES: u64 = 3;
 pub(super) const WINDOW: u64 = 64;
-/// Number of DMA window entries: the most that a client may have, and room for those that it replaces within one step.
+/// Number of DMA window entries: the most that a client may have, and room for those that the client replaces within
+/// one journal step.
 pub(super) const MOST_WINDOWS: u64 = 65_536 + 8_192;
 
 const FIRST: u64 = 8 * MIB;

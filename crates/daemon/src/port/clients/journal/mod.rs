@@ -50,11 +50,11 @@ pub enum JournalError {
     #[error(transparent)]
     Memory(#[from] SharedMemoryError),
     /// The shared memory is not a journal of this version.
-    #[error("the saved state of the previous process is of another version of softiov")]
+    #[error("the saved state of the previous host process is of another version of softiov")]
     Version,
     /// The journal was made with room for fewer VFs, by an earlier version or for another family.
     #[error(
-        "the saved state of the previous process has room for {room} VFs, and the configuration has \
+        "the saved state of the previous host process has room for {room} VFs, and the configuration has \
          {wanted}; set vfs to at most {room}, or restart the host, which takes the port from its guests"
     )]
     Room {

@@ -59,8 +59,8 @@ impl ServiceCpuView<'_> {
 }
 
 impl SplitNetwork {
-    /// Executes one network step of a virtual CPU: starts moves, takes events, sends withheld events, or
-    /// polls and copies frames. Returns `false` if there was nothing to do.
+    /// Executes one network step of a virtual CPU: starts moves, takes events, sends delayed events, or polls and
+    /// copies frames. Returns `false` if there was nothing to do.
     pub(crate) fn step(&mut self, view: &mut ServiceCpuView) -> bool {
         self.leave(view) || self.events(view) || self.notify_guests(view) || (0..3).any(|_| self.turn(view))
     }
@@ -88,7 +88,7 @@ impl SplitNetwork {
         withholds && !core::mem::replace(&mut self.duties[cpu].has_timer, true)
     }
 
-    /// Handles the timer of a virtual CPU: its next step sends the withheld events.
+    /// Handles the timer of a virtual CPU: its next step sends the delayed events to guests.
     pub(crate) fn timer(&mut self, cpu: usize) {
         (self.duties[cpu].has_timer, self.duties[cpu].notify_due) = (false, true);
     }
@@ -143,7 +143,7 @@ impl SplitNetwork {
         }
     }
 
-    /// Sends the events withheld by the workers of a virtual CPU, after its timer.
+    /// Sends the delayed events of a virtual CPU's worker threads to guests, after the virtual CPU's timer has expired.
     fn notify_guests(&mut self, view: &mut ServiceCpuView) -> bool {
         if !core::mem::take(&mut self.duties[view.cpu].notify_due) {
             return false;
