@@ -103,7 +103,7 @@ impl BlockingWorker {
     }
 }
 
-/// Cuts a thread's name to the number of bytes that the kernel keeps.
+/// Shortens a thread's name to the maximum length that the kernel stores.
 fn cut(name: &str) -> &str {
     name.char_indices().nth(NAME).map_or(name, |(end, _)| &name[..end])
 }

@@ -30,7 +30,7 @@ pub(crate) struct SharedPortResources {
     pub(crate) wires: WireRegistry,
     /// XDP programs for the ports' uplinks. They are loaded before the process gives up its rights.
     pub(crate) programs: XdpPrograms,
-    /// Sender of flight recordings of quarantined VFs to the thread that writes them.
+    /// Channel to the thread that writes flight recordings of quarantined VFs.
     pub(crate) flights: RecordingSender,
 }
 

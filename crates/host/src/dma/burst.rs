@@ -11,7 +11,8 @@ use crate::memory::frames::{
     LongFrameAddresses, MappedBytes, PayloadCopies,
 };
 
-/// Cursor over the DMA regions of a client, for many look-ups of guest addresses that mostly lie in one region.
+/// Cursor over the DMA regions of a client. It makes look-ups of guest addresses cheap if most of them lie in one
+/// region.
 struct DmaRegionCursor<'table, 'hint, const WRITES: bool> {
     table: &'table DmaTable,
     hint: &'hint mut u32,

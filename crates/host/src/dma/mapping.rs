@@ -97,7 +97,7 @@ fn keep(
     Ok(Arc::new(ClientMemoryFile { fd, identity }))
 }
 
-/// Returns the size in bytes of the blocks in which a file of `size` bytes is mapped.
+/// Returns the block size in bytes for mapping a file of `size` bytes.
 fn block(size: u64) -> u64 {
     (size / BLOCKS).checked_next_power_of_two().unwrap_or(LEAST_BLOCK).max(LEAST_BLOCK)
 }

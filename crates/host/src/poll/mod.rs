@@ -47,7 +47,7 @@ impl PollInterest {
     pub const WRITE: Self = Self { readable: false, writable: true, news: false };
     /// Interest in data to read from a file descriptor, or room to write.
     pub const BOTH: Self = Self { readable: true, writable: true, news: false };
-    /// Interest in data to read from a file descriptor that arrived since the last report.
+    /// Interest in data that arrived at a file descriptor since the last report.
     pub const NEWS: Self = Self { news: true, ..Self::READ };
 
     fn flags(self) -> epoll::EventFlags {

@@ -38,7 +38,7 @@ const LONGEST: u64 = 4 << 20;
 /// successor process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct UnsentReplies {
-    /// Position in the reply log of the first reply that may be unsent.
+    /// Position of the first reply that may be unsent, in the reply log.
     pub begin: u64,
     /// Position in the reply log of the next reply to be written.
     pub end: u64,

@@ -95,7 +95,7 @@ pub enum TapError {
         name: InterfaceName,
         /// Failed action on the tap, as an infinitive.
         doing: &'static str,
-        /// Kernel's error for the tap.
+        /// Kernel's error for the refused operation on the tap.
         #[source]
         source: io::Error,
     },

@@ -38,7 +38,8 @@ const DEVICE_PCI_HOT_RESET: u32 = 13;
 const IOMMU_MAP_DMA: u32 = 13;
 const IOMMU_UNMAP_DMA: u32 = 14;
 
-/// Maximum number of interrupt vectors of a VFIO function that signal eventfds: an 82576's number, rounded up.
+/// Maximum number of interrupt vectors of a VFIO function that can have eventfds: the 82576's number of vectors,
+/// rounded up.
 pub(super) const MOST_VECTORS: usize = 32;
 
 /// Makes any VFIO request by its number and argument: the requests encode no size in their number, and also return

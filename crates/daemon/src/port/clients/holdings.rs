@@ -23,7 +23,7 @@ pub(in crate::port) struct ClientResources {
     pub(super) refused: Option<MapRegionError>,
     /// Error of the last refused eventfd, for the log.
     pub(super) refused_eventfd: Option<EventFdError>,
-    /// Fault of a ring of a vhost-user client that the card does not serve, for the log.
+    /// Fault because of which the card does not serve a vhost-user client's ring, for the log.
     pub(super) ring_fault: Option<String>,
 }
 

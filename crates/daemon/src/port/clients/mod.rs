@@ -90,7 +90,7 @@ pub(in crate::port) struct PortClients {
     watched: Time,
     /// Value of [`host::memory::poison_events`] at the last check for truncated guest memory.
     poisoned: u64,
-    /// Sender of flight recordings of quarantined VFs to the thread that writes them.
+    /// Channel to the thread that writes flight recordings of quarantined VFs.
     flights: RecordingSender,
 }
 

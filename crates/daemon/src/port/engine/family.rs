@@ -217,7 +217,7 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// VFs.
     fn offer(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardRefusal>;
 
-    /// Removes a VF of the card from those that the port offers. `offered` is the port's name and its new number of
+    /// Withdraws a VF from the VFs that the port offers to clients. `offered` is the port's name and its new number of
     /// VFs. An error of one part does not keep the other parts from removing the VF.
     fn withdraw(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardRefusal>;
 

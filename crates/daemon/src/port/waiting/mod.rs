@@ -20,8 +20,7 @@ use i82576::Time;
 use std::io;
 use std::time::Duration;
 
-/// Maximum number of consecutive rounds of the port's loop in which the kernel is not polled, while each round has
-/// work.
+/// Maximum number of consecutive busy rounds of the port's loop without a poll of the kernel.
 const UNPOLLED_ROUNDS: u8 = 8;
 
 /// Time for which mapped pages are polled without a pause after the last work. A nap and the wake-up from it take

@@ -18,8 +18,8 @@ use i82576::Time;
 use pcie::{MAX_VFS, VfIndex, VfSet};
 use std::time::Duration;
 
-/// Longest duration of a poll of the kernel that found an earlier event. A longer poll has waited for its event, so its
-/// end is the time of the event.
+/// Longest duration of a poll of the kernel that returned at once, because its event had happened before. A longer poll
+/// has waited for its event, so its end is the time of the event.
 const AT_ONCE: Duration = Duration::from_micros(20);
 
 /// Statistics of the VFs' mailbox requests and the PF driver's answers, since the port was first opened.

@@ -14,7 +14,7 @@ pub(super) struct JournalHeaderOffsets {
     pub(super) magic: u64,
     /// Offset of the number for the next kept file descriptor.
     pub(super) next: u64,
-    /// Number of attempts of successors to use the journal since the last attempt that worked.
+    /// Offset of the number of attempts of successor processes to use the journal since the last successful attempt.
     pub(super) attempts: u64,
     /// Offset of the number of the driver state saved last. Its parity says which of the two copies is valid.
     pub(super) software: u64,

@@ -19,7 +19,7 @@ use pcie::config::offset;
 use pcie::msix::MsiXControl;
 use pcie::{ConfigAccess, Function};
 
-/// Bytes of configuration space that are saved and restored for a PF that a guest drives.
+/// Number of saved bytes of a PF's configuration space, if a guest drives the PF.
 const CONFIG: usize = 256;
 
 impl I82576Card {

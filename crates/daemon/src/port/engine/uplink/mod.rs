@@ -218,7 +218,7 @@ impl PortUplink {
         self.kind.may_sleep()
     }
 
-    /// Sets the time of the round of the port's loop that begins now.
+    /// Sets the uplink's time to the start of the present round of the port's loop.
     pub(super) fn set_time(&mut self, now: Time) {
         self.now = now;
     }

@@ -30,7 +30,7 @@ const LOG_BURST: u32 = 20;
 /// Name under which the vault keeps the stream uplink's listening socket for the successor process.
 pub(in crate::port::engine::uplink) const LISTENER: &str = "stream";
 
-/// Tokens of the poller of the thread that finds the stream's peer.
+/// Poller token of the waker, in the thread that connects to the stream's peer.
 const WAKER: u64 = 0;
 const CALLERS: u64 = 1;
 
