@@ -24,7 +24,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Name under which the vault keeps the control socket for the successor process.
+/// Name under which the vault of kept file descriptors keeps the control socket for the successor process.
 const CONTROL: &str = "control";
 
 /// Host that is set up and whose threads do not run yet. It serves no client, and leaves the previous host process's

@@ -23,8 +23,8 @@ pub struct DescriptorVault(Arc<Mutex<VaultContents>>);
 struct VaultContents {
     shelf: KeptDescriptors,
     store: Option<KeeperConnection>,
-    /// Names of file descriptors that have changed since the successor process received every descriptor. The keeper is
-    /// not notified of these changes, because it already keeps the successor's descriptors.
+    /// Names of file descriptors that have changed since the successor process received every descriptor. The keeper
+    /// process is not notified of these changes, because it already keeps the successor's descriptors.
     untold: Option<BTreeSet<String>>,
     complaints: LogLimit,
 }
@@ -119,7 +119,7 @@ impl DescriptorVault {
     }
 
     /// Sends every kept file descriptor to the successor process, with the keeper's socket under a name of its own.
-    /// Later changes are not sent to the keeper, unless the successor is [abandoned](Self::abandon).
+    /// Later changes are not sent to the keeper process, unless the successor is [abandoned](Self::abandon).
     ///
     /// # Errors
     /// The successor is gone.

@@ -45,7 +45,7 @@ pub(crate) struct PreparedPort {
 
 impl PreparedPort {
     /// Opens a port: brings up card, drivers, sockets and uplink, or resumes those that the previous host process has
-    /// left in the vault. The port's threads give up the rights that `threads` names.
+    /// left in the vault of kept file descriptors. The port's threads give up the rights that `threads` names.
     ///
     /// # Errors
     /// [`PortError`]. Everything that was opened is closed again.

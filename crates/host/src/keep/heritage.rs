@@ -72,7 +72,7 @@ pub struct InheritedDescriptors {
 }
 
 impl InheritedDescriptors {
-    /// Returns true if a keeper or this process's predecessor started this process.
+    /// Returns true if the keeper process or the previous host process started this process.
     #[must_use]
     pub fn is_left_by_ours() -> bool {
         env::var_os(HERITAGE).is_some()
@@ -145,7 +145,7 @@ pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 
 /// Passes `command` the socket from which it receives kept file descriptors. `from` names the other end: [`KEEPER`] or
 /// [`PREDECESSOR`]. The process gets a process group of its own, so that a terminal's Ctrl-C reaches it only through
-/// the keeper.
+/// the keeper process.
 pub(super) fn arrange<'a>(command: &'a mut Command, from: &str, socket: OwnedFd) -> &'a mut Command {
     use std::os::unix::process::CommandExt as _;
     command.env(HERITAGE, from).env_remove("LISTEN_FDS").env_remove("NOTIFY_SOCKET");

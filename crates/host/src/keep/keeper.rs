@@ -43,9 +43,9 @@ use crate::worker::BlockingWorker;
 pub const RESTART: u8 = 75;
 /// Exit status of a Rust program that panicked (Rust runtime).
 const PANIC: i32 = 101;
-/// Number of hosts that die within `PERIOD` before the keeper delays the next start. Each delay is twice the last one,
-/// up to the longest. QEMU gives its device up after five seconds without a reply, so the longest delay leaves time for
-/// the start itself.
+/// Number of hosts that die within `PERIOD` before the keeper process delays the next start. Each delay is twice the
+/// last one, up to the longest. QEMU gives its device up after five seconds without a reply, so the longest delay
+/// leaves time for the start itself.
 const DEATHS: usize = 5;
 const PERIOD: Duration = Duration::from_secs(60);
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -72,7 +72,7 @@ struct DescriptorKeeper {
     backed: bool,
     /// True once a host has sent READY=1.
     ready: bool,
-    /// True once a signal has asked the keeper to end.
+    /// True once a signal has asked the keeper process to end.
     ending: bool,
     deaths: VecDeque<Instant>,
     closer: BlockingWorker,
@@ -171,7 +171,7 @@ impl DescriptorKeeper {
         }
     }
 
-    /// Carries out one message that a host sent to the keeper. Returns false if the host has closed the socket.
+    /// Carries out one message that a host sent to the keeper process. Returns false if the host has closed the socket.
     fn hear(&mut self, line: &HandOverChannel, host: &mut ChildProcess, poller: &Poller) -> io::Result<bool> {
         let Some(message) = message::receive(line)? else { return Ok(false) };
         let text = &message.text;
@@ -221,7 +221,7 @@ impl DescriptorKeeper {
         }
     }
 
-    /// Reaps child processes of the keeper that have ended.
+    /// Reaps ended child processes of the keeper process.
     fn reap(&mut self, poller: &Poller) {
         self.former.extend(self.successor.take_if(|process| !matches!(process.death(), Ok(None))));
         self.former.retain(|process| {
@@ -307,7 +307,7 @@ impl DescriptorKeeper {
         None
     }
 
-    /// Delays the next start of a host if hosts end too often. Returns false if a signal asks the keeper to end
+    /// Delays the next start of a host if hosts end too often. Returns false if a signal asks the keeper process to end
     /// meanwhile.
     fn wait(&mut self) -> bool {
         while self.deaths.front().is_some_and(|death| death.elapsed() > PERIOD) {
@@ -346,7 +346,8 @@ fn is_readable(fd: impl AsFd) -> bool {
     ready(fd, PollFlags::IN)
 }
 
-/// Writes a line of the keeper's log to standard error, unless that would block: the keeper waits for no reader.
+/// Writes a line of the keeper's log to standard error, unless that would block: the keeper process waits for no
+/// reader.
 pub(super) fn say(text: &str) {
     if ready(io::stderr(), PollFlags::OUT) {
         let _ = writeln!(io::stderr(), "softiov keeper: {text}");

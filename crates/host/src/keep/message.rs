@@ -16,17 +16,18 @@ use rustix::net::{
 /// Longest message between keeper and host in bytes, and longest name of a kept file descriptor (systemd's limit).
 const MAX_MESSAGE: usize = 1024;
 const MAX_NAME: usize = 255;
-/// Maximum number of file descriptors that a keeper holds: above the clients on 64 VFs of each of three ports, 85 each.
+/// Maximum number of file descriptors that a keeper process holds: above the clients on 64 VFs of each of three ports,
+/// 85 each.
 const MAX_KEPT: usize = 16_384;
 
-/// Message with at most one file descriptor between a keeper and its host.
+/// Message with at most one file descriptor between a keeper process and its host.
 #[derive(Debug)]
 pub(super) struct KeeperMessage {
     pub(super) text: String,
     pub(super) fd: Option<OwnedFd>,
 }
 
-/// Sends one message between a keeper and its host. Blocks if the socket does.
+/// Sends one message between a keeper process and its host. Blocks if the socket does.
 pub(super) fn send(socket: impl AsFd, text: &str, fd: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -43,8 +44,8 @@ pub(super) fn send(socket: impl AsFd, text: &str, fd: Option<BorrowedFd<'_>>) ->
     }
 }
 
-/// Receives one message between a keeper and its host. Returns `None` if the peer has closed the socket. Blocks if
-/// the socket does.
+/// Receives one message between a keeper process and its host. Returns `None` if the peer has closed the socket. Blocks
+/// if the socket does.
 pub(super) fn receive(socket: impl AsFd) -> io::Result<Option<KeeperMessage>> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -81,7 +82,7 @@ pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME && !name.contains(|c: char| c == ':' || c.is_ascii_control())
 }
 
-/// File descriptors that the keeper holds, by name.
+/// File descriptors that the keeper process holds, by name.
 #[derive(Debug, Default)]
 pub struct KeptDescriptors(BTreeMap<String, OwnedFd>);
 

@@ -44,7 +44,7 @@ impl ReceivedFds {
         self.fds.is_empty()
     }
 
-    /// Returns true if the peer sent more than [`MAX_FDS`], or some were lost because this process is out of
+    /// Returns true if the peer sent more than [`MAX_FDS`], or some were lost because this process is out of file
     /// descriptors. Their message cannot be carried out.
     #[must_use]
     pub fn truncated(&self) -> bool {

@@ -90,7 +90,7 @@ pub struct SocketListener {
     fd: OwnedFd,
     path: PathBuf,
     file: SocketFileId,
-    /// Spare descriptor, released when the process is out of descriptors, so that a client can be rejected instead
+    /// Spare descriptor, released when the process is out of file descriptors, so that a client can be rejected instead
     /// of waking the port for ever.
     spare: Option<OwnedFd>,
     /// True if dropping the listener leaves the socket file in place.
@@ -154,7 +154,7 @@ impl SocketListener {
         &self.path
     }
 
-    /// Accepts a pending client, if there is one. When the process is out of descriptors, rejects the client and
+    /// Accepts a pending client, if there is one. When the process is out of file descriptors, rejects the client and
     /// returns an error; later clients can be accepted.
     ///
     /// # Errors
@@ -168,8 +168,8 @@ impl SocketListener {
         }
     }
 
-    /// Rejects a pending client, when the process is out of descriptors. There may be none: the kernel allocates the
-    /// descriptor before it looks.
+    /// Rejects a pending client, when the process is out of file descriptors. There may be none: the kernel allocates
+    /// the descriptor before it looks.
     fn turn_away(&mut self, error: Errno) -> io::Result<Option<StreamSocket>> {
         drop(self.spare.take());
         let waiting = self.accept_once().map(drop);

@@ -42,7 +42,7 @@ const TAGS: [VlanTagOrigins; 10] = [
 ];
 
 impl VlanTagOrigins {
-    /// Returns the number of bytes of VLAN tags that the card adds.
+    /// Returns the number of bytes by which the card's VLAN tags lengthen the frame.
     fn added(self) -> usize {
         match self {
             Self { port: true, bytes, .. } => 4 * usize::from(!bytes),

@@ -34,7 +34,8 @@ const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time after which ports that are paused for a hand-over resume if no message of the successor process arrives.
 const PAUSE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Starts the host, with the file descriptors that a keeper or the previous host process left for this process, if any.
+/// Starts the host, with the file descriptors that a keeper process or the previous host process left for this process,
+/// if any.
 pub(super) fn take_over(config: HostConfig) -> anyhow::Result<RunningHost> {
     let InheritedDescriptors { mut shelf, from } = InheritedDescriptors::take()?;
     let (store, predecessor) = match from {
@@ -102,8 +103,8 @@ fn transfer(host: &RunningHost, successor: &HandOverChannel) -> anyhow::Result<u
     Ok(pid)
 }
 
-/// Pauses all ports for the process that the keeper starts next. Returns false if no keeper holds file descriptors, or
-/// a port does not pause.
+/// Pauses all ports for the process that the keeper process starts next. Returns false if no keeper holds file
+/// descriptors, or a port does not pause.
 pub(super) fn pause_for_successor(host: &RunningHost) -> bool {
     if !host.vault().is_kept() {
         tracing::error!(

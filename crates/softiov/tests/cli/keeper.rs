@@ -1,5 +1,5 @@
-//! Tests the confinement of the keeper and of the starter, the process that starts hosts for it. `survival` tests how
-//! hosts follow one another.
+//! Tests the confinement of the keeper process and of the starter, the process that starts hosts for it. `survival`
+//! tests how hosts follow one another.
 
 use crate::process::{PATIENCE, SOFTIOV, ServeProcess, softiov};
 use crate::survival::attach;
@@ -29,7 +29,7 @@ fn status(task: &Path, key: &str) -> String {
     line.unwrap().trim().to_owned()
 }
 
-/// Returns the seccomp mode of each thread of the keeper; 2 is a filter.
+/// Returns the seccomp mode of each thread of the keeper process; 2 is a filter.
 fn seccomp(serve: &ServeProcess) -> Vec<String> {
     let threads = fs::read_dir(keeper(serve).join("task")).unwrap();
     threads.map(|thread| status(&thread.unwrap().path(), "Seccomp")).collect()

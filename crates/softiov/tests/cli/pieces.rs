@@ -73,7 +73,7 @@ impl RawClient {
     }
 }
 
-/// Kills the host, and waits until the keeper has started another one that serves.
+/// Kills the host, and waits until the keeper process has started another one that serves.
 fn replace_host(serve: &ServeProcess) {
     let host = serve.hosts()[0];
     kill_process(host, Signal::KILL).unwrap();

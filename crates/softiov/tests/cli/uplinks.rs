@@ -22,7 +22,7 @@ fn show(serve: &ServeProcess, port: &str) -> String {
     softiov(serve.folder(), &["port", "show", port]).out
 }
 
-/// Kills the host, and waits until the keeper has started another one that serves.
+/// Kills the host, and waits until the keeper process has started another one that serves.
 fn kill_host(serve: &ServeProcess) {
     eventually("one host", || serve.hosts().len() == 1);
     let [host] = serve.hosts()[..] else { panic!("not one host") };

@@ -22,7 +22,7 @@ pub(crate) struct ProcessResources {
 }
 
 impl ProcessResources {
-    /// Reads the resources of the keeper and of its host process.
+    /// Reads the resources of the keeper process and of its host process.
     pub(crate) fn of(served: &HostWithKeeper, host: Pid) -> Result<[Self; 2]> {
         Ok([of(served.keeper.id().cast_signed())?, of(host.as_raw_nonzero().get())?])
     }

@@ -226,13 +226,13 @@ impl SplitNetworkFixture {
         frames
     }
 
-    /// Copies up to 64 queued frames of a worker to their guests. Returns the number of frames.
+    /// Copies up to 64 queued frames of a worker thread to their guests. Returns the number of frames.
     pub(super) fn copy(&mut self, worker: usize) -> usize {
         self.backend.receive(worker, &mut self.shared, 64)
     }
 
-    /// Copies queued frames of a worker to their guests, then releases pages that worker 0 mapped. Returns the number
-    /// of frames.
+    /// Copies queued frames of a worker thread to their guests, then releases pages that worker 0 mapped. Returns the
+    /// number of frames.
     pub(super) fn turn(&mut self, worker: usize) -> usize {
         let frames = self.copy(worker);
         self.release(0);

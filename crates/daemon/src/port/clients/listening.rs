@@ -28,7 +28,7 @@ pub(in crate::port) struct FunctionConfig<'a> {
     pub(in crate::port) access: SocketAccess,
 }
 
-/// Returns the name under which the vault keeps a function's listening socket.
+/// Returns the name under which the vault of kept file descriptors keeps a function's listening socket.
 pub(in crate::port) fn kept_listener(name: &str) -> String {
     format!("listen.{name}")
 }

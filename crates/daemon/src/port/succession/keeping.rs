@@ -38,7 +38,7 @@ pub(in crate::port) struct JournalClientSaver {
     files: Vec<GuestMemoryFile>,
     /// Numbers of the kept file descriptors to release once the journal's next record is valid.
     stale: Vec<u64>,
-    /// Worker thread that releases file descriptors to the keeper, which may block.
+    /// Worker thread that releases file descriptors to the keeper process, which may block.
     worker: BlockingWorker,
     /// Numbers under which a new client's socket, reply file and register pages will be kept; `None` once they are
     /// kept.
@@ -54,7 +54,7 @@ fn pages_of(stream: u64) -> u64 {
 }
 
 impl JournalClientSaver {
-    /// Opens the saver of a function's client. `worker` releases file descriptors, since the keeper may block.
+    /// Opens the saver of a function's client. `worker` releases file descriptors, since the keeper process may block.
     pub(in crate::port) fn new(
         numbers: &Arc<PortJournal>,
         function: Function,

@@ -93,7 +93,8 @@ impl PortSuccession {
         Ok(card)
     }
 
-    /// Returns the saver of a function's client. `worker` releases file descriptors, since the keeper may block.
+    /// Returns the saver of a function's client. `worker` releases file descriptors, since the keeper process may
+    /// block.
     pub(in crate::port) fn of_client(
         &self,
         function: Function,

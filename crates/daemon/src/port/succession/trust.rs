@@ -8,7 +8,7 @@ use crate::state::{self, AvfPortState, PortSoftwareState, VirtioPortState};
 use crate::vault::PortDescriptorVault;
 use std::os::fd::AsFd;
 
-/// Name under which the vault keeps the port's journal for the successor process.
+/// Name under which the vault of kept file descriptors keeps the port's journal for the successor process.
 const JOURNAL: &str = "journal";
 /// Number of attempts that may use the saved state of the whole port, and that may use saved state at all. If these
 /// fail before a completed round of the port's loop, the next attempt does without.

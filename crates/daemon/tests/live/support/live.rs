@@ -78,7 +78,7 @@ impl LiveHost {
         self.folder.path().join(name).join("vf.sock")
     }
 
-    /// Returns the path of the vfio-user socket of a PF that a guest drives.
+    /// Returns the path of the PF's vfio-user socket. A guest drives the PF.
     pub(crate) fn pf_socket(&self) -> PathBuf {
         self.folder.path().join("pf0/pf.sock")
     }

@@ -57,7 +57,7 @@ pub enum ServerEvent {
     ServiceCalled(usize),
     /// Event: this virtual CPU of the service domain has to send its delayed events to guests.
     TellGuests(usize),
-    /// Event: the move of this worker, card or interface of the back end is complete.
+    /// Event: the move of this worker thread, card or interface of the back end is complete.
     Arrived(MovableBackEndPart),
 }
 

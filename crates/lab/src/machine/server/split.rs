@@ -72,7 +72,7 @@ impl ServerMachine {
         }
     }
 
-    /// Completes a move of a worker, card or interface, and wakes the virtual CPU that now has it.
+    /// Completes a move of a worker thread, card or interface, and wakes the virtual CPU that now has it.
     pub(super) fn arrived(&mut self, what: MovableBackEndPart, now: VirtualInstant, core: &mut ServerCore) {
         let Some(split) = &mut self.split else { return };
         let (cpu, notified) = split.arrive(what, &mut self.chipset.channels);
@@ -106,7 +106,7 @@ impl ServerMachine {
         self.wake(vm, now, core);
     }
 
-    /// Delivers a guest's event to the service domain's virtual CPU of its worker.
+    /// Delivers a guest's event to the service domain's virtual CPU of its worker thread.
     pub(super) fn call_service(&mut self, vm: usize, now: VirtualInstant, core: &mut ServerCore) {
         let Some((_, theirs)) = self.split.as_ref().map(|split| split.channel(vm)) else { return };
         let sent = self.chipset.channels.send(self.vms[vm].hardware.domain, theirs);

@@ -59,7 +59,7 @@ pub(super) struct GuestContender {
 
 #[derive(Debug)]
 enum GuestForwarder {
-    /// VF of SoftIOV's card: a host of one port with its keeper, and the host's process.
+    /// VF of SoftIOV's card: a host of one port with its keeper process, and the host's process.
     Card {
         served: HostWithKeeper,
         host: Pid,

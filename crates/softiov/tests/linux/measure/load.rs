@@ -117,7 +117,7 @@ pub(super) struct LoadResult {
     pub(super) forwarder_ms: f64,
     /// Number of interrupts of the guest's network card.
     pub(super) interrupts: u64,
-    /// Number of reads and writes of the card's registers that left the guest.
+    /// Number of the guest's register accesses that the host counted, or of virtio-net's kicks.
     pub(super) accesses: u64,
 }
 

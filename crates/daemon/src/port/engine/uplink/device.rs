@@ -130,7 +130,7 @@ pub(super) enum ReceiveOutcome {
     Empty,
 }
 
-/// Returns the name under which the keeper holds the file descriptor of an interface.
+/// Returns the name under which the keeper process holds the file descriptor of an interface.
 pub(super) fn kept_as<D: UplinkDevice>(name: &(impl Display + ?Sized)) -> String {
     format!("{}.{name}", D::KEPT)
 }

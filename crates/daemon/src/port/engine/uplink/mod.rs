@@ -80,8 +80,8 @@ pub(crate) struct PortUplink {
 }
 
 impl PortUplink {
-    /// Opens the configured uplink, or resumes the one that the previous host process has left in the vault. No frame
-    /// passes before [`PortUplink::join`].
+    /// Opens the configured uplink, or resumes the one that the previous host process has left in the vault of kept
+    /// file descriptors. No frame passes before [`PortUplink::join`].
     pub(crate) fn open(config: &PortConfig, with: &UplinkResources<'_>) -> Result<Self, UplinkError> {
         let kind: Box<dyn UplinkBackend> = match &config.uplink {
             uplink::UplinkConfig::None => Box::new(NoUplink),

@@ -111,7 +111,7 @@ struct PendingCpuWork {
     /// Kind of network work that the virtual CPU does next: 0 polls a card, 1 takes frames from guests, 2
     /// copies frames to guests.
     turn: usize,
-    /// Index of the back-end worker that ran last on the virtual CPU.
+    /// Index of the back-end worker thread that ran last on the virtual CPU.
     worker: usize,
     /// True if the virtual CPU has to send the delayed events of its worker threads to guests now.
     notify_due: bool,

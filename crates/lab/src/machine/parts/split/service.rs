@@ -72,7 +72,7 @@ impl SplitNetwork {
         due || *notify_due || !polls.is_empty() || self.may_leave(cpu) || self.has_frames(cpu)
     }
 
-    /// Returns `true` if a worker on virtual CPU `cpu` has frames from guests or for guests.
+    /// Returns `true` if a worker thread on virtual CPU `cpu` has frames from guests or for guests.
     pub(crate) fn has_frames(&self, cpu: usize) -> bool {
         let has = |worker| self.backend.may_transmit(worker) || self.backend.may_receive(worker);
         self.workers_on(cpu).any(has)
@@ -180,8 +180,8 @@ impl SplitNetwork {
         true
     }
 
-    /// Returns the back-end worker that runs next on a virtual CPU, in round-robin order, among those for
-    /// which `may` finds work.
+    /// Returns the back-end worker thread that runs next on a virtual CPU, in round-robin order, among those for which
+    /// `may` finds work.
     fn next_worker(
         &mut self,
         cpu: usize,
@@ -223,7 +223,7 @@ impl SplitNetwork {
         }
     }
 
-    /// Takes frames from the guests of a back-end worker: releases the pages of sent frames, then takes more
+    /// Takes frames from the guests of a back-end worker thread: releases the pages of sent frames, then takes more
     /// frames.
     fn transmit(&mut self, worker: usize, view: &mut ServiceCpuView) {
         view.charge(CycleCategory::Kernel, CostConstant::Softirq);
@@ -241,7 +241,7 @@ impl SplitNetwork {
         }
     }
 
-    /// Copies a batch of frames to the guests of a back-end worker.
+    /// Copies a batch of frames to the guests of a back-end worker thread.
     fn receive(&mut self, worker: usize, view: &mut ServiceCpuView) {
         view.charge(CycleCategory::Kernel, CostConstant::Softirq);
         let table = view.table;
