@@ -124,8 +124,8 @@ impl<'a> FilterParser<'a> {
         Ok(parsed)
     }
 
-    /// Parses terms joined by `and` and `or`. Operands without qualifiers may follow the first term, and inherit those
-    /// before them.
+    /// Parses an expression: filter terms joined by `and` and `or`. Further operands may omit their qualifiers, and
+    /// then have those of the operand before.
     fn expression(&mut self, q: Option<PrimitiveQualifiers>) -> Result<CompiledPart, FilterError> {
         match self.item(q, false)? {
             ParsedItem::Term(first) => self.rest_of_expression(first),

@@ -1,5 +1,5 @@
-//! The running host: its threads, its end, and its part of a hand-over to the next process. `management` serves the
-//! requests, and the command starts the successor.
+//! The running host: its threads, its end, and its part of a hand-over to the successor process, which replaces this
+//! one in an upgrade. `management` serves the requests, and the command starts the successor.
 
 use crate::config::HostConfig;
 use crate::confine::ThreadSandboxes;
@@ -24,11 +24,11 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Name under which the vault keeps the control socket for the next process.
+/// Name under which the vault of kept file descriptors keeps the control socket for the successor process.
 const CONTROL: &str = "control";
 
-/// Host that is set up and whose threads do not run yet. It serves no client, and leaves a predecessor's descriptors
-/// untouched.
+/// Host that is set up and whose threads do not run yet. It serves no client, and leaves the previous host process's
+/// file descriptors untouched.
 #[derive(Debug)]
 pub struct ReadyHost {
     config: HostConfig,
@@ -41,8 +41,8 @@ pub struct ReadyHost {
 }
 
 impl ReadyHost {
-    /// Sets up a host with every port of the configuration, or nothing. Uses the descriptors that a predecessor has
-    /// left in the vault.
+    /// Sets up a host with every port of the configuration, or nothing. Uses the file descriptors that the previous
+    /// host process has left in the vault.
     ///
     /// # Errors
     /// [`StartError`].
@@ -139,7 +139,7 @@ pub struct RunningHost {
     probe: WatchdogProbe,
     server: ControlServerHandle,
     vault: DescriptorVault,
-    /// True once the next process serves the control socket, so that this process carries out no more requests.
+    /// True once the successor process serves the control socket, so that this process carries out no more requests.
     leaving: Arc<AtomicBool>,
     orders: mpsc::Receiver<MainThreadOrder>,
     order_waker: ThreadWaker,
@@ -154,7 +154,7 @@ impl RunningHost {
         Self::inherit(config, &DescriptorVault::default())
     }
 
-    /// Starts a host that continues from the descriptors that the previous process has left in the vault.
+    /// Starts a host that continues from the file descriptors that the previous host process has left in the vault.
     ///
     /// # Errors
     /// [`StartError`].
@@ -188,13 +188,14 @@ impl RunningHost {
         &self.ports
     }
 
-    /// Returns the vault, which keeps descriptors for the next process.
+    /// Returns the vault of kept file descriptors, which the successor process receives.
     #[must_use]
     pub fn vault(&self) -> &DescriptorVault {
         &self.vault
     }
 
-    /// Returns a descriptor that is readable while a request for the main thread ([`RunningHost::order`]) is pending.
+    /// Returns a file descriptor that is readable while a request for the main thread ([`RunningHost::order`]) is
+    /// pending.
     #[must_use]
     pub fn orders(&self) -> impl AsFd + '_ {
         &self.order_waker
@@ -207,9 +208,9 @@ impl RunningHost {
         self.orders.try_recv().ok()
     }
 
-    /// Pauses every port for the next process, and accepts no more clients of the control interface. The ports wait for
-    /// `time` for [`RunningHost::leave`], and resume afterwards. Returns false if a port cannot pause; then all resume
-    /// at once.
+    /// Pauses every port for the successor process, and accepts no more clients of the control interface. The ports
+    /// wait for `time` for [`RunningHost::leave`], and resume afterwards. Returns false if a port cannot pause; then
+    /// all resume at once.
     #[must_use]
     pub fn pause(&self, time: Duration) -> bool {
         self.server.hold(true);
@@ -281,8 +282,8 @@ impl Drop for RunningHost {
     }
 }
 
-/// Returns the control socket of the previous process, or a new one. Only the host's user can enter its folder, and
-/// the group that `control = { group }` names.
+/// Returns the control socket of the previous host process, or a new one. Only the host's user can enter its folder,
+/// and the group that `control = { group }` names.
 fn control_listener(config: &HostConfig, vault: &DescriptorVault) -> Result<SocketListener, StartError> {
     let (socket, access) = (config.control_socket(), config.control_access);
     if let Some(listener) = vault.copy(CONTROL).and_then(|fd| SocketListener::adopt(fd, &socket)) {

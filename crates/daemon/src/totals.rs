@@ -1,5 +1,5 @@
-//! Counters of a port that its status last published. A successor continues from them, so that no counter falls.
-//! `port::succession` stores them, and `state` encodes them.
+//! Counters of a port that its status last published. A successor process continues from them, so that no counter
+//! falls. `port::succession` stores them, and `state` encodes them.
 
 use crate::control::status::{
     DropCounts, FunctionStatus, PortStatus, TrafficCounts, VfMailboxStatus, VfStatus, VmmInterventions,
@@ -8,7 +8,7 @@ use crate::control::uplink::{UplinkDrops, UplinkStatus, UplinkTraffic};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Published counters of a port, its uplink and its functions, for the next process.
+/// Published counters of a port, its uplink and its functions, for the successor process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "Totals")]
 pub struct PortTotals {
@@ -52,8 +52,8 @@ pub struct VfTotals {
     offences: BTreeMap<String, u64>,
 }
 
-/// Statistics of the PF driver's answers to mailbox requests. A successor takes them over unchanged, instead of adding
-/// them.
+/// Statistics of the PF driver's answers to mailbox requests. A successor process takes them over unchanged, instead of
+/// adding them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "AnswerTotals")]
 pub struct AnswerDelayTotals {
@@ -132,7 +132,7 @@ impl PortTotals {
         }
     }
 
-    /// Returns the counts that a successor has to add to its own counters `now`, to continue from these totals.
+    /// Returns the counts that a successor process has to add to its own counters `now`, to continue from these totals.
     #[must_use]
     pub fn beyond(mut self, now: &Self) -> Self {
         let less = u64::saturating_sub;
@@ -152,8 +152,8 @@ impl PortTotals {
         self.uplink = UplinkTotals::default();
     }
 
-    /// Adds these counters to those of a port's status. Answer delays are not added, because a successor has taken
-    /// them over.
+    /// Adds these counters to those of a port's status. Answer delays are not added, because a successor process has
+    /// taken them over.
     pub fn add_to(&self, status: &mut PortStatus) {
         let add = u64::saturating_add;
         if let Some(uplink) = &mut status.uplink_status {

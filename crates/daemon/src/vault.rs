@@ -1,5 +1,5 @@
-//! Vault of a host: copies of descriptors by name, for the next thread of a port, or the next process of the host. They
-//! are kept here, and by the keeper process if there is one.
+//! Vault of a host: copies of file descriptors by name, for the next thread of a port, or the host's successor process,
+//! which replaces this one after an upgrade or a crash. They are kept here, and by the keeper process if there is one.
 //!
 //! Calls may block while the keeper is busy, so a port's thread makes none while clients wait for it.
 
@@ -12,10 +12,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Maximum number of failed messages to the keeper process that are logged per minute. A guest can make the host keep
-/// descriptors again and again.
+/// file descriptors again and again.
 const COMPLAINTS: u32 = 5;
 
-/// Vault of the host: kept descriptors by name, shared by its threads.
+/// Vault of the host: kept file descriptors by name, shared by its threads.
 #[derive(Debug, Clone)]
 pub struct DescriptorVault(Arc<Mutex<VaultContents>>);
 
@@ -23,8 +23,8 @@ pub struct DescriptorVault(Arc<Mutex<VaultContents>>);
 struct VaultContents {
     shelf: KeptDescriptors,
     store: Option<KeeperConnection>,
-    /// Names of descriptors that have changed since the next process received every descriptor. The keeper is not
-    /// notified of these changes, because it already keeps the successor's descriptors.
+    /// Names of file descriptors that have changed since the successor process received every descriptor. The keeper
+    /// process is not notified of these changes, because it already keeps the successor's descriptors.
     untold: Option<BTreeSet<String>>,
     complaints: LogLimit,
 }
@@ -36,14 +36,14 @@ impl Default for DescriptorVault {
 }
 
 impl DescriptorVault {
-    /// Creates a vault from the descriptors of the previous process and the connection to the keeper process.
+    /// Creates a vault from the file descriptors of the previous host process and the connection to the keeper process.
     #[must_use]
     pub fn new(shelf: KeptDescriptors, store: Option<KeeperConnection>) -> Self {
         let complaints = LogLimit::per_minute(COMPLAINTS);
         Self(Arc::new(Mutex::new(VaultContents { shelf, store, untold: None, complaints })))
     }
 
-    /// Keeps a copy of a descriptor under a name, in place of the former one.
+    /// Keeps a copy of a file descriptor under a name, in place of the former one.
     ///
     /// # Errors
     /// The process is out of descriptors. A keeper that is gone is no error: the host continues without it.
@@ -57,7 +57,7 @@ impl DescriptorVault {
         Ok(())
     }
 
-    /// Drops the kept descriptor with this name.
+    /// Drops the kept file descriptor with this name.
     pub fn forget(&self, name: &str) {
         let mut contents = self.contents();
         let done = contents.shelf.take(name);
@@ -69,7 +69,8 @@ impl DescriptorVault {
         drop(done);
     }
 
-    /// Drops the kept descriptors whose names have this prefix, except needed ones. Returns the dropped descriptors.
+    /// Drops the kept file descriptors whose names have this prefix, except needed ones. Returns the dropped
+    /// descriptors.
     pub fn forget_others(&self, prefix: &str, needed: impl Fn(&str) -> bool) -> Vec<OwnedFd> {
         let mut contents = self.contents();
         let ours = |name: &&str| name.starts_with(prefix) && !needed(name);
@@ -83,13 +84,13 @@ impl DescriptorVault {
         names.into_iter().filter_map(forget).collect()
     }
 
-    /// Returns a copy of the kept descriptor with this name.
+    /// Returns a copy of the kept file descriptor with this name.
     #[must_use]
     pub fn copy(&self, name: &str) -> Option<OwnedFd> {
         self.contents().shelf.get(name)?.try_clone_to_owned().ok()
     }
 
-    /// Returns true if a keeper process holds the descriptors, too.
+    /// Returns true if a keeper process holds the file descriptors, too.
     #[must_use]
     pub fn is_kept(&self) -> bool {
         self.contents().store.is_some()
@@ -108,7 +109,8 @@ impl DescriptorVault {
         self.contents().store.as_ref().map(KeeperConnection::succeed).transpose()
     }
 
-    /// Makes the keeper process end the last successor, and sends it the descriptors that have changed meanwhile.
+    /// Makes the keeper process end the last successor process, and sends it the file descriptors that have changed
+    /// meanwhile.
     pub fn abandon(&self) {
         let mut contents = self.contents();
         contents.tell(KeeperConnection::abandon);
@@ -116,8 +118,8 @@ impl DescriptorVault {
         untold.iter().for_each(|name| contents.changed(name));
     }
 
-    /// Sends every kept descriptor to the next process, with the keeper's socket under a name of its own. Later
-    /// changes are not sent to the keeper, unless the successor is [abandoned](Self::abandon).
+    /// Sends every kept file descriptor to the successor process, with the keeper's socket under a name of its own.
+    /// Later changes are not sent to the keeper process, unless the successor is [abandoned](Self::abandon).
     ///
     /// # Errors
     /// The successor is gone.
@@ -128,14 +130,14 @@ impl DescriptorVault {
         successor.give(contents.shelf.iter().chain(store))
     }
 
-    /// Locks the vault's contents, also after a panic: every kept descriptor is whole.
+    /// Locks the vault's contents, also after a panic: every kept file descriptor is whole.
     fn contents(&self) -> MutexGuard<'_, VaultContents> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl VaultContents {
-    /// Sends the keeper process the descriptor that the vault keeps under a name now, or the removal of the name.
+    /// Sends the keeper process the file descriptor that the vault keeps under a name now, or the removal of the name.
     fn changed(&mut self, name: &str) {
         if let Some(untold) = &mut self.untold {
             untold.insert(name.to_owned());
@@ -164,13 +166,13 @@ impl VaultContents {
             tracing::error!(
                 %error,
                 suppressed,
-                "the keeper does not answer; if this process dies now, its guests lose their VFs"
+                "the keeper process does not answer; if this process dies now, its guests lose their VFs"
             );
         }
     }
 }
 
-/// Part of the vault for one port: kept descriptors by number or name.
+/// Part of the vault for one port: kept file descriptors by number or name.
 #[derive(Debug, Clone)]
 pub(crate) struct PortDescriptorVault {
     vault: DescriptorVault,
@@ -182,12 +184,12 @@ impl PortDescriptorVault {
         Self { vault: vault.clone(), port: port.to_owned() }
     }
 
-    /// Returns the name of the port that keeps descriptors.
+    /// Returns the name of the port that keeps file descriptors.
     pub(crate) fn port(&self) -> &str {
         &self.port
     }
 
-    /// Keeps a descriptor of the port under a number. A failure is only logged: it matters if the port dies.
+    /// Keeps a file descriptor of the port under a number. A failure is only logged: it matters if the port dies.
     pub(crate) fn keep(&self, number: u64, fd: BorrowedFd<'_>) {
         self.keep_named(&name(number), fd);
     }
@@ -200,13 +202,13 @@ impl PortDescriptorVault {
         self.copy_named(&name(number))
     }
 
-    /// Drops every numbered descriptor of the port except the needed ones. Returns the dropped ones.
+    /// Drops every numbered file descriptor of the port except the needed ones. Returns the dropped ones.
     pub(crate) fn forget_others(&self, needed: &[u64]) -> Vec<OwnedFd> {
         let needed: Vec<String> = needed.iter().map(|number| self.inside(&name(*number))).collect();
         self.vault.forget_others(&self.inside("#"), |name| needed.iter().any(|one| one == name))
     }
 
-    /// Keeps a descriptor of the port under a name. A failure is only logged, as in [`keep`](Self::keep).
+    /// Keeps a file descriptor of the port under a name. A failure is only logged, as in [`keep`](Self::keep).
     pub(crate) fn keep_named(&self, name: &str, fd: BorrowedFd<'_>) {
         let Err(error) = self.vault.keep(&self.inside(name), fd) else { return };
         if let Some(suppressed) = self.vault.contents().complaints.allow(now()) {
@@ -214,7 +216,7 @@ impl PortDescriptorVault {
                 port = self.port,
                 %error,
                 suppressed,
-                "the keeper did not accept a descriptor; if this process dies now, guests of the port may \
+                "the keeper process did not accept a file descriptor; if this process dies now, guests of the port may \
                  lose their VFs"
             );
         }
@@ -224,7 +226,7 @@ impl PortDescriptorVault {
         self.vault.forget(&self.inside(name));
     }
 
-    /// Drops the port's kept descriptors whose names have this prefix, except one.
+    /// Drops the port's kept file descriptors whose names have this prefix, except one.
     pub(crate) fn forget_named_others(&self, prefix: &str, needed: &str) {
         let needed = self.inside(needed);
         self.vault.forget_others(&self.inside(prefix), |name| name == needed);
@@ -234,18 +236,18 @@ impl PortDescriptorVault {
         self.vault.copy(&self.inside(name))
     }
 
-    /// Drops all kept descriptors of the port.
+    /// Drops all kept file descriptors of the port.
     pub(crate) fn forget_all(&self) {
         self.vault.forget_others(&self.inside(""), |_| false);
     }
 
-    /// Returns the vault's name for a descriptor that the port keeps under a name.
+    /// Returns the vault's name for a file descriptor that the port keeps under a name.
     fn inside(&self, name: &str) -> String {
         format!("{}.{name}", self.port)
     }
 }
 
-/// Returns the name for a descriptor that the port keeps under a number.
+/// Returns the name for a file descriptor that the port keeps under a number.
 fn name(number: u64) -> String {
     format!("#{number}")
 }

@@ -1,5 +1,5 @@
-//! Changes of settings that end with the host (`--volatile`), saved in memory for a successor: an upgrade or a crash
-//! is not the end of the host. `store` has the changes that are kept on disk.
+//! Changes of settings that end with the host (`--volatile`), saved in memory for a successor process: an upgrade or a
+//! crash is not the end of the host. `store` has the changes that are kept on disk.
 
 use crate::config::HostConfig;
 use crate::settings::{SettingLayers, SettingValues};
@@ -8,7 +8,7 @@ use host::shared::SharedMemory;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 
-/// Name under which the vault keeps the memory of volatile settings for the next process.
+/// Name under which the vault of kept file descriptors keeps the memory of volatile settings for the successor process.
 const VOLATILE: &str = "volatile";
 /// Bytes of the length field before the saved volatile settings in their memory.
 const LENGTH: u64 = 8;
@@ -18,8 +18,8 @@ const MOST: u64 = 16 << 20;
 /// Volatile settings by the name of the port or VF.
 type VolatileSettings = BTreeMap<String, SettingValues>;
 
-/// Saves the volatile settings for the next process of the host. A failure is logged: the settings are then lost if
-/// the host dies.
+/// Saves the volatile settings for the host's successor process. A failure is logged: the settings are then lost if the
+/// host dies.
 pub(crate) fn note(config: &HostConfig, vault: &DescriptorVault) {
     let noted = serde_json::to_vec(&of(config)).map_err(|error| error.to_string()).and_then(|bytes| {
         let memory = SharedMemory::new((LENGTH + bytes.len() as u64).next_multiple_of(4096));
@@ -38,7 +38,7 @@ pub(crate) fn forget(vault: &DescriptorVault) {
     vault.forget(VOLATILE);
 }
 
-/// Returns the configuration with the volatile settings that the previous process has saved.
+/// Returns the configuration with the volatile settings that the previous host process has saved.
 pub(crate) fn restore(config: HostConfig, vault: &DescriptorVault) -> HostConfig {
     let Some(volatile) = read(vault) else { return config };
     let mut next = config.clone();

@@ -36,7 +36,7 @@ impl QuarantineCause {
 /// Number of a VF's offences of each kind since its start.
 pub type OffenceCounts = [u64; KINDS];
 
-/// Verdict on a VF's offences: the exceeded threshold, and the measure against the VF.
+/// Judgement of a VF's offences: the exceeded threshold, and the measure to take against the VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConductVerdict {
     /// Kind of offence whose threshold was exceeded.
@@ -60,7 +60,7 @@ pub(crate) const HELD_INTERVAL_US: u32 = 1_000;
 /// Maximum of a restored counter, low enough to count for centuries and to add up all counters of a VF.
 const MOST_COUNTED: u64 = 1 << 58;
 
-/// Record of one VF's offences, and of the measures against it. After a hand-over the next process continues the
+/// Record of one VF's offences, and of the measures against it. After a hand-over the successor process continues the
 /// record.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename = "Monitor")]
@@ -111,7 +111,7 @@ impl ConductMonitor {
     }
 
     /// Compares new totals of events with the VF's limits once a period, and throttles the VF if they require it.
-    /// Returns the gravest verdict; the caller carries out a quarantine.
+    /// Returns the exceeded threshold with the gravest measure; the caller carries out a quarantine.
     pub fn observe(
         &mut self,
         now: Time,
@@ -212,7 +212,8 @@ mod tests {
         Time::from_micros(s * 1_000_000)
     }
 
-    /// Observes a VF whose total of one kind of offence rises by `events` in a second, and returns the verdict.
+    /// Observes a VF whose total of one kind of offence rises by `events` in a second, and returns the exceeded
+    /// threshold and the measure, if any.
     fn found(kind: Offence, events: u64) -> Option<ConductVerdict> {
         let mut monitor = ConductMonitor::default();
         assert_eq!(monitor.observe(seconds(5), [7; KINDS], &LIMITS), None, "nothing to compare with");

@@ -96,7 +96,7 @@ pub enum EmbeddedGuestError {
     /// The guest has ended, because its card is gone.
     #[error("the embedded guest has ended: the connection to its VF was lost")]
     Ended,
-    /// The flow ended without a verdict of its receiver.
+    /// The TCP test flow ended without a message from its receiver about received and wrong bytes.
     #[error(transparent)]
     Flow(#[from] FlowError),
 }

@@ -165,7 +165,8 @@ fn create(path: &Path) -> Result<bool, SocketFolderError> {
     }
 }
 
-/// Sets owner, group and mode of a folder through a descriptor, so that a link cannot replace the folder meanwhile.
+/// Sets owner, group and mode of a folder through a file descriptor, so that a link cannot replace the folder
+/// meanwhile.
 fn set_rights(path: &Path, mode: u32, uid: Option<u32>, gid: Option<u32>) -> Result<(), SocketFolderError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let failure = |errno: rustix::io::Errno| system(path, "set the rights of")(errno.into());

@@ -1,5 +1,5 @@
-//! All system calls and all `unsafe` code of the host: guest memory, sockets with descriptors, eventfd, epoll, tap,
-//! packet sockets, rtnetlink, VFIO.
+//! All system calls and all `unsafe` code of the host: guest memory, sockets with file descriptors, eventfd, epoll,
+//! tap, packet sockets, rtnetlink, VFIO.
 //!
 //! This is the only crate of the workspace with `unsafe` in it, and the only one that makes system calls on the
 //! frame path. It knows neither the card nor the vfio-user protocol: it moves bytes and descriptors, and treats the

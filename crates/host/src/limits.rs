@@ -1,11 +1,11 @@
-//! Limits on descriptors and memory of this process, and how to raise them.
+//! Limits on file descriptors and memory of this process, and how to raise them.
 
 use std::io;
 
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the soft limit of open descriptors to the hard one, and returns it (`None`: unlimited). The usual soft
+/// Raises the soft limit of open file descriptors to the hard one, and returns it (`None`: unlimited). The usual soft
 /// limit of 1,024 protects programs that use `select`.
 ///
 /// # Errors
@@ -27,7 +27,7 @@ pub fn machine_memory() -> u64 {
     ram.saturating_add(swap).saturating_mul(info.mem_unit.into())
 }
 
-/// Returns the remedy for an error that reports a limit on descriptors or memory.
+/// Returns the remedy for an error that reports a limit on file descriptors or memory.
 #[must_use]
 pub fn remedy(error: &io::Error) -> Option<&'static str> {
     match Errno::from_io_error(error)? {

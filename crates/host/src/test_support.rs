@@ -56,7 +56,7 @@ pub fn in_own_process(test: &str, body: impl FnOnce()) -> std::io::Result<Option
     std::process::Command::new(this).args(["--exact", test]).env(ALONE, test).output().map(Some)
 }
 
-/// Makes a command start with the descriptors `fds`, numbered from 3 on, as systemd passes them.
+/// Makes a command start with the file descriptors `fds`, numbered from 3 on, as systemd passes them.
 ///
 /// # Errors
 /// The process is out of descriptors.
@@ -82,10 +82,10 @@ pub fn pass(command: &mut std::process::Command, fds: &[std::os::fd::OwnedFd]) -
     Ok(())
 }
 
-/// Name of the process that starts hosts for a keeper.
+/// Name of the process that starts hosts for a keeper process.
 const STARTER: &str = "softiov-starter";
 
-/// Returns the running host processes of a keeper.
+/// Returns the running host processes of a keeper process.
 #[must_use]
 pub fn hosts(keeper: u32) -> Vec<Pid> {
     children(keeper).into_iter().filter(|pid| !is_starter(*pid)).collect()
@@ -109,7 +109,8 @@ fn is_starter(pid: Pid) -> bool {
     name.is_ok_and(|name| name.trim_end() == STARTER)
 }
 
-/// Kills a keeper and its children, and waits until none runs. Does nothing if the keeper's end was already waited for.
+/// Kills a keeper process and its children, and waits until none runs. Does nothing if the keeper's end was already
+/// waited for.
 pub fn kill_all(keeper: &mut std::process::Child) {
     if !matches!(keeper.try_wait(), Ok(None)) {
         return;

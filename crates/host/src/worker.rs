@@ -1,10 +1,10 @@
-//! Thread for jobs that may block: mapping and unmapping memory, closing descriptors.
+//! Thread for jobs that may block: mapping and unmapping memory, closing file descriptors.
 //!
 //! `munmap` of a large guest takes seconds, `mmap` waits for it, and the last `close` of a file frees all of its
 //! memory, or waits for its file server. A thread that serves many clients sends such work to a [`BlockingWorker`] and
 //! continues. Jobs run one after the other in order, so an unmap that is followed by a map is done in that order.
 //!
-//! Each client should have its own worker: then the memory of one never delays another's, and a client whose
+//! Each client should have its own worker thread: then the memory of one never delays another's, and a client whose
 //! descriptors cannot be closed delays only itself. An idle worker costs a sleeping thread.
 //!
 //! Workers do not report a finished job; a job can do that itself.
@@ -69,7 +69,7 @@ impl BlockingWorker {
         started.into_iter().map(|(worker, thread)| thread.wait().map(|_| worker)).collect()
     }
 
-    /// Creates the handle of a worker, and the function that the worker's thread runs.
+    /// Creates the handle of a worker thread, and the function that the worker's thread runs.
     fn new() -> (Self, impl FnOnce() + Send + 'static) {
         let (jobs, queue) = mpsc::channel();
         let backlog = Arc::new(AtomicUsize::new(0));
@@ -85,12 +85,12 @@ impl BlockingWorker {
         let _ = self.jobs.send(Box::new(job));
     }
 
-    /// Makes the worker's thread drop a value, which may unmap memory or close descriptors.
+    /// Makes the worker's thread drop a value, which may unmap memory or close file descriptors.
     pub fn discard(&self, what: impl Send + 'static) {
         self.run(move || drop(what));
     }
 
-    /// Wraps a client's descriptor, so that the worker's thread closes it.
+    /// Wraps a client's file descriptor, so that the worker's thread closes it.
     #[must_use]
     pub fn keep(&self, fd: OwnedFd) -> DeferredFd {
         DeferredFd { fd: Some(fd), worker: self.clone() }
@@ -103,7 +103,7 @@ impl BlockingWorker {
     }
 }
 
-/// Cuts a thread's name to the number of bytes that the kernel keeps.
+/// Shortens a thread's name to the maximum length that the kernel stores.
 fn cut(name: &str) -> &str {
     name.char_indices().nth(NAME).map_or(name, |(end, _)| &name[..end])
 }
@@ -116,16 +116,17 @@ fn work(queue: &Receiver<WorkerJob>, left: &AtomicUsize) {
     }
 }
 
-/// Client's descriptor that a [`BlockingWorker`] closes on drop: closing may block, depending on the client's file.
+/// Client's file descriptor that a [`BlockingWorker`] closes on drop: closing may block, depending on the client's
+/// file.
 #[derive(Debug)]
 pub struct DeferredFd {
-    /// Descriptor that the worker's thread closes; `None` after it was taken or closed.
+    /// File descriptor that the worker's thread closes; `None` after it was taken or closed.
     fd: Option<OwnedFd>,
     worker: BlockingWorker,
 }
 
 impl DeferredFd {
-    /// Returns the wrapped descriptor for a job of the worker, which closes it.
+    /// Returns the wrapped file descriptor for a job of the worker thread, which closes it.
     ///
     /// # Panics
     /// Never: only this function takes the descriptor, and it consumes `self`.
@@ -144,7 +145,7 @@ impl Drop for DeferredFd {
 }
 
 impl AsFd for DeferredFd {
-    /// Returns the descriptor that the worker's thread will close.
+    /// Returns the file descriptor that the worker's thread will close.
     ///
     /// # Panics
     /// Never, for the same reason as [`DeferredFd::into_inner`].

@@ -58,7 +58,7 @@ impl ChunkStorage {
 pub struct MemoryRangeError {
     /// First address of the range that exceeds the memory.
     pub address: u64,
-    /// Length in bytes of the range that exceeds the memory.
+    /// Length in bytes of the refused range, which exceeds the memory.
     pub length: usize,
 }
 

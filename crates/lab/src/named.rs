@@ -18,7 +18,7 @@ pub type Params = NamedValues<ParameterValue>;
 /// Metrics of an experiment point, by name.
 pub type Metrics = NamedValues<f64>;
 
-/// Error: the list has no value of this name and kind.
+/// Error: a list of named values has no value of this name and kind.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("the list has no value `{name}` that is {kind}")]
 pub struct NoSuchValue {
@@ -51,7 +51,7 @@ impl<T> NamedValues<T> {
         self
     }
 
-    /// Returns the value called `name`, or `None` if the list has none.
+    /// Returns the value called `name` in this list of named values, or `None` if the list has no such value.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&T> {
         self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
@@ -67,7 +67,7 @@ impl<T> NamedValues<T> {
         self.iter().map(|(name, _)| name)
     }
 
-    /// Returns `true` if the list has no values.
+    /// Returns `true` if the list of named values is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -75,7 +75,7 @@ impl<T> NamedValues<T> {
 }
 
 impl NamedValues<ParameterValue> {
-    /// Returns the integer called `name` from the list.
+    /// Returns the integer called `name` from the list of named values.
     ///
     /// # Errors
     /// [`NoSuchValue`] if there is no such integer.
@@ -87,7 +87,7 @@ impl NamedValues<ParameterValue> {
         )
     }
 
-    /// Returns the boolean called `name` from the list.
+    /// Returns the boolean called `name` from the list of named values.
     ///
     /// # Errors
     /// [`NoSuchValue`] if there is no such boolean.
@@ -97,7 +97,7 @@ impl NamedValues<ParameterValue> {
         })
     }
 
-    /// Returns the number called `name` from the list; an integer is converted.
+    /// Returns the number called `name` from the list of named values; an integer is converted.
     ///
     /// # Errors
     /// [`NoSuchValue`] if there is no such number.
@@ -109,7 +109,7 @@ impl NamedValues<ParameterValue> {
         })
     }
 
-    /// Returns the text called `name` from the list.
+    /// Returns the text called `name` from the list of named values.
     ///
     /// # Errors
     /// [`NoSuchValue`] if there is no such text.

@@ -146,7 +146,7 @@ impl RegisterFile {
         self.set(offset, self.get(offset).wrapping_add(amount));
     }
 
-    /// Adds to a counter of the port that has a low and a high dword, and stops at its largest value.
+    /// Adds to a 64-bit counter of the port, which has a low and a high dword. The counter stops at its largest value.
     pub(crate) fn count_wide(&mut self, low: u32, amount: u32) {
         let before = u64::from(self.get(low)) | u64::from(self.get(low + 4)) << 32;
         let after = before.saturating_add(amount.into());

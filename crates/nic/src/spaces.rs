@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "SavedConfigSpaces", try_from = "SavedConfigSpaces")]
 pub(crate) struct ConfigSpaces {
-    /// Address in the PF's serial number. With `iov` the address determines the layout of the PF's configuration space,
-    /// which is not saved.
+    /// MAC address in the PF's PCIe device serial number. The layout of the PF's configuration space is computed from
+    /// this address and `iov`, and is not saved.
     mac: MacAddress,
     /// True if the PF's configuration space has an SR-IOV capability.
     iov: bool,

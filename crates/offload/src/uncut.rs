@@ -117,7 +117,8 @@ pub fn segments<'a>(uncut: &UnsegmentedLayout, packet: &'a [u8]) -> Result<Segme
     Segmenter::new(packet, &request, uncut.mss, TcpFlagMasks::DEFAULT)
 }
 
-/// Completes the headers of a packet that [`sent`] has accepted, to be sent unsegmented.
+/// Writes the lengths and checksums into the headers of a packet that [`sent`] has accepted. The packet is then sent
+/// unsegmented.
 pub fn complete(uncut: &UnsegmentedLayout, packet: &mut [u8]) {
     let length = packet.len() - uncut.l3;
     if uncut.ipv4 {

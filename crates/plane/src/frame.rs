@@ -150,8 +150,8 @@ impl<'a> Frame<'a> {
         self.trailer = bytes.min(self.buffer.len() - HEADROOM - HEADER);
     }
 
-    /// Sets the ether type of the frame's VLAN tags, and looks for an outer tag of type `outer`, or for none if outer
-    /// tags are not in use.
+    /// Sets the ether type of the frame's VLAN tags to `inner`, and looks for an outer tag of ether type `outer`.
+    /// `None` means that outer tags are not in use.
     #[inline(always)]
     pub fn look_behind(&mut self, inner: u16, outer: Option<u16>) {
         self.kind = inner;

@@ -37,8 +37,8 @@ pub trait FrameForwarder {
     /// Forwards a finished frame to its receivers. `own` is the device with the sending port.
     fn send<S: FrameSink>(&mut self, own: &mut S, frame: &mut Frame<'_>) -> ForwardResult;
 
-    /// Returns the settings by which the receivers of frames in the port's bursts are decided; `None` if each frame is
-    /// sent outside bursts.
+    /// Returns the settings for bursts of frames that the port sends; the plane decides each frame's receiver by them.
+    /// Returns `None` if each frame is sent outside bursts.
     fn burst_terms(&self) -> Option<BurstTerms> {
         None
     }

@@ -48,7 +48,7 @@ impl BurstVerdict {
     }
 }
 
-/// Settings by which the receivers of frames in a port's bursts are decided.
+/// Settings for bursts of frames that a port sends. The plane decides each frame's receiver by them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BurstTerms {
     /// VLAN tag that the plane puts into each frame of the burst.
@@ -59,9 +59,9 @@ pub struct BurstTerms {
 }
 
 impl<const N: usize> Plane<N> {
-    /// Returns the settings by which the receivers of frames in a port's bursts are decided. Returns `None` if each
-    /// frame has to be sent outside bursts, because it is captured, counted by storm control, charged for crossing the
-    /// plane, or may have two tags.
+    /// Returns the settings for bursts of frames that a port sends; the plane decides each frame's receiver by them.
+    /// Returns `None` if each frame has to be sent outside bursts, because it is captured, counted by storm control,
+    /// charged for crossing the plane, or may have two tags.
     pub(crate) fn burst_terms(&self, port: PortIndex, watched: bool) -> Option<BurstTerms> {
         let tables = &self.tables;
         let alone = watched

@@ -14,7 +14,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 /// Capacity of the queue of log lines, bytes.
 const QUEUE_BYTES: usize = 256 * 1024;
-/// Delay before the next write to a nonblocking log descriptor that is full.
+/// Delay before the next write to a nonblocking log file descriptor that is full.
 const RETRY_DELAY: Duration = Duration::from_millis(20);
 
 /// Log of the host on standard error. Clones share one queue.

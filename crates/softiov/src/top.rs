@@ -46,7 +46,7 @@ struct VfRates {
     /// Number of the VF's frames dropped per second, in either direction.
     dropped_pps: f64,
     interrupts_per_s: f64,
-    /// Number of the VF's register accesses that reached the host per second.
+    /// Number of the VF's register accesses per second that the host carried out.
     interventions_per_s: f64,
     /// State of the VF if it is not normal, such as quarantined; otherwise empty.
     note: &'static str,

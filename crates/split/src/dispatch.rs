@@ -33,7 +33,7 @@ pub enum DispatchPolicy {
     Balanced(LoadThresholds),
 }
 
-/// Chooses the virtual CPU that receives the events of each worker and card, and the worker of each interface.
+/// Chooses the virtual CPU that receives the events of each worker and card, and the worker thread of each interface.
 #[derive(Debug, Clone)]
 pub struct EventDispatcher {
     policy: DispatchPolicy,
@@ -55,13 +55,13 @@ impl EventDispatcher {
         was != self.is_spread
     }
 
-    /// Returns the index of the virtual CPU that receives the events of back-end worker or card `n`.
+    /// Returns the index of the virtual CPU that receives the events of back-end worker thread or card `n`.
     #[must_use]
     pub fn cpu(&self, n: usize, cpus: usize) -> usize {
         if self.is_spread { n % cpus.max(1) } else { 0 }
     }
 
-    /// Returns the worker of each interface, given the load of each. `First` and `Spread` assign workers in
+    /// Returns the worker thread of each interface, given the load of each. `First` and `Spread` assign workers in
     /// turn. `Balanced` assigns the first worker at low load, and the least loaded one at high load.
     #[must_use]
     pub fn workers(&self, loads: &[u64], workers: usize) -> Vec<usize> {
@@ -75,8 +75,8 @@ impl EventDispatcher {
     }
 }
 
-/// Assigns interfaces to workers: the interface of largest load first, each to the worker with the smallest sum of
-/// loads.
+/// Assigns interfaces to workers: the interface of largest load first, each to the worker thread with the smallest sum
+/// of loads.
 fn least_loaded(loads: &[u64], workers: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..loads.len()).collect();
     order.sort_by_key(|at| core::cmp::Reverse(loads[*at]));

@@ -27,7 +27,7 @@ pub enum RingError {
     },
     /// A list of descriptors in a packed ring has no end, or covers descriptors that the device has not returned
     /// (section 2.8.17).
-    #[error("a list of descriptors is longer than the {free} free slots of the packed ring")]
+    #[error("a list of ring descriptors is longer than the {free} free slots of the packed ring")]
     EndlessList {
         /// Number of slots of the ring that the driver may use.
         free: u16,

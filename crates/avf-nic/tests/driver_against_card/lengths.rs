@@ -87,7 +87,7 @@ fn left(world: &mut CardFixture, cuts: bool) -> Vec<usize> {
 }
 
 #[test]
-fn vlan_tags_count_in_the_longest_frame_to_the_wire() {
+fn vlan_tags_count_toward_maximum_frame_length_to_the_wire() {
     for tags in TAGS {
         for (length, fits) in around(LONGEST) {
             let (mut world, mut a, _) = tags.world();
@@ -102,7 +102,7 @@ fn vlan_tags_count_in_the_longest_frame_to_the_wire() {
 }
 
 #[test]
-fn vlan_tags_count_in_the_longest_frame_between_vfs() {
+fn vlan_tags_count_toward_maximum_frame_length_between_vfs() {
     for tags in TAGS {
         for (length, fits) in around(LONGEST) {
             let (mut world, mut a, mut b) = tags.world();
@@ -115,7 +115,7 @@ fn vlan_tags_count_in_the_longest_frame_between_vfs() {
 }
 
 #[test]
-fn vlan_tags_count_in_the_longest_segment_to_the_wire() {
+fn inserted_vlan_tags_count_toward_maximum_segment_length() {
     for (tags, cuts) in [0, 2, 3].into_iter().flat_map(|n| [(TAGS[n], false), (TAGS[n], true)]) {
         for (length, fits) in around(LONGEST) {
             let (mut world, mut a, _) = tags.world();
@@ -145,7 +145,7 @@ fn vlan_tag_not_inserted_adds_no_length_to_the_frame() {
 }
 
 #[test]
-fn vlan_tags_count_in_the_longest_frame_from_the_wire() {
+fn vlan_tags_count_toward_maximum_frame_length_from_the_wire() {
     for (tagged, strip) in [(false, false), (true, false), (true, true)] {
         for (length, fits) in around(LONGEST) {
             let (mut world, _, mut b) = two(|policy| policy.spoofchk = false);

@@ -165,7 +165,7 @@ fn vector_enable_survives_a_store_that_triggers_an_interrupt() {
 }
 
 #[test]
-fn vector_disabled_by_the_guests_last_store_stays_disabled() {
+fn last_of_two_stores_disables_the_interrupt_vector() {
     let (mut world, _, mut b) = two();
     [ON, 0].into_iter().for_each(|store| world.vf(0).write(r::dyn_ctl(1), store));
     b.transmit(&mut world.vf(1), 0, &[0; 60]);

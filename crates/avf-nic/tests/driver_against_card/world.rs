@@ -74,18 +74,18 @@ pub(crate) struct CardFixture {
     /// Mirror rules of the port, which the plane carries out.
     pub(crate) mirrors: PortMirrorRules,
     /// Uplink of the forwarding plane.
-    pub(crate) cable: FrameListWire,
+    pub(crate) cable: InMemoryUplinkWire,
     /// Number of visits of the PF driver so far.
     pub(crate) visits: u64,
     /// Mapped pages of the VFs that map their doorbells.
     pub(crate) mapped: BTreeMap<u8, MappedPages>,
 }
 
-/// Uplink that keeps the sent frames, and receives the frames that a test queues.
+/// Uplink in memory: a list of frames that the card has sent, and a queue of frames that the card receives.
 #[derive(Default)]
-pub(crate) struct FrameListWire(pub(crate) Vec<Vec<u8>>, pub(crate) VecDeque<Vec<u8>>);
+pub(crate) struct InMemoryUplinkWire(pub(crate) Vec<Vec<u8>>, pub(crate) VecDeque<Vec<u8>>);
 
-impl UplinkWire for FrameListWire {
+impl UplinkWire for InMemoryUplinkWire {
     fn transmit(&mut self, frame: &[u8]) -> bool {
         self.0.push(frame.to_vec());
         true
@@ -111,7 +111,7 @@ impl CardFixture {
             packets: Vec::new(),
             plane: None,
             mirrors: PortMirrorRules::NONE,
-            cable: FrameListWire::default(),
+            cable: InMemoryUplinkWire::default(),
             visits: 0,
             mapped: BTreeMap::new(),
         };

@@ -93,8 +93,8 @@ impl Visitor<'_> for SocketModeVisitor {
     }
 }
 
-/// Returns the access rights of a VF's or PF's socket from the tables `access` that apply to it, innermost first.
-/// `owner` names the VF or port.
+/// Returns the access rights of a VF's or PF's socket. `layers` holds the configuration's `access` tables that apply to
+/// the socket, innermost first. `owner` names the VF or port.
 pub(super) fn access(layers: &[&AccessConfigKeys], owner: &str) -> Result<SocketAccess, ConfigError> {
     let key = |key: &str| format!("{owner}.access.{key}");
     let uid = number(layers.iter().find_map(|keys| keys.owner.as_ref()), user_id, &key("owner"))?;

@@ -33,7 +33,7 @@ pub struct ImpairmentConfig {
     pub jitter: Duration,
     /// Number of frames of a million that are dropped.
     pub loss: u32,
-    /// Number of frames of a million that skip the delay.
+    /// Number of frames that skip the delay, out of a million frames.
     pub reorder: u32,
     /// Seed of the random generator that decides about loss, jitter and reordering.
     pub seed: u64,

@@ -37,7 +37,7 @@ pub(crate) enum HttpSetupError {
     },
 }
 
-/// Name under which the vault keeps the listening TCP socket for the next process.
+/// Name under which the vault of kept file descriptors keeps the listening TCP socket for the successor process.
 const NAME: &str = "http";
 /// Characters of the shortest accepted HTTP token.
 const SHORTEST: usize = 16;
@@ -91,9 +91,9 @@ impl BearerToken {
     }
 }
 
-/// Opens the TCP socket of the control interface, a predecessor's or a new one, and reads the token. Returns `None` if
-/// the configuration has no address. The vault is unchanged, because the predecessor may still resume; [`settle`]
-/// changes it.
+/// Opens the TCP socket of the control interface, the previous host process's or a new one, and reads the token.
+/// Returns `None` if the configuration has no address. The vault is unchanged, because the predecessor may still
+/// resume; [`settle`] changes it.
 pub(crate) fn open(
     http: Option<&HttpConfig>,
     vault: &DescriptorVault,
@@ -109,14 +109,14 @@ pub(crate) fn open(
     Ok(Some((listener, token)))
 }
 
-/// Returns the TCP socket in the vault, if it listens at this address.
+/// Returns the TCP socket in the vault of kept file descriptors, if it listens at this address.
 fn kept(vault: &DescriptorVault, address: SocketAddr) -> Option<TcpListener> {
     let listener = vault.copy(NAME).map(TcpListener::from)?;
     listener.local_addr().is_ok_and(|kept| kept == address).then_some(listener)
 }
 
-/// Makes the vault keep exactly the TCP socket that this process serves. Clients of an abandoned one would wait without
-/// an answer.
+/// Makes the vault of kept file descriptors keep exactly the TCP socket that this process serves. Clients of an
+/// abandoned one would wait without an answer.
 ///
 /// # Errors
 /// The process is out of descriptors.
@@ -131,7 +131,7 @@ pub(crate) fn settle(served: Option<&TcpListener>, vault: &DescriptorVault) -> i
     vault.keep(NAME, listener.as_fd())
 }
 
-/// Removes the TCP socket from the vault, so that the next process opens its own.
+/// Removes the TCP socket from the vault of kept file descriptors, so that the successor process opens its own.
 pub(crate) fn forget(vault: &DescriptorVault) {
     vault.forget(NAME);
 }

@@ -44,7 +44,7 @@ struct RunningPort {
     name: String,
     handle: PortHandle,
     thread: JoinHandle<()>,
-    /// True once the port was ordered to end, or to leave its clients to the next process.
+    /// True once the port was ordered to end, or to leave its clients to the successor process.
     ends: bool,
     /// True if no thread serves the port any more: it failed too often, or could not be opened again.
     given_up: bool,
@@ -176,7 +176,7 @@ impl RunningPorts {
         }))
     }
 
-    /// Returns the vault with the kept descriptors.
+    /// Returns the vault with the kept file descriptors.
     pub(crate) fn vault(&self) -> &DescriptorVault {
         &self.vault
     }
@@ -185,7 +185,7 @@ impl RunningPorts {
         lock(&self.running)
     }
 
-    /// Starts the thread of an opened port, which resumes the clients of the previous process first.
+    /// Starts the thread of an opened port, which resumes the clients of the previous host process first.
     pub(crate) fn start(
         &self,
         config: &PortConfig,
@@ -243,7 +243,7 @@ impl RunningPorts {
         }
     }
 
-    /// Ends the threads of paused ports, which the next process of the host serves now.
+    /// Ends the threads of paused ports, which the host's successor process serves now.
     pub(crate) fn leave(&self) {
         for port in &mut *self.lock() {
             port.ends = true;
@@ -317,7 +317,7 @@ impl SurvivingPortParts {
     }
 }
 
-/// Runs a port's thread. The successor of a port that has panicked reads only memory that is always consistent.
+/// Runs a port's thread. The successor process of a port that has panicked reads only memory that is always consistent.
 fn run(
     port: OpenPort,
     cpus: &CpuList,

@@ -1,7 +1,7 @@
 //! Carries out the commands to a port: reports, changes of policies, uplink and VFs, resets, disconnects, the pause
 //! before a hand-over, the end. `management` sends them.
 
-use super::clients::errand::BlockingCalls;
+use super::clients::errand::BlockingCallQueue;
 use super::clients::holdings::ClientResources;
 use super::clients::listening::{FunctionConfig, kept_listener};
 use super::clients::slot::OfferedFunction;
@@ -81,8 +81,8 @@ impl OpenPort {
         }
     }
 
-    /// Returns the port's status, with counters that continue those of the previous processes. Saves the counters for
-    /// a successor.
+    /// Returns the port's status, with counters that continue those of the previous host processes. Saves the counters
+    /// for a successor process.
     fn status(&mut self, now: Time) -> PortStatus {
         let mut status = self.report(now).status();
         let uplink = self.engine.configured_uplink();
@@ -90,8 +90,8 @@ impl OpenPort {
         status
     }
 
-    /// Saves the whole port, and waits until the next process takes the port or the deadline passes. Other commands
-    /// get no answer meanwhile.
+    /// Saves the whole port, and waits until the successor process takes the port or the deadline passes. Other
+    /// commands get no answer meanwhile.
     fn pause(&mut self, inbox: &CommandInbox, time: Duration, answer: &Sender<bool>, clock: &dyn TimeSource) {
         let now = clock.now();
         // Publishing a status saves the counters, which a successor continues.
@@ -201,7 +201,7 @@ impl OpenPort {
             self.engine.add_vf(resources);
             let worker = self.engine.reach(function).worker().clone();
             let successor = self.succession.of_client(function, worker.clone());
-            let errands = BlockingCalls::new(function, worker, self.desk.clone());
+            let errands = BlockingCallQueue::new(function, worker, self.desk.clone());
             let slot = OfferedFunction::new(&place, listener, ClientResources::new(successor, errands));
             if let Err(error) = self.clients.add(slot) {
                 self.engine.remove_vf();
@@ -289,7 +289,7 @@ fn refused_policy(port: &str, (vf, error): RefusedPolicy) -> RefusedChange {
     RefusedChange::Setting { name, error: error.into() }
 }
 
-/// Outcome of a port's pause for the next process.
+/// Outcome of a port's pause for the successor process.
 enum PortPauseOutcome {
     Taken,
     Refused,
@@ -297,8 +297,8 @@ enum PortPauseOutcome {
     Ended,
 }
 
-/// Waits until a successor takes the paused port or refuses it, for `time` at most. Other commands get no answer
-/// meanwhile.
+/// Waits until a successor process takes the paused port or refuses it, for `time` at most. Other commands get no
+/// answer meanwhile.
 fn wait_for_successor(inbox: &CommandInbox, time: Duration, clock: &dyn TimeSource) -> PortPauseOutcome {
     let deadline = clock.now() + time;
     loop {

@@ -36,12 +36,13 @@ pub enum PortThreadCommand {
     Reset(mpsc::Sender<Result<PortStatus, RefusedChange>>),
     /// Disconnect a VF's client, and return the port's status. Refused if the VF has no client.
     Disconnect(VfIndex, mpsc::Sender<Result<PortStatus, RefusedChange>>),
-    /// Save the port for a successor, then wait for [`PortThreadCommand::Resume`] or [`PortThreadCommand::Leave`]. The
-    /// end of the given time means [`PortThreadCommand::Resume`]. The answer is `true` if the port is saved.
+    /// Save the port for a successor process, then wait for [`PortThreadCommand::Resume`] or
+    /// [`PortThreadCommand::Leave`]. The end of the given time means [`PortThreadCommand::Resume`]. The answer is
+    /// `true` if the port is saved.
     Pause(std::time::Duration, mpsc::Sender<bool>),
     /// Resume the paused port: there is no successor.
     Resume,
-    /// End the paused port's thread, and leave the port's clients, sockets and uplink to the next process.
+    /// End the paused port's thread, and leave the port's clients, sockets and uplink to the successor process.
     Leave,
     /// End the port: notify the guests, and disconnect every client.
     Stop,

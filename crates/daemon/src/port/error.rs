@@ -21,7 +21,7 @@ pub enum PortError {
     /// The key `cpus` names a processor that the host may not run on.
     #[error("invalid setting cpus: {0}")]
     Cpus(#[from] DisallowedCpu),
-    /// The saved state that the previous process left in the journal cannot be used.
+    /// The saved state that the previous host process left in the journal cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// Creating an epoll instance, an eventfd or a thread for the port fails.

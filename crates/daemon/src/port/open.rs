@@ -1,7 +1,7 @@
-//! Opens a port: a new one, or one that continues from the saved state of the previous process.
+//! Opens a port: a new one, or one that continues from the saved state of the previous host process.
 
 use super::clients::PortClients;
-use super::clients::errand::{BlockingCalls, CompletionSender};
+use super::clients::errand::{BlockingCallQueue, CompletionSender};
 use super::clients::holdings::ClientResources;
 use super::clients::listening::FunctionConfig;
 use super::clients::slot::OfferedFunction;
@@ -30,22 +30,22 @@ pub(crate) struct SharedPortResources {
     pub(crate) wires: WireRegistry,
     /// XDP programs for the ports' uplinks. They are loaded before the process gives up its rights.
     pub(crate) programs: XdpPrograms,
-    /// Sender of flight recordings of quarantined VFs to the thread that writes them.
+    /// Channel to the thread that writes flight recordings of quarantined VFs.
     pub(crate) flights: RecordingSender,
 }
 
-/// Port that is open and has changed nothing that the previous process has left, so that this process or the previous
-/// one may still give up. [`Self::inherit`] cannot fail.
+/// Port that is open and has changed nothing that the previous host process has left, so that this process or the
+/// previous one may still give up. [`Self::inherit`] cannot fail.
 #[derive(Debug)]
 pub(crate) struct PreparedPort {
     port: OpenPort,
-    /// State of each function's client that the previous process has saved with the card.
+    /// State of each function's client that the previous host process has saved with the card.
     saved: Vec<ClientState>,
 }
 
 impl PreparedPort {
-    /// Opens a port: brings up card, drivers, sockets and uplink, or resumes those that the previous process has left
-    /// in the vault. The port's threads give up the rights that `threads` names.
+    /// Opens a port: brings up card, drivers, sockets and uplink, or resumes those that the previous host process has
+    /// left in the vault of kept file descriptors. The port's threads give up the rights that `threads` names.
     ///
     /// # Errors
     /// [`PortError`]. Everything that was opened is closed again.
@@ -96,8 +96,9 @@ impl PreparedPort {
         Ok(Self { port, saved: card.functions })
     }
 
-    /// Resumes the clients of the previous process, and disconnects those that cannot be resumed. Releases descriptors
-    /// that this process does not need. Starts the engine, and continues the previous process's counters.
+    /// Resumes the clients of the previous host process, and disconnects those that cannot be resumed. Releases file
+    /// descriptors that this process does not need. Starts the engine, and continues the previous host process's
+    /// counters.
     pub(crate) fn inherit(self, config: &PortConfig) -> OpenPort {
         let Self { mut port, saved } = self;
         // Opening uplinks and sockets may have taken a while. The clients' timeouts do not count that time.
@@ -110,7 +111,7 @@ impl PreparedPort {
 }
 
 impl OpenPort {
-    /// Resumes the client that the previous process served on each function.
+    /// Resumes the client that the previous host process served on each function.
     fn take_over(&mut self, saved: &[ClientState], now: Time) {
         let Self { engine, clients, succession, .. } = self;
         let mut saved = saved.iter();
@@ -125,7 +126,8 @@ impl OpenPort {
         }
     }
 
-    /// Disconnects clients that cannot be resumed, starts the engine, and continues the previous process's counters.
+    /// Disconnects clients that cannot be resumed, starts the engine, and continues the previous host process's
+    /// counters.
     fn begin(&mut self, now: Time) {
         let lost: Vec<StreamSocket> = self.succession.forget_others(self.clients.slots());
         for orphan in lost {
@@ -151,7 +153,7 @@ fn slots(
     let slot = |place: FunctionConfig<'_>| {
         let worker = bus.reach(place.function).worker();
         let successor = succession.of_client(place.function, worker.clone());
-        let errands = BlockingCalls::new(place.function, worker.clone(), desk.clone());
+        let errands = BlockingCallQueue::new(place.function, worker.clone(), desk.clone());
         let listener = place.listen(succession.vault())?;
         Ok(OfferedFunction::new(&place, listener, ClientResources::new(successor, errands)))
     };

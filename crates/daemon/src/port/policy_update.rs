@@ -12,7 +12,7 @@ use crate::vault::PortDescriptorVault;
 use host::socket::SocketListener;
 use policy::{PortPolicy, VfPolicy};
 
-/// New policies of a port and of the VFs that it offers, by index. VFs beyond the list are about to be withdrawn.
+/// New policies of a port and of the VFs that it offers, by index. VFs with higher indices are about to be withdrawn.
 #[derive(Debug, Clone)]
 pub struct PortPolicyUpdate {
     /// New policy of the port.

@@ -41,13 +41,13 @@ pub struct OpenPort {
     pub(super) naps: PollingNapBackoff,
 }
 
-/// Phase of a port: serving clients, ending, or left to a successor.
+/// Phase of a port: serving clients, ending, or left to a successor process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PortPhase {
     Serving,
     /// The port ends: every client is disconnected, and no new one is accepted.
     Ending,
-    /// A successor has taken over the port, and this process serves the port no more.
+    /// A successor process has taken over the port, and this process serves the port no more.
     Left,
 }
 
@@ -56,14 +56,14 @@ pub(super) enum PortPhase {
 pub enum PortOutcome {
     /// The port ended and every client was disconnected.
     Ended,
-    /// The next process of the host has taken over the port.
+    /// The host's successor process has taken over the port.
     HandedOver,
     /// The port failed and has logged the reason. Opening the port again resumes its clients.
     Failed,
 }
 
 impl OpenPort {
-    /// Runs the port's loop until the stop command, and then until every client is disconnected; or until the next
+    /// Runs the port's loop until the stop command, and then until every client is disconnected; or until the successor
     /// process takes over. Pins the thread to `cpus`.
     pub fn run(mut self, inbox: &CommandInbox, cpus: &CpuList) -> PortOutcome {
         let clock = HostClock;
@@ -153,7 +153,7 @@ impl OpenPort {
         passed
     }
 
-    /// Saves the state of the whole port for the next process. Returns `false` if the state cannot be saved.
+    /// Saves the state of the whole port for the successor process. Returns `false` if the state cannot be saved.
     pub(super) fn note_all(&mut self, now: Time) -> bool {
         let Self { engine, clients, succession, .. } = self;
         let states = (clients.watched(), clients.states(engine));

@@ -1,5 +1,5 @@
-//! Tokens of the descriptors in a port's poller. All parts of the port take them from this table, so that no two are
-//! equal.
+//! Tokens of the file descriptors in a port's poller. All parts of the port take them from this table, so that no two
+//! are equal.
 
 use pcie::MAX_VFS;
 
@@ -12,7 +12,7 @@ const LISTENERS: u64 = 0;
 const CONNECTIONS: u64 = 100;
 /// Token of the waker that reports commands and outcomes of blocking calls.
 pub(in crate::port) const WAKER: u64 = 200;
-/// Token of the uplink's descriptors.
+/// Token of the uplink's file descriptors.
 pub(in crate::port) const UPLINK: u64 = 201;
 /// First token of the eventfds by which guests kick rings, [`RINGS`] for each function.
 const KICKS: u64 = 1000;
@@ -26,7 +26,7 @@ const _: () = assert!(
         && UPLINK < KICKS
 );
 
-/// Descriptor that woke the port.
+/// File descriptor that woke the port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) enum WakeSource {
     /// The port has pending commands.
@@ -47,7 +47,7 @@ pub(in crate::port) enum WakeSource {
 }
 
 impl WakeSource {
-    /// Returns the event of a descriptor's token.
+    /// Returns the event of a file descriptor's token.
     pub(in crate::port) fn of(token: u64) -> Self {
         match token {
             WAKER => Self::Command,

@@ -20,7 +20,7 @@ pub struct SettingError {
     pub problem: String,
 }
 
-/// Converts the error of a policy to the error of the setting that causes it.
+/// Converts the error of an invalid policy to an error that names the invalid setting.
 impl From<PolicyError> for SettingError {
     fn from(error: PolicyError) -> Self {
         Self { key: error.setting(), problem: error.to_string() }

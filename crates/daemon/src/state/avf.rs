@@ -27,7 +27,7 @@ pub struct AvfPortState {
     pub configured: ConfiguredPolicies<PortPolicy>,
     /// Policy of the port that is in force.
     pub policy: PortPolicy,
-    /// State of the whole port, saved between two rounds of its loop. Without it a successor resets the card.
+    /// State of the whole port, saved between two rounds of its loop. Without it a successor process resets the card.
     pub rest: Option<PausedAvfPort>,
 }
 

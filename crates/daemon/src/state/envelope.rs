@@ -78,7 +78,7 @@ fn letters(kind: &[u8; 4]) -> String {
     kind.iter().map(|byte| if byte.is_ascii_alphanumeric() { char::from(*byte) } else { '?' }).collect()
 }
 
-/// Encodes a state of one process in its envelope, for the next process.
+/// Encodes a state of one process in its envelope, for the successor process.
 ///
 /// # Errors
 /// [`SavedStateError::Unwritable`] if the value cannot be encoded, or is too long.

@@ -1,5 +1,5 @@
 //! Versions 1 and 2 of a card's and a port's state, and version 1 of its software's. In these, VFs could not share
-//! addresses, and no VLANs were withheld. In version 1 no frames waited for descriptors. The rest is as today.
+//! addresses, and no VLANs were withheld. In version 1 no frames waited for ring descriptors. The rest is as today.
 
 use super::port::{ClientState, ConfiguredPolicies, GuestPfState, HostPfState};
 use super::{CardState, I82576PortState, PortSoftwareState};

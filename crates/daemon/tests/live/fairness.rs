@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-/// Number of calls of the flood function that must complete before the two measured guests exchange frames.
+/// Number of calls of the flood function to complete before the measurement, in which two guests exchange frames.
 const WARM: u64 = 10;
 
 /// Exchanges 200 frames between the guests of VFs 5 and 6 while other guests repeat `flood` without a pause.

@@ -174,7 +174,7 @@ fn too_many_descriptors_in_a_message_end_the_connection() {
     bystanders.check_frames_and_next_client();
 }
 
-/// Sends a message with more descriptors than SoftIOV's own socket type allows.
+/// Sends a message with more file descriptors than SoftIOV's own socket type allows.
 fn send_many(socket: impl AsFd, bytes: &[u8], fds: &[std::os::fd::BorrowedFd<'_>]) {
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
     let mut space = vec![std::mem::MaybeUninit::uninit(); SendAncillaryMessage::ScmRights(fds).size()];

@@ -14,7 +14,7 @@ use vfio_user::wire::Command;
 const FAMILIES: [&str; 2] = ["[[port]]\nvfs = 7\n", "[[port]]\nfamily = \"avf\"\nvfs = 7\n"];
 const NO_REPLY: u32 = 1 << 4;
 
-/// Message of a vfio-user client, with its name and the kind of descriptor that is sent with it.
+/// Message of a vfio-user client, with its name and the kind of file descriptor that is sent with it.
 struct DescriptorMessage {
     name: &'static str,
     bytes: Vec<u8>,
@@ -103,8 +103,8 @@ impl PiecewiseClient {
         }
     }
 
-    /// Sends the bytes `from..to` of a message in pieces of `piece` bytes. The message's descriptor goes with its first
-    /// byte.
+    /// Sends the bytes `from..to` of a message in pieces of `piece` bytes. The message's file descriptor goes with its
+    /// first byte.
     fn send(&mut self, message: &DescriptorMessage, from: usize, to: usize, piece: usize) {
         for (part, at) in message.bytes[from..to].chunks(piece).zip((from..).step_by(piece)) {
             let memory = self.ram.fd();
@@ -127,8 +127,8 @@ impl PiecewiseClient {
             .then(|| self.raw.reply().unwrap_or_else(|| panic!("no reply to the message {:?}", message.name)))
     }
 
-    /// Checks that the host has received the descriptor of a message exactly once: one shareable window, or one signal
-    /// of the eventfd.
+    /// Checks that the host has received the file descriptor of a message exactly once: one shareable window, or one
+    /// signal of the eventfd.
     fn has_its_descriptor(&self, live: &LiveHost, vf: u8, message: &DescriptorMessage) {
         match message.name {
             "map" => assert_eq!(live.show(vf).peer.as_ref().map(|peer| peer.shareable), Some(1)),

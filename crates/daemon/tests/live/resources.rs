@@ -1,4 +1,4 @@
-//! Tests of the resources that clients can make the host use: descriptors, memory, processor time, log lines.
+//! Tests of the resources that clients can make the host use: file descriptors, memory, processor time, log lines.
 
 use crate::support::alone::{alone, assert_asleep, descriptors, resident};
 use crate::support::eventually;

@@ -1,4 +1,4 @@
-//! Tests of clients' memory and descriptors that take long to map, unmap or close: only the client that owns them
+//! Tests of clients' memory and file descriptors that take long to map, unmap or close: only the client that owns them
 //! waits. Also tests the limits of a client's memory.
 
 use crate::support::alone::alone;
@@ -93,7 +93,7 @@ fn lingering(patience: Duration) -> (OwnedFd, TcpStream) {
     (stream.into(), other)
 }
 
-/// Passes the host `count` descriptors whose close blocks, by `send`, and checks that two other guests are served
+/// Passes the host `count` file descriptors whose close blocks, by `send`, and checks that two other guests are served
 /// meanwhile.
 fn beside_descriptors_that_do_not_close(count: usize, mut send: impl FnMut(&LiveHost, OwnedFd)) {
     let live = LiveHost::start();
@@ -107,7 +107,7 @@ fn beside_descriptors_that_do_not_close(count: usize, mut send: impl FnMut(&Live
     assert!(live.is_whole());
 }
 
-/// Sends a message with a descriptor and closes the test's copy, so that the host has the last one.
+/// Sends a message with a file descriptor and closes the test's copy, so that the host has the last one.
 fn send_and_forget(raw: &mut RawConnection, bytes: &[u8], fd: OwnedFd) {
     raw.send_with(&bytes[..20], &[fd.as_fd()]);
     drop(fd);
@@ -130,7 +130,7 @@ fn slow_close_of_an_unexpected_fd_blocks_no_other_vfs_client() {
     });
 }
 
-/// Number of refused clients that send a descriptor, enough that the host closes the last copy of at least one.
+/// Number of refused clients that send a file descriptor, enough that the host closes the last copy of at least one.
 const TRIES: usize = 8;
 
 #[test]

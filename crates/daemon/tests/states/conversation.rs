@@ -1,5 +1,5 @@
 //! Test of a card under random actions of guests, drivers, the host and the wire. Successors take over before some
-//! actions, and while drivers wait. The visible results must be the same as without a successor.
+//! actions, and while drivers wait. The visible results must be the same as without a successor process.
 
 use crate::world::{CardWithDrivers, ManagedConfigSpace, VFS, index};
 use backplane::vf_mac;
@@ -305,8 +305,8 @@ fn visible_state(world: &mut CardWithDrivers) -> Vec<String> {
     seen
 }
 
-/// Performs actions on a new card. A successor takes the card over before each action whose index `when` selects.
-/// Returns all visible results as text.
+/// Performs actions on a new card. A successor process takes the card over before each action whose index `when`
+/// selects. Returns all visible results as text.
 fn trace(acts: &[ClientTestStep], when: impl Fn(usize) -> bool) -> Vec<String> {
     let mut world = CardWithDrivers::new();
     let mut seen = Vec::new();

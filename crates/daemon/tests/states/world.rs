@@ -17,7 +17,7 @@ use std::cell::Cell;
 /// Number of VFs of the tested card.
 pub(crate) const VFS: u8 = 3;
 const PF: Rid = Rid(0x0008);
-/// Number of a waiting driver's polls between two replacements of card and PF driver by a successor.
+/// Number of a waiting driver's polls between two replacements of card and PF driver by a successor process.
 const EVERY: u32 = 7;
 
 /// Gives the SR-IOV manager access to the card's configuration space.
@@ -111,8 +111,8 @@ impl CardWithDrivers {
         state
     }
 
-    /// Saves the card and its software, and replaces them by a successor restored from the bytes. Until the next
-    /// action, card and PF driver are replaced again and again while drivers wait.
+    /// Saves the card and its software, and replaces them by a successor process restored from the bytes. Until the
+    /// next action, card and PF driver are replaced again and again while drivers wait.
     pub(crate) fn set_aside(&mut self) {
         let written = state::write(&self.state()).unwrap();
         let restored = through(&written).restore().unwrap();

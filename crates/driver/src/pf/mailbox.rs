@@ -21,7 +21,7 @@ const NACK_INTERVAL: Duration = Duration::from_secs(2);
 /// Time for which a reply is protected from notices if the VF does not acknowledge it. igbvf never reads some
 /// replies, and an emulated guest may be slow.
 const REPLY_TIME: Duration = Duration::from_secs(1);
-/// Number of visits of the PF for which a VF may keep the buffer locked while it waits for a reply.
+/// Number of visits of the PF driver during which a VF that waits for a reply may keep the mailbox buffer locked.
 pub(super) const LOCK_PATIENCE: u8 = 10;
 
 /// Result of an attempt to take a VF's request from the mailbox.

@@ -42,7 +42,7 @@ pub use limits::LIMITS;
 pub use policies::VfCountError;
 pub use port::SavedPortPolicy;
 pub use state::{PfRestoreError, PfState};
-pub use visit::PfVisit;
+pub use visit::PfVisitResults;
 
 use crate::conduct::ConductMonitor;
 use crate::hal::Hal;
@@ -90,7 +90,7 @@ struct VfState {
     notice: Option<Time>,
     /// Time until which the PF does not overwrite its reply in the buffer, if the VF has not acknowledged it.
     reply_until: Option<Time>,
-    /// Number of consecutive visits of the PF at which the VF held the mailbox buffer.
+    /// Number of consecutive visits of the PF driver at which the VF has locked the mailbox buffer.
     locked: u8,
     counters: MailboxCounters,
     monitor: ConductMonitor,

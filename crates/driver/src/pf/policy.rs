@@ -11,7 +11,8 @@ use i82576::ids::{LINK_SPEED, MAX_FRAME};
 use i82576::register as r;
 use i82576::{MacAddress, VfIndex};
 
-/// Longest frame in bytes of a VF that requested no length, with tag and frame check sequence (IEEE 802.3).
+/// Maximum frame length in bytes, with VLAN tag and frame check sequence (IEEE 802.3), of a VF that requested no
+/// maximum.
 const STANDARD_FRAME: u32 = 1522;
 
 /// Greatest delay of a PF visit in milliseconds for which every rate is still met, limited by [`MOST_RATE_WINDOW`],

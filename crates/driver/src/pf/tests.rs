@@ -301,7 +301,7 @@ fn pf_visit_of_a_removed_card_has_no_effect() {
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 8).unwrap();
     hal.gone = true;
-    assert_eq!(pf.visit(&mut hal), super::PfVisit::default());
+    assert_eq!(pf.visit(&mut hal), super::PfVisitResults::default());
 }
 
 #[test]

@@ -13,7 +13,7 @@ use i82576::{Time, VfIndex};
 
 /// Results of one visit of the PF driver. VFs are given as bit masks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct PfVisit {
+pub struct PfVisitResults {
     /// VFs whose request was served in the visit, at most one each.
     pub served: u8,
     /// VFs that were reset before the visit, a bit each.
@@ -29,8 +29,8 @@ pub struct PfVisit {
 impl Pf {
     /// Serves the pending mailbox requests and resets of the VFs. Call it when the card reports VMMB, DOUTSYNC or
     /// LSC, or regularly; a VF's request waits for at most one visit.
-    pub fn visit<H: Hal>(&mut self, hal: &mut H) -> PfVisit {
-        let mut visit = PfVisit::default();
+    pub fn visit<H: Hal>(&mut self, hal: &mut H) -> PfVisitResults {
+        let mut visit = PfVisitResults::default();
         let causes = hal.read(r::ICR);
         // Requests are read before resets: the reset that precedes a request read here is found below.
         let events = hal.read(r::MBVFICR);
@@ -80,7 +80,7 @@ impl Pf {
         resets as u8
     }
 
-    fn handle_causes<H: Hal>(&mut self, hal: &mut H, causes: u32, visit: &mut PfVisit) {
+    fn handle_causes<H: Hal>(&mut self, hal: &mut H, causes: u32, visit: &mut PfVisitResults) {
         self.count_storm(hal, causes);
         if causes & icr::LSC != 0 {
             let up = hal.read(r::STATUS) & status::LU != 0;

@@ -38,7 +38,8 @@ impl Pf {
         Ok(())
     }
 
-    /// Makes a VF a member of a VLAN that it requested, or withholds the VLAN.
+    /// Makes a VF a member of a VLAN that the VF requested. If the VF cannot join the VLAN now, only remembers the
+    /// request.
     fn join_vlan<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, vlan: u16) -> Result<(), MailboxRefusal> {
         let policy = self.state(vf).policy;
         let joined = match policy.vlan {
@@ -56,7 +57,7 @@ impl Pf {
         joined
     }
 
-    /// Removes a VF from its VLANs if its port VLAN is to change. Requested ones are withheld.
+    /// Removes a VF from its VLANs if its port VLAN is to change. Remembers the VLANs that the VF requested.
     pub(super) fn give_up_vlans<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, next: Option<PortVlan>) {
         let old = self.state(vf).policy.vlan;
         if old == next || vf.get() >= self.enabled {

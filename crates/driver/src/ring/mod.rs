@@ -16,7 +16,7 @@
 pub(crate) mod receive;
 pub(crate) mod transmit;
 
-/// Size in bytes of the buffer that belongs to a ring's slot.
+/// Size in bytes of the packet buffer of each ring entry.
 pub(crate) const BUFFER: usize = 2048;
 /// Maximum number of frames or buffers per doorbell.
 pub const MAX_BATCH: u16 = 32;

@@ -58,15 +58,15 @@ fn parse(raw: &RawRxDescriptor) -> Option<AdvancedRxWriteBack> {
     raw.first_chunk().and_then(AdvancedRxWriteBack::parse)
 }
 
-/// Card's verdict on a received frame's checksum.
+/// Result of the card's check of a received frame's checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ChecksumStatus {
-    /// Checksum verdict: the card did not check the checksum.
+    /// Result of a checksum check: the card did not check the checksum.
     #[default]
     Unknown,
-    /// Checksum verdict: the card found the checksum to be right.
+    /// Result of a checksum check: the checksum is right.
     Good,
-    /// Checksum verdict: the card found the checksum to be wrong.
+    /// Result of a checksum check: the checksum is wrong.
     Bad,
 }
 
@@ -84,9 +84,9 @@ pub struct RssHash {
 pub struct VfReceivedFrame {
     /// Length of the frame in bytes, without FCS and stripped tag.
     pub length: usize,
-    /// Card's verdict on the checksum of the frame's IPv4 header.
+    /// Result of the card's check of the IPv4 header's checksum in the frame.
     pub ip_checksum: ChecksumStatus,
-    /// Card's verdict on the frame's TCP or UDP checksum.
+    /// Result of the card's check of the frame's TCP or UDP checksum.
     pub l4_checksum: ChecksumStatus,
     /// VLAN tag that the card stripped from the frame: priority, DEI, id.
     pub vlan: Option<u16>,
@@ -209,7 +209,8 @@ impl super::Vf {
         if self.running { self.rx.receive_burst(hal, most, take) } else { 0 }
     }
 
-    /// Copies the next received frame to the front of `into`, a burst of one. Returns `None` if there is none.
+    /// Copies the next received frame to the front of `into`, as a burst of one frame. Returns `None` if no frame has
+    /// arrived.
     ///
     /// # Errors
     /// [`RxError`]: that frame is lost. The next call returns the next frame.

@@ -1,4 +1,5 @@
-//! Sends a test flow over TCP and waits for the receiver's verdict. The receiver is in [`sink`](super::sink).
+//! Sends a test flow over TCP and waits for the receiver's result (received and wrong bytes). The receiver is in
+//! [`sink`](super::sink).
 
 use super::pattern::FlowTestPattern;
 use super::sink::{FlowHeader, FlowVerdict, HEADER, PORT, VERDICT, buffer};
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 /// Size of a flow's send buffer in bytes: several of the longest frames that the card segments.
 const SEND_BUFFER: usize = 512 << 10;
-/// Size of a flow's receive buffer in bytes: it holds the receiver's verdict.
+/// Size in bytes of the receive buffer of a test flow's sender, which holds the receiver's result.
 const RECEIVE_BUFFER: usize = 1 << 10;
 /// Timeout of a flow's connection to a receiver that does not answer.
 const CONNECT_TIMEOUT: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(10);
@@ -27,7 +28,7 @@ pub struct FlowResult {
     pub received: u64,
     /// Position of the flow's first byte that arrived changed.
     pub first_wrong: Option<u64>,
-    /// Time from the established connection to the receiver's verdict.
+    /// Time from the established connection to the arrival of the receiver's result.
     pub elapsed: Duration,
 }
 
@@ -46,13 +47,13 @@ impl FlowResult {
     }
 }
 
-/// Reason why a TCP flow got no verdict from its receiver.
+/// Reason why the sender of a TCP test flow got no result from the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FlowError {
     /// The receiver did not answer, or refused the flow's connection.
     #[error("the TCP flow could not connect to its peer")]
     NoConnection,
-    /// The connection of the flow ended before the verdict.
+    /// The connection of the test flow ended before the receiver's result arrived.
     #[error("the TCP connection was lost after {acknowledged} acknowledged bytes")]
     Broken {
         /// Number of the flow's bytes that were acknowledged, its header included.
@@ -70,7 +71,7 @@ pub(super) struct FlowSender {
     /// Start time of the flow in nanoseconds; `None` before the connection is established.
     started: Option<u64>,
     verdict: [u8; VERDICT],
-    /// Number of bytes of the receiver's verdict that have arrived at the flow's sender.
+    /// Number of bytes of the receiver's result that have arrived at the sender of the flow.
     verdict_bytes: usize,
 }
 

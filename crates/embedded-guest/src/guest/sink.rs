@@ -1,4 +1,5 @@
-//! The server of TCP test flows: receives bytes, compares each with its expected value, and sends a verdict.
+//! The server of TCP test flows: receives bytes, compares each with its expected value, and sends the result to the
+//! sender.
 //!
 //! A flow, in bytes: the sender sends "SOFTIOVF", the number of bytes that will follow and the pattern's seed (each
 //! 8 bytes, little-endian), then the bytes. The receiver answers with the number of bytes received and the position
@@ -18,7 +19,7 @@ const FLOWS: usize = 4;
 /// Receive window of a test flow in bytes: fewer full-sized frames than a receive ring of 256 holds, so that one flow
 /// never overruns it.
 const WINDOW: usize = 256 << 10;
-/// Size of a test flow's send buffer at the server, in bytes: it holds a verdict.
+/// Size in bytes of the server's send buffer for a test flow, which holds the result for the sender.
 const ANSWERS: usize = 1 << 10;
 /// Timeout of a test flow's sender that does not respond.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn flow_bytes_without_a_header_get_no_verdict() {
+    fn test_flow_without_its_header_gets_no_success_or_failure() {
         let phase = receive(&[b'x'; 400]);
         assert_eq!(phase.verdict(true), None);
     }

@@ -25,7 +25,7 @@ pub enum ThreadRole {
     Port,
     /// Thread for slow work: unmapping memory, closing files, writing the log.
     Helper,
-    /// Process that keeps descriptors for a host.
+    /// Process that keeps file descriptors for a host.
     Keeper,
 }
 
@@ -210,8 +210,8 @@ const SERVE: &[PermittedSystemCall] = &[
     (libc::SYS_statx, Always),
     (libc::SYS_unlinkat, Always),
 ];
-/// System calls of the keeper: messages with descriptors, waiting for processes, and forwarding signals. It opens no
-/// file, program, process or thread.
+/// System calls of the keeper: messages with file descriptors, waiting for processes, and forwarding signals. It opens
+/// no file, program, process or thread.
 const KEEP: &[PermittedSystemCall] = &[
     (libc::SYS_epoll_create1, Always),
     (libc::SYS_epoll_ctl, Always),

@@ -109,8 +109,8 @@ const FORBIDDEN: &[(ThreadRole, &[libc::c_long])] = &[
         ],
     ),
 ];
-/// Environment variable with the index of the forbidden system call (row of [`FORBIDDEN`]) that a child
-/// process of this test tries.
+/// Environment variable for a child process of this test: the index in [`FORBIDDEN`] of the forbidden system call to
+/// try.
 const TRY: &str = "SOFTIOV_TEST_TRY";
 
 #[test]

@@ -1,4 +1,4 @@
-//! Reports the system call for which seccomp ends the host or its keeper.
+//! Reports the system call for which seccomp ends the host or its keeper process.
 //!
 //! A debugger or `--seccomp log` shows where the call came from.
 

@@ -24,7 +24,7 @@ pub enum DmaFaultKind {
     /// The address is in no DMA region that the client has mapped.
     #[error("in no DMA region that the client has mapped")]
     Unmapped,
-    /// The DMA region at the address was mapped without a descriptor.
+    /// The DMA region at the address was mapped without a file descriptor.
     #[error("in a DMA region that the client does not share")]
     NotShared,
     /// The permissions of the region at the address exclude the access.
@@ -84,7 +84,7 @@ impl DmaTable {
         }
     }
 
-    /// Writes consecutive descriptors of `size` bytes (16 or 32) at `iova`, the second word of each last.
+    /// Writes consecutive ring descriptors of `size` bytes (16 or 32) at `iova`, the second word of each last.
     ///
     /// # Errors
     /// [`DmaFault`]; descriptors before the faulting one may have been stored, the faulting one is not.
@@ -137,7 +137,7 @@ impl DmaTable {
         }
     }
 
-    /// Writes descriptors one by one to guest memory that is not in the last accessed DMA region, or that crosses
+    /// Writes ring descriptors one by one to guest memory that is not in the last accessed DMA region, or that crosses
     /// regions. A descriptor that crosses regions is written word by word.
     #[cold]
     #[inline(never)]

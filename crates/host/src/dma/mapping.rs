@@ -17,7 +17,7 @@ use crate::memory::{FileIdentity, FileMapError, MappedFile, MemoryProtection};
 const LEAST_BLOCK: u64 = 1 << 30;
 const BLOCKS: u64 = 32;
 
-/// Client's descriptor of a file with guest memory, shared by all mappings of the file.
+/// Client's file descriptor of a file with guest memory, shared by all mappings of the file.
 #[derive(Debug)]
 pub(super) struct ClientMemoryFile {
     pub(super) fd: OwnedFd,
@@ -74,7 +74,7 @@ impl ClientMappings {
     }
 }
 
-/// Returns the file of an existing mapping of the same memory, or a new one: all mappings of a file share one
+/// Returns the file of an existing mapping of the same memory, or a new one: all mappings of a file share one file
 /// descriptor.
 fn keep(
     fd: OwnedFd,
@@ -97,7 +97,7 @@ fn keep(
     Ok(Arc::new(ClientMemoryFile { fd, identity }))
 }
 
-/// Returns the size in bytes of the blocks in which a file of `size` bytes is mapped.
+/// Returns the block size in bytes for mapping a file of `size` bytes.
 fn block(size: u64) -> u64 {
     (size / BLOCKS).checked_next_power_of_two().unwrap_or(LEAST_BLOCK).max(LEAST_BLOCK)
 }

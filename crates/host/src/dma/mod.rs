@@ -50,7 +50,7 @@ pub struct DmaLimits {
     /// Maximum number of memory mappings of one client. Regions of one file share them; see also
     /// [`MappingReservation`](crate::memory::MappingReservation).
     pub mappings: usize,
-    /// Maximum number of different memory files of one client. Their descriptors are kept for a successor.
+    /// Maximum number of different memory files of one client. Their file descriptors are kept for a successor process.
     pub files: usize,
     /// Maximum number of bytes in one client's DMA regions with memory.
     pub bytes: u64,
@@ -100,7 +100,7 @@ pub enum MapRegionError {
         /// Maximum number of bytes that the client may map.
         limit: u64,
     },
-    /// The descriptor that the client sent cannot be mapped.
+    /// The file descriptor that the client sent cannot be mapped.
     #[error(transparent)]
     Memory(#[from] FileMapError),
 }
@@ -261,7 +261,8 @@ impl DmaTable {
         self.looked_over.set((u64::MAX, false));
     }
 
-    /// Returns the regions in order of address, with the file and offset by which the next process maps them again.
+    /// Returns the regions in order of address, with the file and offset by which the successor process maps them
+    /// again.
     pub fn regions(&self) -> impl Iterator<Item = DmaRegion<'_>> {
         self.regions.iter().map(DmaTableEntry::describe)
     }

@@ -21,19 +21,19 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{CWD, OFlags, fcntl_getfl, fcntl_setfl, readlinkat};
 use rustix::io::Errno;
 
-/// Reason why a descriptor was refused as an eventfd.
+/// Reason why a file descriptor was refused as an eventfd.
 #[derive(Debug, thiserror::Error)]
 pub enum EventFdError {
-    /// The descriptor is a pipe, a socket, a file or another object.
-    #[error("the descriptor that the client sent for an interrupt is not an eventfd")]
+    /// The file descriptor is a pipe, a socket, a file or another object.
+    #[error("the file descriptor that the client sent for an interrupt is not an eventfd")]
     NotAnEventFd,
-    /// The kernel did not report the kind of the descriptor.
-    #[error("cannot read the kind of the client's interrupt descriptor from /proc/self/fd: {0}")]
+    /// The kernel did not report the kind of the file descriptor.
+    #[error("cannot read the kind of the client's file descriptor for an interrupt from /proc/self/fd: {0}")]
     System(io::Error),
 }
 
 impl EventFdError {
-    /// Returns the errno of the reply to the client that sent the descriptor.
+    /// Returns the errno of the reply to the client that sent the file descriptor.
     #[must_use]
     pub fn errno(&self) -> i32 {
         match self {
@@ -56,7 +56,7 @@ impl EventFdError {
     }
 }
 
-/// Returns true if a descriptor is an eventfd.
+/// Returns true if a file descriptor is an eventfd.
 #[must_use]
 pub fn is_eventfd(fd: BorrowedFd<'_>) -> bool {
     is_kind(fd) == Ok(true)
@@ -82,7 +82,7 @@ impl EventFd {
         made.map(Self).map_err(|errno| limits::with_remedy("cannot create an eventfd", errno))
     }
 
-    /// Adopts a client's descriptor and makes it non-blocking. Refuses descriptors other than eventfds.
+    /// Adopts a client's file descriptor and makes it non-blocking. Refuses descriptors other than eventfds.
     ///
     /// # Errors
     /// See [`EventFdError`].

@@ -10,11 +10,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use super::message::{KeeperMessage, KeptDescriptors, is_name, value};
 
-/// Separator between the names under which one open file is kept. No name of a kept descriptor contains it.
+/// Separator between the names under which one open file is kept. No name of a kept file descriptor contains it.
 const AND: char = '+';
 
-/// Applies a message to a keeper's shelf of descriptors, and sends the changes to systemd through `tell`. Returns a
-/// descriptor that is no longer needed, as [`KeptDescriptors::apply`] does.
+/// Applies a message to a keeper's shelf of file descriptors, and sends the changes to systemd through `tell`. Returns
+/// a descriptor that is no longer needed, as [`KeptDescriptors::apply`] does.
 #[must_use]
 pub(super) fn apply(
     shelf: &mut KeptDescriptors,
@@ -46,7 +46,7 @@ pub(super) fn apply(
     done
 }
 
-/// Splits systemd's name of a stored descriptor into the names under which the open file is kept.
+/// Splits systemd's name of a stored file descriptor into the names under which the open file is kept.
 pub(super) fn split(name: &str) -> impl Iterator<Item = &str> {
     name.split(AND)
 }
@@ -60,8 +60,8 @@ fn names(shelf: &KeptDescriptors, fd: BorrowedFd<'_>) -> Vec<String> {
     shelf.iter().filter(|(_, other)| is_same(*other, fd)).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// Returns true if the kernel reports that two descriptors refer to one open file. Returns false if the kernel reports
-/// nothing.
+/// Returns true if the kernel reports that two file descriptors refer to one open file. Returns false if the kernel
+/// reports nothing.
 #[must_use]
 pub fn is_same(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {
     const KCMP_FILE: libc::c_int = 0;

@@ -1,4 +1,4 @@
-//! Receives the descriptors that were kept for a process when it starts.
+//! Receives the file descriptors that were kept for a process when it starts.
 //!
 //! systemd passes them as open descriptors from 3 on (`sd_listen_fds(3)`). A keeper, or a predecessor that is still
 //! running, sends them over a socket, which is the process's standard input: so nothing has to be arranged between
@@ -22,63 +22,64 @@ use super::backing;
 use super::message::{self, KeptDescriptors, value};
 use super::store::{KeeperConnection, PATIENCE};
 
-/// Environment variable that names the sender of kept descriptors, and states that standard input is the socket for
-/// receiving them.
+/// Environment variable that names the sender of kept file descriptors, and states that standard input is the socket
+/// for receiving them.
 const HERITAGE: &str = "SOFTIOV_HERITAGE";
 pub(super) const KEEPER: &str = "keeper";
 pub(super) const PREDECESSOR: &str = "predecessor";
-/// Number of the first descriptor that systemd passes (`SD_LISTEN_FDS_START`).
+/// Number of the first file descriptor that systemd passes (`SD_LISTEN_FDS_START`).
 const FIRST: RawFd = 3;
-/// Message by which the next process announces itself, with its process id, before it takes the kept descriptors.
+/// Message by which the successor process announces itself, with its process id, before it takes the kept file
+/// descriptors.
 pub const STARTED: &str = "STARTED";
-/// Message that ends a transfer: the sender has sent all kept descriptors.
+/// Message that ends a transfer: the sender has sent all kept file descriptors.
 const END: &str = "END=1";
 
-/// Reason why a process could not receive the descriptors kept for it.
+/// Reason why a process could not receive the file descriptors kept for it.
 #[derive(Debug, thiserror::Error)]
 pub enum InheritedDescriptorsError {
-    /// The socket that receives the kept descriptors failed.
-    #[error("cannot receive the descriptors kept for this process: {0}")]
+    /// The socket that receives the kept file descriptors failed.
+    #[error("cannot receive the file descriptors kept for this process: {0}")]
     Socket(#[from] io::Error),
-    /// The sender of kept descriptors ended before it had sent all.
+    /// The sender of kept file descriptors ended before it had sent all.
     #[error("the process that started this host has ended")]
     Gone,
-    /// An environment variable about kept descriptors has an invalid value.
+    /// An environment variable about kept file descriptors has an invalid value.
     #[error(
         "environment variable {0} is invalid: systemd or a keeper sets it, so unset it in the environment of `softiov serve`"
     )]
     Environment(&'static str),
 }
 
-/// Sender of kept descriptors.
+/// Sender of kept file descriptors.
 #[derive(Debug)]
 pub enum DescriptorSender {
-    /// The process was started by hand and received no kept descriptors.
+    /// The process was started by hand and received no kept file descriptors.
     NoSender,
-    /// The keeper (the process that starts hosts) sent the kept descriptors and keeps them.
+    /// The keeper (the process that starts hosts) sent the kept file descriptors and keeps them.
     Keeper(KeeperConnection),
-    /// The previous process, which waits for the hand-over's result.
+    /// The previous host process, which waits for the hand-over's result.
     Predecessor(HandOverChannel),
 }
 
-/// Descriptors that were kept for this process, and their sender.
+/// File descriptors that were kept for this process, and their sender.
 #[derive(Debug)]
 pub struct InheritedDescriptors {
-    /// Kept descriptors by their names.
+    /// Kept file descriptors by their names.
     pub shelf: KeptDescriptors,
-    /// Process that sent the kept descriptors.
+    /// Process that sent the kept file descriptors.
     pub from: DescriptorSender,
 }
 
 impl InheritedDescriptors {
-    /// Returns true if a keeper or this process's predecessor started this process.
+    /// Returns true if the keeper process or the previous host process started this process.
     #[must_use]
     pub fn is_left_by_ours() -> bool {
         env::var_os(HERITAGE).is_some()
     }
 
-    /// Receives the kept descriptors, once in a process. Announces this process to a predecessor first ([`STARTED`]),
-    /// which stops its ports only then.
+    /// Receives the kept file descriptors, once in a process. Announces this process to the previous host process first
+    /// ([`STARTED`]), which stops its ports only then.
     ///
     /// # Errors
     /// [`InheritedDescriptorsError`].
@@ -100,7 +101,7 @@ impl InheritedDescriptors {
     }
 }
 
-/// Takes the descriptors that systemd has stored for this process. No other code may have opened descriptors
+/// Takes the file descriptors that systemd has stored for this process. No other code may have opened descriptors
 /// before.
 ///
 /// # Errors
@@ -142,9 +143,9 @@ pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Passes `command` the socket from which it receives kept descriptors. `from` names the other end: [`KEEPER`] or
+/// Passes `command` the socket from which it receives kept file descriptors. `from` names the other end: [`KEEPER`] or
 /// [`PREDECESSOR`]. The process gets a process group of its own, so that a terminal's Ctrl-C reaches it only through
-/// the keeper.
+/// the keeper process.
 pub(super) fn arrange<'a>(command: &'a mut Command, from: &str, socket: OwnedFd) -> &'a mut Command {
     use std::os::unix::process::CommandExt as _;
     command.env(HERITAGE, from).env_remove("LISTEN_FDS").env_remove("NOTIFY_SOCKET");
@@ -161,7 +162,7 @@ impl HandOverChannel {
         Ok(Self(socket))
     }
 
-    /// Sends all kept descriptors with their names.
+    /// Sends all kept file descriptors with their names.
     ///
     /// # Errors
     /// The peer is gone.

@@ -1,6 +1,6 @@
-//! The keeper: a process that has the host started, holds copies of its descriptors, and has a new host started
-//! with all of them when it dies. It reads no guest's data, opens no file and starts no program, and a seccomp
-//! filter enforces that ([`ThreadRole::Keeper`]).
+//! The keeper: a process that has the host started, holds copies of its file descriptors, and has a new host started
+//! with all of them when it dies. It reads no guest's data, opens no file and starts no program, and a seccomp filter
+//! enforces that ([`ThreadRole::Keeper`]).
 //!
 //! ```text
 //!   softiov serve (keeper) ---- gives descriptors -------> softiov serve (host)
@@ -39,13 +39,13 @@ use crate::confine::{SeccompMode, ThreadCapabilities, ThreadRole, ThreadSandbox}
 use crate::poll::{PollInterest, Poller, ProcessSignal, SignalHandlers};
 use crate::worker::BlockingWorker;
 
-/// Exit status by which a host asks to be started again with its descriptors (sysexits.h, EX_TEMPFAIL).
+/// Exit status by which a host asks to be started again with its file descriptors (sysexits.h, EX_TEMPFAIL).
 pub const RESTART: u8 = 75;
 /// Exit status of a Rust program that panicked (Rust runtime).
 const PANIC: i32 = 101;
-/// Number of hosts that die within `PERIOD` before the keeper delays the next start. Each delay is twice the last one,
-/// up to the longest. QEMU gives its device up after five seconds without a reply, so the longest delay leaves time for
-/// the start itself.
+/// Number of hosts that die within `PERIOD` before the keeper process delays the next start. Each delay is twice the
+/// last one, up to the longest. QEMU gives its device up after five seconds without a reply, so the longest delay
+/// leaves time for the start itself.
 const DEATHS: usize = 5;
 const PERIOD: Duration = Duration::from_secs(60);
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -61,18 +61,18 @@ const PROCESS: u64 = 2;
 const OTHERS: u64 = 3;
 const STARTER: u64 = 4;
 
-/// State of the keeper: the process that starts hosts and holds their descriptors.
+/// State of the keeper: the process that starts hosts and holds their file descriptors.
 struct DescriptorKeeper {
     starter: StarterConnection,
     shelf: KeptDescriptors,
     signals: SignalHandlers,
     /// systemd, or another service manager that waits for the host's readiness.
     notify: Option<KeeperConnection>,
-    /// True if systemd stores the kept descriptors too.
+    /// True if systemd stores the kept file descriptors too.
     backed: bool,
     /// True once a host has sent READY=1.
     ready: bool,
-    /// True once a signal has asked the keeper to end.
+    /// True once a signal has asked the keeper process to end.
     ending: bool,
     deaths: VecDeque<Instant>,
     closer: BlockingWorker,
@@ -84,8 +84,8 @@ struct DescriptorKeeper {
     former: Vec<ChildProcess>,
 }
 
-/// Starts hosts and holds their descriptors until a host exits. Returns its exit status. `command` builds the host's
-/// command line. The process must have one thread; afterwards it can do little but end.
+/// Starts hosts and holds their file descriptors until a host exits. Returns its exit status. `command` builds the
+/// host's command line. The process must have one thread; afterwards it can do little but end.
 ///
 /// # Errors
 /// The keeper cannot start: out of descriptors or processes, or it cannot be confined. Later errors go to standard
@@ -131,14 +131,14 @@ impl DescriptorKeeper {
         }
     }
 
-    /// Starts a host, and keeps its descriptors until it ends.
+    /// Starts a host, and keeps its file descriptors until it ends.
     fn serve(&mut self) -> io::Result<ProcessEnd> {
         let (ours, theirs) = heritage::pair()?;
         let mut host = self.starter.start(KEEPER, theirs)?;
         let line = HandOverChannel::over(ours)?;
         // The loop below notices the end of a host that was killed or has died already.
         give(&line, &self.shelf, &host).unwrap_or_else(|error| {
-            self.say(format!("the host did not receive its descriptors, and is killed: {error}"));
+            self.say(format!("the host did not receive its file descriptors, and is killed: {error}"));
         });
         let mut poller = Poller::new()?;
         poller.add(&line, SOCKET, PollInterest::READ)?;
@@ -171,7 +171,7 @@ impl DescriptorKeeper {
         }
     }
 
-    /// Carries out one message that a host sent to the keeper. Returns false if the host has closed the socket.
+    /// Carries out one message that a host sent to the keeper process. Returns false if the host has closed the socket.
     fn hear(&mut self, line: &HandOverChannel, host: &mut ChildProcess, poller: &Poller) -> io::Result<bool> {
         let Some(message) = message::receive(line)? else { return Ok(false) };
         let text = &message.text;
@@ -221,7 +221,7 @@ impl DescriptorKeeper {
         }
     }
 
-    /// Reaps child processes of the keeper that have ended.
+    /// Reaps ended child processes of the keeper process.
     fn reap(&mut self, poller: &Poller) {
         self.former.extend(self.successor.take_if(|process| !matches!(process.death(), Ok(None))));
         self.former.retain(|process| {
@@ -307,7 +307,7 @@ impl DescriptorKeeper {
         None
     }
 
-    /// Delays the next start of a host if hosts end too often. Returns false if a signal asks the keeper to end
+    /// Delays the next start of a host if hosts end too often. Returns false if a signal asks the keeper process to end
     /// meanwhile.
     fn wait(&mut self) -> bool {
         while self.deaths.front().is_some_and(|death| death.elapsed() > PERIOD) {
@@ -336,8 +336,8 @@ impl DescriptorKeeper {
     }
 }
 
-/// Sends a host the kept descriptors. Kills a host that does not receive all of them, because it would wait for the
-/// rest without end.
+/// Sends a host the kept file descriptors. Kills a host that does not receive all of them, because it would wait for
+/// the rest without end.
 pub(super) fn give(line: &HandOverChannel, shelf: &KeptDescriptors, host: &ChildProcess) -> io::Result<()> {
     line.give(shelf.iter()).inspect_err(|_| host.signal(Kill::KILL))
 }
@@ -346,7 +346,8 @@ fn is_readable(fd: impl AsFd) -> bool {
     ready(fd, PollFlags::IN)
 }
 
-/// Writes a line of the keeper's log to standard error, unless that would block: the keeper waits for no reader.
+/// Writes a line of the keeper's log to standard error, unless that would block: the keeper process waits for no
+/// reader.
 pub(super) fn say(text: &str) {
     if ready(io::stderr(), PollFlags::OUT) {
         let _ = writeln!(io::stderr(), "softiov keeper: {text}");

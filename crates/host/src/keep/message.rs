@@ -1,4 +1,4 @@
-//! Messages between keeper and host with at most one descriptor each, and the shelf of named descriptors that they
+//! Messages between keeper and host with at most one file descriptor each, and the shelf of named descriptors that they
 //! change.
 
 use std::collections::BTreeMap;
@@ -13,20 +13,21 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg,
 };
 
-/// Longest message between keeper and host in bytes, and longest name of a kept descriptor (systemd's limit).
+/// Longest message between keeper and host in bytes, and longest name of a kept file descriptor (systemd's limit).
 const MAX_MESSAGE: usize = 1024;
 const MAX_NAME: usize = 255;
-/// Maximum number of descriptors that a keeper holds: above the clients on 64 VFs of each of three ports, 85 each.
+/// Maximum number of file descriptors that a keeper process holds: above the clients on 64 VFs of each of three ports,
+/// 85 each.
 const MAX_KEPT: usize = 16_384;
 
-/// Message with at most one descriptor between a keeper and its host.
+/// Message with at most one file descriptor between a keeper process and its host.
 #[derive(Debug)]
 pub(super) struct KeeperMessage {
     pub(super) text: String,
     pub(super) fd: Option<OwnedFd>,
 }
 
-/// Sends one message between a keeper and its host. Blocks if the socket does.
+/// Sends one message between a keeper process and its host. Blocks if the socket does.
 pub(super) fn send(socket: impl AsFd, text: &str, fd: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -43,8 +44,8 @@ pub(super) fn send(socket: impl AsFd, text: &str, fd: Option<BorrowedFd<'_>>) ->
     }
 }
 
-/// Receives one message between a keeper and its host. Returns `None` if the peer has closed the socket. Blocks if
-/// the socket does.
+/// Receives one message between a keeper process and its host. Returns `None` if the peer has closed the socket. Blocks
+/// if the socket does.
 pub(super) fn receive(socket: impl AsFd) -> io::Result<Option<KeeperMessage>> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -76,17 +77,17 @@ pub(super) fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
 }
 
-/// Returns true if systemd accepts the name of a stored descriptor.
+/// Returns true if systemd accepts the name of a stored file descriptor.
 pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME && !name.contains(|c: char| c == ':' || c.is_ascii_control())
 }
 
-/// Descriptors that the keeper holds, by name.
+/// File descriptors that the keeper process holds, by name.
 #[derive(Debug, Default)]
 pub struct KeptDescriptors(BTreeMap<String, OwnedFd>);
 
 impl KeptDescriptors {
-    /// Applies the descriptor commands of a message and ignores the rest. Returns a descriptor that is no longer
+    /// Applies the file descriptor commands of a message and ignores the rest. Returns a descriptor that is no longer
     /// needed; closing that one may block.
     #[must_use]
     pub(super) fn apply(&mut self, message: KeeperMessage) -> Option<OwnedFd> {
@@ -99,34 +100,34 @@ impl KeptDescriptors {
         if kept { self.0.insert(name.to_owned(), fd) } else { Some(fd) }
     }
 
-    /// Stores a descriptor under a name, in place of an earlier one. Returns the former descriptor of that name.
+    /// Stores a file descriptor under a name, in place of an earlier one. Returns the former descriptor of that name.
     pub fn put(&mut self, name: &str, fd: OwnedFd) -> Option<OwnedFd> {
         self.0.insert(name.to_owned(), fd)
     }
 
-    /// Removes and returns the descriptor stored under a name.
+    /// Removes and returns the file descriptor stored under a name.
     pub fn take(&mut self, name: &str) -> Option<OwnedFd> {
         self.0.remove(name)
     }
 
-    /// Returns the descriptor stored under a name.
+    /// Returns the file descriptor stored under a name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<BorrowedFd<'_>> {
         self.0.get(name).map(OwnedFd::as_fd)
     }
 
-    /// Returns every descriptor with its name, in the order of names.
+    /// Returns every file descriptor with its name, in the order of names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, BorrowedFd<'_>)> {
         self.0.iter().map(|(name, fd)| (name.as_str(), fd.as_fd()))
     }
 
-    /// Returns the number of kept descriptors.
+    /// Returns the number of kept file descriptors.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns true if no descriptor is kept.
+    /// Returns true if no file descriptor is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

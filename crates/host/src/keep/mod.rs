@@ -1,7 +1,7 @@
-//! Keeps descriptors beyond the life of a process, and passes them to its successor.
+//! Keeps file descriptors beyond the life of a process, and passes them to its successor process.
 //!
 //! A VMM cannot reconnect to a vfio-user device, so its sockets must survive this process. A keeper holds a copy of
-//! each descriptor under a name ([`KeeperConnection`]) and sends all of them to the next process
+//! each descriptor under a name ([`KeeperConnection`]) and sends all of them to the successor process
 //! ([`InheritedDescriptors`]). That is [`keeper`], a supervisor of this program, and behind it systemd where the unit
 //! has a file descriptor store. Both use systemd's messages (`sd_notify(3)`: `FDSTORE=1`, `FDNAME=`, `FDSTOREREMOVE=1`,
 //! `READY=1`, `MAINPID=`), with at most one descriptor each.

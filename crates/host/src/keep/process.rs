@@ -1,4 +1,4 @@
-//! Process that the keeper has started, identified by a pidfd, which never refers to another process.
+//! Process that the keeper process has started, identified by a pidfd, which never refers to another process.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,5 +1,5 @@
-//! The starter: a process that starts hosts for the keeper, since the keeper's seccomp filter forbids it to start
-//! processes.
+//! The starter: a process that starts hosts for the keeper process, since the keeper's seccomp filter forbids it to
+//! start processes.
 //!
 //! ```text
 //!   keeper ---- forks, before it gives anything up ----> starter
@@ -43,8 +43,8 @@ const NAME: &CStr = c"softiov-starter";
 /// an errno.
 const STARTED: &str = "STARTED=1";
 const FAILED: &str = "FAILED";
-/// Timeout of the starter's reply to the keeper, generous for a machine that swaps: after a timeout no host can be
-/// started any more.
+/// Timeout of the starter's reply to the keeper process, generous for a machine that swaps: after a timeout no host can
+/// be started any more.
 const ANSWER: Duration = Duration::from_secs(10);
 /// Exit status of a host whose program cannot be run (as in shells).
 const NO_PROGRAM: i32 = 127;
@@ -75,7 +75,7 @@ impl StarterConnection {
         Ok(Self { line: Some(ours), process: ChildProcess::of(handle) })
     }
 
-    /// Has a host started that receives kept descriptors from `socket`; see [`heritage::arrange`].
+    /// Has a host started that receives kept file descriptors from `socket`; see [`heritage::arrange`].
     ///
     /// # Errors
     /// The starter has ended, or the system is out of processes. A program that cannot be run shows as the host's
@@ -101,7 +101,7 @@ impl StarterConnection {
         }
     }
 
-    /// Returns the starter process, so that the keeper can wait for its end.
+    /// Returns the starter process, so that the keeper process can wait for its end.
     pub(super) fn process(&self) -> &ChildProcess {
         &self.process
     }
@@ -118,7 +118,7 @@ impl StarterConnection {
     }
 }
 
-/// Forks hosts on the keeper's requests until the keeper has ended: the main function of the starter process.
+/// Forks hosts on the keeper's requests until the keeper process has ended: the main function of the starter process.
 fn run(line: &OwnedFd, command: &mut dyn FnMut() -> Command) -> ! {
     // A panic must not unwind into the keeper's frames.
     let outcome = catch_unwind(AssertUnwindSafe(|| obey(line, command)));
@@ -162,7 +162,7 @@ fn become_host(mut command: Command, from: &str, socket: OwnedFd) -> ! {
     unsafe { libc::_exit(NO_PROGRAM) }
 }
 
-/// Closes every descriptor of this process except the standard ones and the socket `line`.
+/// Closes every file descriptor of this process except the standard ones and the socket `line`.
 fn close_all_but(line: &OwnedFd) -> io::Result<()> {
     let (first, line) = (libc::STDERR_FILENO as u32 + 1, line.as_raw_fd() as u32);
     for (from, to) in [(first, line - 1), (line + 1, u32::MAX)] {

@@ -1,5 +1,5 @@
-//! Host's connection to its keeper, which holds its descriptors. Each call may block while the keeper is busy, for a
-//! bounded time, so threads that move frames must not make it.
+//! Host's connection to its keeper process, which holds its file descriptors. Each call may block while the keeper is
+//! busy, for a bounded time, so threads that move frames must not make it.
 
 use std::env;
 use std::io;
@@ -14,15 +14,15 @@ use rustix::net::{
 use super::heritage::{self, HandOverChannel};
 use super::message;
 
-/// Timeout for sending a message to a keeper.
+/// Timeout for sending a message to a keeper process.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Request to the keeper to start a replacement of this process. systemd does not know it, nor the next one, which ends
-/// the replacement.
+/// Request to the keeper process to start a replacement of this process. systemd does not know it, nor the next one,
+/// which ends the replacement.
 pub(super) const SUCCEED: &str = "SUCCEED=1";
 pub(super) const ABANDON: &str = "ABANDON=1";
 
-/// Connection to the keeper of this process's descriptors.
+/// Connection to the keeper process, which holds this process's file descriptors.
 #[derive(Debug)]
 pub struct KeeperConnection {
     socket: OwnedFd,
@@ -55,7 +55,7 @@ impl KeeperConnection {
         Self::over(socket).map(Some)
     }
 
-    /// Creates a connection to a keeper over `socket`, which must preserve message boundaries.
+    /// Creates a connection to a keeper process over `socket`, which must preserve message boundaries.
     ///
     /// # Errors
     /// The descriptor is not a socket.
@@ -64,8 +64,8 @@ impl KeeperConnection {
         Ok(Self { socket })
     }
 
-    /// Has the keeper store a copy of a descriptor under an unused name. Names have up to 255 bytes, no colon and
-    /// no control characters.
+    /// Has the keeper process store a copy of a file descriptor under an unused name. Names have up to 255 bytes, no
+    /// colon and no control characters.
     ///
     /// # Errors
     /// `InvalidInput` for an invalid name; the keeper has ended, or reads no message for two seconds.
@@ -73,13 +73,15 @@ impl KeeperConnection {
         if !message::is_name(name) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                format!("invalid descriptor name {name:?}: 1 to 255 bytes, no colon, no control characters"),
+                format!(
+                    "invalid name of a file descriptor {name:?}: 1 to 255 bytes, no colon, no control characters"
+                ),
             ));
         }
         message::send(&self.socket, &format!("FDSTORE=1\nFDNAME={name}\nFDPOLL=0"), Some(fd))
     }
 
-    /// Asks the keeper to close the descriptor stored under a name.
+    /// Asks the keeper process to close the file descriptor stored under a name.
     ///
     /// # Errors
     /// Returns the errors of [`KeeperConnection::keep`].
@@ -87,7 +89,7 @@ impl KeeperConnection {
         message::send(&self.socket, &format!("FDSTOREREMOVE=1\nFDNAME={name}"), None)
     }
 
-    /// Asks the keeper to start the replacement of this process. Returns the channel to the successor.
+    /// Asks the keeper process to start the replacement of this process. Returns the channel to the successor process.
     ///
     /// # Errors
     /// Returns the errors of [`KeeperConnection::keep`].
@@ -97,7 +99,7 @@ impl KeeperConnection {
         HandOverChannel::over(ours)
     }
 
-    /// Asks the keeper to end the replacement that it started last.
+    /// Asks the keeper process to end the replacement that it started last.
     ///
     /// # Errors
     /// Returns the errors of [`KeeperConnection::keep`].
@@ -115,7 +117,7 @@ impl KeeperConnection {
 }
 
 impl AsFd for KeeperConnection {
-    /// Returns the socket to the keeper, which the next process inherits.
+    /// Returns the socket to the keeper process, which the successor process inherits.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

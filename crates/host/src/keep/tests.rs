@@ -1,4 +1,5 @@
-//! Tests the shelf (descriptors by name), its names, and hostile peers. Tests of the command cover the keeper's loop.
+//! Tests the shelf (file descriptors by name), its names, and hostile peers. Tests of the command cover the keeper's
+//! loop.
 
 use super::message::{self, KeptDescriptors};
 use super::process::{ChildProcess, ProcessEnd};
@@ -21,8 +22,8 @@ fn pair() -> (KeeperConnection, OwnedFd) {
     (KeeperConnection::over(ours).unwrap(), theirs)
 }
 
-/// Receives messages over the socket, and applies them to the kept descriptors as a keeper does. Returns the names of
-/// the kept descriptors.
+/// Receives messages over the socket, and applies them to the kept file descriptors as a keeper process does. Returns
+/// the names of the kept descriptors.
 fn shelve(shelf: &mut KeptDescriptors, socket: &OwnedFd, messages: usize) -> Vec<String> {
     for _ in 0..messages {
         drop(shelf.apply(message::receive(socket).unwrap().unwrap()));

@@ -24,7 +24,8 @@ pub use message::NetworkLink;
 /// Size in bytes of the buffer for netlink messages. The kernel's messages about one interface stay below 8 KiB
 /// (NLMSG_GOODSIZE).
 const BUFFER: usize = 32 << 10;
-/// Maximum number of notifications read in one call of [`LinkMonitor::hear`]; later ones keep the descriptor readable.
+/// Maximum number of notifications read in one call of [`LinkMonitor::hear`]; later ones keep the file descriptor
+/// readable.
 const READS: usize = 64;
 /// Multicast group of interface notifications, as a bit (RTMGRP_LINK).
 const NEWS: u32 = libc::RTMGRP_LINK as u32;

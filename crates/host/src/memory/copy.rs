@@ -8,7 +8,7 @@ use std::arch::asm;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Longest copy in bytes whose word order is guaranteed: a cache line of descriptors, 16 bytes each.
+/// Longest copy in bytes whose word order is guaranteed: a cache line of ring descriptors, 16 bytes each.
 const ORDERED_LIMIT: usize = 64;
 const WORD: usize = size_of::<u64>();
 /// Bytes at the start of a frame, which hold the headers of most frames.
@@ -110,7 +110,8 @@ unsafe fn words_into_guest(bytes: &[u8], target: *mut u8) {
     }
 }
 
-/// Copies descriptors of `size` bytes into guest memory; see [`super::MemoryView::write_descriptors`] for the order.
+/// Copies ring descriptors of `size` bytes into guest memory; see [`super::MemoryView::write_descriptors`] for the
+/// order.
 ///
 /// # Safety
 /// `bytes.len()` bytes from `target` on must be mapped for writing, and must not be part of `bytes`.
@@ -127,7 +128,7 @@ pub(super) unsafe fn descriptors_into_guest(bytes: &[u8], size: usize, target: *
     }
 }
 
-/// Stores consecutive descriptors of `N` 8-byte words, the words of each descriptor in `order`.
+/// Stores consecutive ring descriptors of `N` 8-byte words, the words of each descriptor in `order`.
 ///
 /// # Safety
 /// All words from `target` on must be mapped for writing, and `target` must be aligned.
@@ -147,7 +148,7 @@ unsafe fn store<const N: usize, const SIZE: usize>(
     }
 }
 
-/// Copies descriptors of `size` bytes ([`SHORT`] or [`LONG`]) up to the first incomplete one; see
+/// Copies ring descriptors of `size` bytes ([`SHORT`] or [`LONG`]) up to the first incomplete one; see
 /// [`super::MappedFile::read_completed`]. Returns their number.
 ///
 /// # Safety
@@ -164,7 +165,7 @@ pub(super) unsafe fn completed_out_of_guest(
     if size == SHORT { unsafe { load::<2>(words, into) } } else { unsafe { load::<4>(words, into) } }
 }
 
-/// Loads descriptors of `N` 8-byte words up to the first without bit 0 in its second word, which is loaded first.
+/// Loads ring descriptors of `N` 8-byte words up to the first without bit 0 in its second word, which is loaded first.
 /// Returns the number of loaded descriptors.
 ///
 /// # Safety
@@ -186,7 +187,7 @@ unsafe fn load<const N: usize>(source: *mut u64, into: &mut [[u8; LONG]]) -> usi
     into.len()
 }
 
-/// Returns the order in which a descriptor's words are written: the second word, which has the done bit, last.
+/// Returns the order in which a ring descriptor's words are written: the second word, which has the done bit, last.
 pub(crate) fn done_last(words: usize) -> impl Iterator<Item = usize> {
     let done = (words > 1).then_some(1);
     (0..words).filter(|word| *word != 1).chain(done)

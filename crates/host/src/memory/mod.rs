@@ -42,15 +42,15 @@ pub enum MemoryProtection {
     ReadWrite,
 }
 
-/// Reason why a descriptor could not be mapped.
+/// Reason why a file descriptor could not be mapped.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum FileMapError {
-    /// The descriptor is a pipe, a socket, a directory, a device, or a file on a disk or a file server, which could
-    /// stall.
+    /// The file descriptor is a pipe, a socket, a directory, a device, or a file on a disk or a file server, which
+    /// could stall.
     #[error("guest memory must be a memfd or a file on tmpfs or hugetlbfs")]
     WrongKind,
-    /// The descriptor was opened, or is sealed, without the requested access.
-    #[error("cannot map memory: its descriptor does not permit the requested access")]
+    /// The file descriptor was opened, or is sealed, without the requested access.
+    #[error("cannot map memory: its file descriptor does not permit the requested access")]
     Permission,
     /// The range to map is empty, or its end exceeds 2^64.
     #[error("cannot map memory: the range is empty, or ends beyond 2^64")]
@@ -74,13 +74,13 @@ pub enum FileMapError {
     /// The process-wide table of mappings is full.
     #[error("cannot map memory: the table of this process's mappings is full; attach fewer clients")]
     TooManyMappings,
-    /// The kernel refused to map the descriptor.
+    /// The kernel refused to map the file descriptor.
     #[error("cannot map memory: the kernel refused: {0}")]
     System(Errno),
 }
 
 impl FileMapError {
-    /// Returns the errno of the reply to the client that sent the descriptor.
+    /// Returns the errno of the reply to the client that sent the file descriptor.
     #[must_use]
     pub fn errno(&self) -> i32 {
         let errno = match self {
@@ -123,7 +123,7 @@ pub struct MappedFile {
 }
 
 impl MappedFile {
-    /// Maps `len` bytes of `fd` from byte `offset` on. The descriptor may be closed afterwards.
+    /// Maps `len` bytes of `fd` from byte `offset` on. The file descriptor may be closed afterwards.
     ///
     /// `offset` must be a multiple of 4,096. With huge pages the surrounding huge pages are mapped, and only the
     /// range is accessible.
@@ -140,7 +140,7 @@ impl MappedFile {
         Self::map_extent(fd, &source::check(fd, (offset, len), protection, None)?, protection)
     }
 
-    /// Checks that the range of a descriptor's file may be mapped, without mapping it.
+    /// Checks that the range of a file descriptor's file may be mapped, without mapping it.
     pub(crate) fn check(
         fd: impl AsFd,
         offset: u64,
@@ -234,7 +234,7 @@ impl MappedFile {
         self.view.read(offset, buffer)
     }
 
-    /// Copies descriptors of `size` bytes (16 or 32), each to the front of an element of `into`, up to the first
+    /// Copies ring descriptors of `size` bytes (16 or 32), each to the front of an element of `into`, up to the first
     /// without bit 0 in its second word: the device sets that bit last. Returns the number of copied descriptors.
     ///
     /// # Errors
@@ -250,7 +250,8 @@ impl MappedFile {
     }
 
     /// Copies bytes into the mapping. Up to 64 bytes that are 8-byte aligned and whole 8-byte words are stored word by
-    /// word in rising order: a guest that sees the last word of a written-back descriptor also sees the earlier ones.
+    /// word in rising order: a guest that sees the last word of a written-back ring descriptor also sees the earlier
+    /// ones.
     ///
     /// # Errors
     /// [`MemoryAccessError::OutOfRange`], [`MemoryAccessError::ReadOnly`].

@@ -69,8 +69,8 @@ static POISON_EVENTS: AtomicU64 = AtomicU64::new(0);
 static PREVIOUS_HANDLER: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 static PREVIOUS_FLAGS: AtomicI32 = AtomicI32::new(0);
 
-/// Returns the number of mappings of this process that have lost their memory file. While the number is unchanged, no
-/// mapping has been replaced by zeros.
+/// Returns the number of this process's mappings that no longer have their memory file behind them. While the number is
+/// unchanged, no mapping has been replaced by zeros.
 #[must_use]
 pub fn poison_events() -> u64 {
     POISON_EVENTS.load(Ordering::Acquire)

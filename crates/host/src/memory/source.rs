@@ -1,4 +1,4 @@
-//! Checks that a descriptor may be mapped as guest memory, and computes the part of its file to map.
+//! Checks that a file descriptor may be mapped as guest memory, and computes the part of its file to map.
 //!
 //! A client may send any descriptor. The first call, which asks for its seals, is answered by the kernel alone, and
 //! only for memory: a file on a file server or on FUSE could block even `fstat` for ever, and each later page fault
@@ -29,7 +29,7 @@ pub(super) struct MappedFilePart {
     pub(super) page: u64,
 }
 
-/// Identity of a file, equal for all of its descriptors with the same access.
+/// Identity of a file, equal for all of its file descriptors with the same access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileIdentity {
     device: u64,
@@ -38,7 +38,7 @@ pub struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// Returns the identity of the file behind a descriptor that was mapped before, and so is a memory file.
+    /// Returns the identity of the file behind a file descriptor that was mapped before, and so is a memory file.
     ///
     /// # Errors
     /// The kernel's error.
@@ -49,13 +49,13 @@ impl FileIdentity {
     }
 }
 
-/// Returns true if a descriptor is memory: a memfd, or a file on tmpfs or hugetlbfs, which cannot stall.
+/// Returns true if a file descriptor is memory: a memfd, or a file on tmpfs or hugetlbfs, which cannot stall.
 #[must_use]
 pub fn is_memory(fd: BorrowedFd<'_>) -> bool {
     fcntl_get_seals(fd).is_ok()
 }
 
-/// Checks a descriptor, and computes the part of its file to map for a range: only the range's pages, or, with
+/// Checks a file descriptor, and computes the part of its file to map for a range: only the range's pages, or, with
 /// `around`, the whole blocks that hold it, up to the file's end. Huge pages are mapped singly, since mapping more of
 /// them could reserve them.
 pub(super) fn check(
@@ -94,7 +94,7 @@ pub(super) fn check(
     Ok(MappedFilePart { offset: from, len, lead: 0, visible: len, page })
 }
 
-/// Checks that a descriptor's access mode permits the mapping. A mapping is always readable, so write-only and
+/// Checks that a file descriptor's access mode permits the mapping. A mapping is always readable, so write-only and
 /// path-only descriptors are refused.
 fn check_mode(flags: OFlags, protection: MemoryProtection) -> Result<(), FileMapError> {
     let writable = flags.contains(OFlags::RDWR);

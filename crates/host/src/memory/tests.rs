@@ -1,4 +1,4 @@
-//! Tests mappings of real memfds: bounds, kinds of descriptors, and truncation during copies.
+//! Tests mappings of real memfds: bounds, kinds of file descriptors, and truncation during copies.
 
 use std::io;
 use std::os::fd::OwnedFd;

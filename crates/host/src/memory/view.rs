@@ -67,7 +67,7 @@ impl MemoryView {
         Ok(())
     }
 
-    /// Copies completed descriptors, as [`MappedFile::read_completed`] does.
+    /// Copies completed ring descriptors, as [`MappedFile::read_completed`] does.
     #[inline]
     pub(crate) fn read_completed(
         &self,
@@ -95,9 +95,9 @@ impl MemoryView {
         Ok(())
     }
 
-    /// Copies descriptors of `size` bytes (16 or 32) into the memory. If they are 8-byte aligned, they are stored
-    /// word by word, one descriptor after the other, the second word of each last: a guest that sees that word sees
-    /// the whole descriptor.
+    /// Copies ring descriptors of `size` bytes (16 or 32) into the memory. If they are 8-byte aligned, they are stored
+    /// word by word, one descriptor after the other, the second word of each last: a guest that sees that word sees the
+    /// whole descriptor.
     ///
     /// # Errors
     /// [`MemoryAccessError::OutOfRange`], [`MemoryAccessError::ReadOnly`].

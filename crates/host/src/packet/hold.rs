@@ -27,7 +27,7 @@ impl InterfaceHold {
         Ok(Self { fd, index })
     }
 
-    /// Returns true if a descriptor of another process's [`InterfaceHold`] belongs to an existing interface.
+    /// Returns true if a file descriptor of another process's [`InterfaceHold`] belongs to an existing interface.
     #[must_use]
     pub fn is_held(fd: impl AsFd) -> bool {
         sockopt::socket_domain(&fd) == Ok(AddressFamily::PACKET)

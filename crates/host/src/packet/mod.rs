@@ -129,7 +129,7 @@ impl PacketSocket {
         }
     }
 
-    /// Adopts a descriptor of another process's [`PacketSocket`] with this name. Returns `None` if it is not a
+    /// Adopts a file descriptor of another process's [`PacketSocket`] with this name. Returns `None` if it is not a
     /// packet socket, or its interface was deleted.
     #[must_use]
     pub fn adopt(fd: OwnedFd, name: &InterfaceName) -> Option<Self> {

@@ -1,4 +1,4 @@
-//! Waits for descriptors by epoll; wakers, signals and the clock of the host.
+//! Waits for file descriptors by epoll; wakers, signals and the clock of the host.
 //!
 //! [`Poller`] reports ready descriptors; [`ThreadWaker`] wakes it from another thread; [`SignalHandlers`] makes
 //! termination signals readable; [`MonotonicClock`] is the only clock of the live host. There are no timers: a wait
@@ -28,26 +28,26 @@ pub use waker::ThreadWaker;
 /// Number of events taken from the kernel in one wait; later events come with the next wait.
 const BATCH: usize = 64;
 
-/// Events to wait for on a descriptor. Hang-up and error are always reported. The peer's end of sending is reported
-/// to readers only: a writer cannot handle it, and would be woken by it for ever.
+/// Events to wait for on a file descriptor. Hang-up and error are always reported. The peer's end of sending is
+/// reported to readers only: a writer cannot handle it, and would be woken by it for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PollInterest {
-    /// True to wait until a descriptor has data to read, or a connection to accept.
+    /// True to wait until a file descriptor has data to read, or a connection to accept.
     pub readable: bool,
-    /// True to wait for room to write data to a descriptor.
+    /// True to wait for room to write data to a file descriptor.
     pub writable: bool,
-    /// True to report only new events of a descriptor, for readers that leave data unread on purpose.
+    /// True to report only new events of a file descriptor, for readers that leave data unread on purpose.
     pub news: bool,
 }
 
 impl PollInterest {
-    /// Interest in data to read from a descriptor.
+    /// Interest in data to read from a file descriptor.
     pub const READ: Self = Self { readable: true, writable: false, news: false };
-    /// Interest in room to write data to a descriptor.
+    /// Interest in room to write data to a file descriptor.
     pub const WRITE: Self = Self { readable: false, writable: true, news: false };
-    /// Interest in data to read from a descriptor, or room to write.
+    /// Interest in data to read from a file descriptor, or room to write.
     pub const BOTH: Self = Self { readable: true, writable: true, news: false };
-    /// Interest in data to read from a descriptor that arrived since the last report.
+    /// Interest in data that arrived at a file descriptor since the last report.
     pub const NEWS: Self = Self { news: true, ..Self::READ };
 
     fn flags(self) -> epoll::EventFlags {
@@ -59,16 +59,16 @@ impl PollInterest {
     }
 }
 
-/// Descriptor that is ready, as a wait reports it.
+/// File descriptor that is ready, as a wait reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadyDescriptor {
-    /// Token under which the ready descriptor was added to the poller.
+    /// Token under which the ready file descriptor was added to the poller.
     pub token: u64,
-    /// True if a read of the descriptor returns data, a connection, or the end of the stream.
+    /// True if a read of the file descriptor returns data, a connection, or the end of the stream.
     pub readable: bool,
-    /// True if a write to the descriptor succeeds.
+    /// True if a write to the file descriptor succeeds.
     pub writable: bool,
-    /// True if the peer has closed, or the descriptor failed; unread data may remain.
+    /// True if the peer has closed, or the file descriptor failed; unread data may remain.
     pub closed: bool,
 }
 
@@ -86,14 +86,14 @@ impl From<epoll::Event> for ReadyDescriptor {
     }
 }
 
-/// Set of descriptors to wait for, level-triggered: an event that is not handled is reported again.
+/// Set of file descriptors to wait for, level-triggered: an event that is not handled is reported again.
 pub struct Poller {
     epoll: OwnedFd,
     ready: Vec<ReadyDescriptor>,
 }
 
 impl Poller {
-    /// Creates an empty set of descriptors to wait for.
+    /// Creates an empty set of file descriptors to wait for.
     ///
     /// # Errors
     /// The process is out of descriptors.
@@ -103,8 +103,8 @@ impl Poller {
         Ok(Self { epoll, ready: Vec::with_capacity(BATCH) })
     }
 
-    /// Adds a descriptor to wait for, to be reported as `token`. Remove it before it is closed: a copy held by another
-    /// process keeps a closed descriptor in the set.
+    /// Adds a file descriptor to wait for, to be reported as `token`. Remove it before it is closed: a copy held by
+    /// another process keeps a closed descriptor in the set.
     ///
     /// # Errors
     /// `AlreadyExists`, or `PermissionDenied` for a descriptor that is always ready, such as a file.
@@ -112,7 +112,7 @@ impl Poller {
         Ok(epoll::add(&self.epoll, fd, epoll::EventData::new_u64(token), interest.flags())?)
     }
 
-    /// Changes the events to wait for, and the token, of a descriptor.
+    /// Changes the events to wait for, and the token, of a file descriptor.
     ///
     /// # Errors
     /// `NotFound` if it was not added.
@@ -120,7 +120,7 @@ impl Poller {
         Ok(epoll::modify(&self.epoll, fd, epoll::EventData::new_u64(token), interest.flags())?)
     }
 
-    /// Removes a descriptor from the set to wait for. Events that were returned before still name its token.
+    /// Removes a file descriptor from the set to wait for. Events that were returned before still name its token.
     ///
     /// # Errors
     /// `NotFound` if it was not added.
@@ -128,8 +128,8 @@ impl Poller {
         Ok(epoll::delete(&self.epoll, fd)?)
     }
 
-    /// Waits until a descriptor is ready, a signal interrupts (then none is), or `timeout` has passed; `None` waits
-    /// for ever. The timeout has nanosecond resolution (`epoll_pwait2`, Linux 5.11).
+    /// Waits until a file descriptor is ready, a signal interrupts (then none is), or `timeout` has passed; `None`
+    /// waits for ever. The timeout has nanosecond resolution (`epoll_pwait2`, Linux 5.11).
     ///
     /// # Errors
     /// `Unsupported` on an older kernel.

@@ -1,4 +1,4 @@
-//! Makes the signals SIGTERM, SIGINT, SIGHUP and SIGUSR2 readable from a descriptor.
+//! Makes the signals SIGTERM, SIGINT, SIGHUP and SIGUSR2 readable from a file descriptor.
 //!
 //! A handler records the signal and writes to an eventfd. signalfd would need the signals blocked in every thread,
 //! and started programs would inherit them blocked.

@@ -1,4 +1,4 @@
-//! Tests waits for real descriptors, wakers, signals and deadlines.
+//! Tests waits for real file descriptors, wakers, signals and deadlines.
 
 use std::thread;
 use std::time::Duration;

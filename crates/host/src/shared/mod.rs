@@ -25,7 +25,7 @@ pub enum SharedMemoryError {
     Create {
         /// Requested size of the shared memory in bytes.
         len: u64,
-        /// Kernel's error for the memfd.
+        /// Kernel's error when it created, sized or inspected the memfd.
         #[source]
         source: io::Error,
     },
@@ -84,7 +84,7 @@ impl SharedMemory {
 }
 
 impl AsFd for SharedMemory {
-    /// Returns the memory's descriptor, to send over a socket.
+    /// Returns the memory's file descriptor, to send over a socket.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

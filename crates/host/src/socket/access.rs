@@ -34,7 +34,7 @@ impl SocketAccess {
     }
 
     /// Sets group, mode and owner of the file that was just bound; the owner last, since only an owner may set the
-    /// mode. Uses a descriptor of the file, so that no other file can replace it meanwhile.
+    /// mode. Uses a file descriptor of the file, so that no other file can replace it meanwhile.
     pub(super) fn grant(self, path: &Path) -> Result<(), SocketFileError> {
         if self == Self::PRIVATE {
             return Ok(());

@@ -90,7 +90,7 @@ pub struct SocketListener {
     fd: OwnedFd,
     path: PathBuf,
     file: SocketFileId,
-    /// Spare descriptor, released when the process is out of descriptors, so that a client can be rejected instead
+    /// Spare descriptor, released when the process is out of file descriptors, so that a client can be rejected instead
     /// of waking the port for ever.
     spare: Option<OwnedFd>,
     /// True if dropping the listener leaves the socket file in place.
@@ -125,8 +125,8 @@ impl SocketListener {
         Ok(listener)
     }
 
-    /// Adopts the previous process's listening socket, if it is bound to the file at `path`. The file stays on drop
-    /// until [`SocketListener::own`] is called: the predecessor may resume.
+    /// Adopts the previous host process's listening socket, if it is bound to the file at `path`. The file stays on
+    /// drop until [`SocketListener::own`] is called: the predecessor may resume.
     #[must_use]
     pub fn adopt(fd: OwnedFd, path: &Path) -> Option<Self> {
         let address = SocketAddrUnix::try_from(getsockname(&fd).ok()?).ok()?;
@@ -154,7 +154,7 @@ impl SocketListener {
         &self.path
     }
 
-    /// Accepts a pending client, if there is one. When the process is out of descriptors, rejects the client and
+    /// Accepts a pending client, if there is one. When the process is out of file descriptors, rejects the client and
     /// returns an error; later clients can be accepted.
     ///
     /// # Errors
@@ -168,8 +168,8 @@ impl SocketListener {
         }
     }
 
-    /// Rejects a pending client, when the process is out of descriptors. There may be none: the kernel allocates the
-    /// descriptor before it looks.
+    /// Rejects a pending client, when the process is out of file descriptors. There may be none: the kernel allocates
+    /// the descriptor before it looks.
     fn turn_away(&mut self, error: Errno) -> io::Result<Option<StreamSocket>> {
         drop(self.spare.take());
         let waiting = self.accept_once().map(drop);
@@ -234,7 +234,7 @@ fn new_socket() -> rustix::io::Result<OwnedFd> {
     socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
 }
 
-/// Duplicates the listening socket as a spare descriptor, since a port's thread may open no file.
+/// Duplicates the listening socket as a spare file descriptor, since a port's thread may open no file.
 fn spare(listener: &OwnedFd) -> Option<OwnedFd> {
     fcntl_dupfd_cloexec(listener, 0).ok()
 }

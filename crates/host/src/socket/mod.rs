@@ -1,4 +1,4 @@
-//! UNIX stream sockets that never block and carry descriptors: the transport of vfio-user.
+//! UNIX stream sockets that never block and carry file descriptors: the transport of vfio-user.
 //!
 //! [`SocketListener`] owns a socket file; [`StreamSocket`] is one connection; [`ReceivedFds`] bounds the descriptors
 //! that a peer can make this process hold; [`ReplyLog`] lets a successor continue sending. Messages are not interpreted

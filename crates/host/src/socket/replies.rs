@@ -1,4 +1,4 @@
-//! Log of the replies to a client, which the next process of the host can continue to send.
+//! Log of the replies to a client, which the host's successor process can continue to send.
 //!
 //! A process that dies between sending a reply and recording that leaves its successor in doubt whether to send it
 //! again, and a client tolerates neither a duplicate nor a missing reply. So replies are written to a file in
@@ -35,10 +35,10 @@ const HOLE: u64 = 64 * 1024;
 const LONGEST: u64 = 4 << 20;
 
 /// Range of the reply log's file that holds replies which may be unsent. The log's owner records the range for a
-/// successor.
+/// successor process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct UnsentReplies {
-    /// Position in the reply log of the first reply that may be unsent.
+    /// Position of the first reply that may be unsent, in the reply log.
     pub begin: u64,
     /// Position in the reply log of the next reply to be written.
     pub end: u64,
@@ -92,7 +92,7 @@ impl ReplyLog {
         })
     }
 
-    /// Adopts the reply log's file and the last records of the previous process. Returns the log, the replies from
+    /// Adopts the reply log's file and the last records of the previous host process. Returns the log, the replies from
     /// [`UnsentReplies::begin`] on, and the number of their sent bytes.
     ///
     /// # Errors
@@ -112,9 +112,9 @@ impl ReplyLog {
         Ok((Self { file, extent, sent, hole, held, floor }, replies, (sent - extent.begin) as usize))
     }
 
-    /// Appends bytes to the received part of an incomplete message in the reply log. A successor reads them only if
-    /// [`ReplyLog::held`] was recorded afterwards. Every reply must have been sent: later ones are written after these
-    /// bytes.
+    /// Appends bytes to the received part of an incomplete message in the reply log. A successor process reads them
+    /// only if [`ReplyLog::held`] was recorded afterwards. Every reply must have been sent: later ones are written
+    /// after these bytes.
     ///
     /// # Errors
     /// The system is out of memory.
@@ -188,8 +188,8 @@ impl ReplyLog {
         Ok(())
     }
 
-    /// Drops the sent replies from the reply log, since the next process does not need them. They must end with a whole
-    /// reply.
+    /// Drops the sent replies from the reply log, since the successor process does not need them. They must end with a
+    /// whole reply.
     ///
     /// # Errors
     /// The kernel's error.
@@ -204,7 +204,8 @@ impl ReplyLog {
         Ok(())
     }
 
-    /// Appends replies to the reply log. A successor sends them only if [`ReplyLog::extent`] was recorded afterwards.
+    /// Appends replies to the reply log. A successor process sends them only if [`ReplyLog::extent`] was recorded
+    /// afterwards.
     ///
     /// # Errors
     /// The system is out of memory.
@@ -233,9 +234,9 @@ impl ReplyLog {
         }
     }
 
-    /// Sends the next `bytes` of the reply log's recorded replies with descriptors, without blocking. `sendfile`
-    /// carries no descriptors, so file and socket disagree for a moment: the successor of a process that dies in it
-    /// sends the bytes again.
+    /// Sends the next `bytes` of the reply log's recorded replies with file descriptors, without blocking. `sendfile`
+    /// carries no descriptors, so file and socket disagree for a moment: the successor process of a process that dies
+    /// in it sends the bytes again.
     ///
     /// # Errors
     /// Returns the errors of [`Self::send`].
@@ -278,7 +279,7 @@ fn read(file: &OwnedFd, mut at: u64, length: Option<u64>) -> io::Result<Vec<u8>>
 }
 
 impl AsFd for ReplyLog {
-    /// Returns the reply log's file, to be kept for the next process.
+    /// Returns the reply log's file, to be kept for the successor process.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }

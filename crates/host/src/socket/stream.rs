@@ -1,4 +1,4 @@
-//! Non-blocking connection that carries bytes and descriptors.
+//! Non-blocking connection that carries bytes and file descriptors.
 //!
 //! It does not buffer: after a partial send the caller keeps the rest, and bounds it.
 
@@ -34,9 +34,9 @@ pub enum SocketReceived {
 /// Result of sending to a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketSent {
-    /// Number of bytes sent to the socket, perhaps fewer than given; the descriptors went with the first.
+    /// Number of bytes sent to the socket, perhaps fewer than given; the file descriptors went with the first.
     Bytes(usize),
-    /// The socket's buffer is full; nothing was sent, not even the descriptors.
+    /// The socket's buffer is full; nothing was sent, not even the file descriptors.
     WouldBlock,
     /// The peer has closed the connection.
     Closed,
@@ -81,7 +81,7 @@ impl StreamSocket {
         Ok((Self(one), Self(other)))
     }
 
-    /// Adopts a descriptor that another process opened (`--fd=N`, or a predecessor's).
+    /// Adopts a file descriptor that another process opened (`--fd=N`, or the previous host process's).
     ///
     /// # Errors
     /// `InvalidInput` if it is not a UNIX stream socket.
@@ -98,7 +98,7 @@ impl StreamSocket {
         Self(fd)
     }
 
-    /// Receives up to `buffer.len()` bytes, which must not be 0, and appends their descriptors to `fds`.
+    /// Receives up to `buffer.len()` bytes, which must not be 0, and appends their file descriptors to `fds`.
     ///
     /// Descriptors travel with the first byte of the send that carried them, and a receive ends with that send at
     /// the latest; bytes of earlier sends may come before. So descriptors belong to the message that holds the last
@@ -112,7 +112,7 @@ impl StreamSocket {
 
     /// Receives as [`StreamSocket::recv`] does, and leaves everything in the socket: the next call returns later bytes,
     /// and [`StreamSocket::consume`] removes handled ones. A process that dies in between loses nothing: its successor
-    /// calls [`StreamSocket::peek_from`] and receives the bytes and descriptors again.
+    /// process calls [`StreamSocket::peek_from`] and receives the bytes and file descriptors again.
     ///
     /// `fds` must be empty. Each peek at a part of a send returns all its descriptors, so a send that may continue
     /// beyond the buffer is left for the next peek: this one returns a quarter of the buffer, and no descriptors.
@@ -147,7 +147,8 @@ impl StreamSocket {
     }
 
     /// Returns the next [`StreamSocket::peek`]'s offset in bytes from the first unread byte. [`StreamSocket::consume`]
-    /// reduces it by the bytes it takes, atomically in the kernel: a successor learns how many bytes were consumed.
+    /// reduces it by the bytes it takes, atomically in the kernel: a successor process learns how many bytes were
+    /// consumed.
     ///
     /// # Errors
     /// [`StreamSocket::peek_from`] was never called.
@@ -155,9 +156,8 @@ impl StreamSocket {
         super::peek::offset(&self.0)
     }
 
-    /// Removes `buffer.len()` peeked bytes from the socket into `buffer`. Their descriptors are dropped: the peek
-    /// has returned copies. Returns the number of removed bytes, fewer only if descriptors came in the middle of
-    /// them.
+    /// Removes `buffer.len()` peeked bytes from the socket into `buffer`. Their file descriptors are dropped: the peek
+    /// has returned copies. Returns the number of removed bytes, fewer only if descriptors came in the middle of them.
     ///
     /// # Errors
     /// The kernel's error.
@@ -200,7 +200,7 @@ impl StreamSocket {
         Ok(if message.bytes == 0 { SocketReceived::Closed } else { SocketReceived::Bytes(message.bytes) })
     }
 
-    /// Sends as many of `bytes` as the socket takes now, with at most [`MAX_FDS`] descriptors.
+    /// Sends as many of `bytes` as the socket takes now, with at most [`MAX_FDS`] file descriptors.
     ///
     /// # Errors
     /// `InvalidInput` for no bytes (descriptors need one to travel with) or too many descriptors; else the kernel's
@@ -252,7 +252,7 @@ impl StreamSocket {
         Ok(shutdown(&self.0, Shutdown::Write)?)
     }
 
-    /// Ends the connection in both directions for the peer. Closing the descriptor does that too, but also closes
+    /// Ends the connection in both directions for the peer. Closing the file descriptor does that too, but also closes
     /// unread descriptors, which may block.
     pub fn hang_up(&self) {
         // Fails if the peer has closed already.

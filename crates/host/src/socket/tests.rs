@@ -1,4 +1,4 @@
-//! Tests sockets with real peers: stale and used files, descriptors, peers that close or do not read.
+//! Tests sockets with real peers: stale and used files, file descriptors, peers that close or do not read.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixDatagram, UnixListener};

@@ -95,7 +95,7 @@ pub enum TapError {
         name: InterfaceName,
         /// Failed action on the tap, as an infinitive.
         doing: &'static str,
-        /// Kernel's error for the tap.
+        /// Kernel's error for the refused operation on the tap.
         #[source]
         source: io::Error,
     },
@@ -166,7 +166,7 @@ impl Tap {
         Ok(was_there.then_some(tap))
     }
 
-    /// Adopts a descriptor of another process's tap with this name. It stays attached.
+    /// Adopts a file descriptor of another process's tap with this name. It stays attached.
     ///
     /// # Errors
     /// [`TapError::NotATap`] if the descriptor is not attached to a tap, or the tap was deleted;

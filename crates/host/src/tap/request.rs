@@ -30,7 +30,8 @@ pub(super) struct InterfaceFlags {
     pub(super) up: bool,
 }
 
-/// Attaches a descriptor of the tun driver to the interface `name`, with or without a [`VnetHeader`] before each frame.
+/// Attaches a file descriptor of the tun driver to the interface `name`, with or without a [`VnetHeader`] before each
+/// frame.
 ///
 /// [`VnetHeader`]: crate::vnet::VnetHeader
 pub(super) fn attach(tun: impl AsFd, name: &InterfaceName, headers: bool) -> Result<()> {
@@ -59,7 +60,7 @@ pub(super) fn set_offloads(tun: impl AsFd, on: bool) -> Result<()> {
     unsafe { ioctl(tun, IntegerSetter::<TUNSETOFFLOAD>::new_usize(offloads)) }
 }
 
-/// Interface that a tap's descriptor is attached to.
+/// Interface that a tap's file descriptor is attached to.
 pub(super) struct AttachedInterface {
     pub(super) name: String,
     pub(super) persistent: bool,
@@ -67,7 +68,7 @@ pub(super) struct AttachedInterface {
     pub(super) headers: bool,
 }
 
-/// Returns the interface that a tap's descriptor is attached to.
+/// Returns the interface that a tap's file descriptor is attached to.
 pub(super) fn attachment(tun: impl AsFd) -> Result<AttachedInterface> {
     // SAFETY: all-zero is a valid `ifreq`: an empty name and a union of plain numbers.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
@@ -104,7 +105,7 @@ pub(super) fn set_up(socket: impl AsFd, name: &InterfaceName, flags: InterfaceFl
     unsafe { ioctl(socket, Updater::<SIOCSIFFLAGS, _>::new(&mut request)) }
 }
 
-/// Returns the Ethernet address of an interface by name. For a descriptor of a macvtap, returns the address of the
+/// Returns the Ethernet address of an interface by name. For a file descriptor of a macvtap, returns the address of the
 /// macvtap's interface and ignores the name.
 pub(super) fn address(socket: impl AsFd, name: &InterfaceName) -> Result<[libc::c_char; 6]> {
     let mut request = named(name);

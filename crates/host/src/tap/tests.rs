@@ -31,7 +31,7 @@ fn with_taps(what: &str, body: impl FnOnce() + Send) {
 }
 
 /// Attaches to a tap that was released just before, and tries again while it is in use: a child of another thread has a
-/// copy of every descriptor until it executes its program.
+/// copy of every file descriptor until it executes its program.
 fn once_free<T>(attach: impl Fn() -> Result<T, TapError>) -> Result<T, TapError> {
     for _ in 0..3_000 {
         match attach() {

@@ -23,8 +23,8 @@ use crate::shared::SharedMemory;
 const COMMAND: u16 = 0x04;
 const ENABLE: u16 = 1 << 1 | 1 << 2;
 
-/// Secret for opening VFs of a PF that VFIO holds: a UUID. The process that opens the PF chooses it, so that no
-/// other process can open VFs that it controls.
+/// Secret UUID that VFIO requires to open a VF, if VFIO holds the PF, too. The process that opens the PF chooses it, so
+/// that no other process can open VFs that it controls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VfToken(String);
 
@@ -47,7 +47,7 @@ pub struct VfioFunction {
     /// Offset of configuration space in `device`.
     configuration: u64,
     pub(super) container: OwnedFd,
-    /// Descriptor of the function's IOMMU group, held open since closing it would release the device.
+    /// File descriptor of the function's IOMMU group, held open since closing it would release the device.
     pub(super) group: OwnedFd,
     /// Number of the function's IOMMU group.
     pub(super) number: u32,

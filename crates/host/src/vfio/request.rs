@@ -38,7 +38,8 @@ const DEVICE_PCI_HOT_RESET: u32 = 13;
 const IOMMU_MAP_DMA: u32 = 13;
 const IOMMU_UNMAP_DMA: u32 = 14;
 
-/// Maximum number of interrupt vectors of a VFIO function that signal eventfds: an 82576's number, rounded up.
+/// Maximum number of interrupt vectors of a VFIO function that can have eventfds: the 82576's number of vectors,
+/// rounded up.
 pub(super) const MOST_VECTORS: usize = 32;
 
 /// Makes any VFIO request by its number and argument: the requests encode no size in their number, and also return
@@ -130,7 +131,7 @@ pub(super) fn region_info(device: impl AsFd, index: u32) -> Result<vfio_region_i
     Ok(info)
 }
 
-/// Request that assigns eventfds to vectors: `vfio_irq_set` with its descriptors.
+/// Request that assigns eventfds to vectors: `vfio_irq_set` with its file descriptors.
 #[repr(C)]
 struct VfioIrqSet {
     head: vfio_irq_set,
@@ -185,7 +186,7 @@ pub(super) fn groups_on_the_bus(device: impl AsFd) -> Result<Vec<u32>> {
     Ok(functions.map(|function| unsafe { function.__bindgen_anon_1.group_id }).collect())
 }
 
-/// Request for a bus reset: `vfio_pci_hot_reset` with one group's descriptor.
+/// Request for a bus reset: `vfio_pci_hot_reset` with one group's file descriptor.
 #[repr(C)]
 struct HotResetRequest {
     head: vfio_pci_hot_reset,

@@ -12,7 +12,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 pub(super) const CHUNK: usize = 4096;
 /// Bytes that the kernel reserves before a received frame (`XDP_PACKET_HEADROOM`).
 const HEADROOM: usize = 256;
-/// Length in bytes of the longest frame that fits a chunk, received or sent.
+/// Maximum length in bytes of a received or sent frame: the part of a UMEM chunk behind the headroom.
 pub(super) const ROOM: usize = CHUNK - HEADROOM;
 
 /// Memory mapping for AF_XDP, unmapped on drop.

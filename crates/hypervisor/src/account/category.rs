@@ -34,9 +34,9 @@ pub enum CycleCategory {
     OtherMmio,
     /// Cycles of hypercalls without a category of their own.
     Hypercall,
-    /// Cycles of VM exits of guests that go idle, and of waking those guests.
+    /// Cycles of VM exits for the HLT instruction, by which a guest goes idle, and of waking idle guests.
     Hlt,
-    /// Cycles of VM exits for a guest that can take a pending interrupt.
+    /// Cycles of VM exits because the guest can now take a pending interrupt.
     InterruptWindow,
     /// Cycles of VM exits for accesses to model-specific registers, including x2APIC registers.
     Msr,
@@ -50,7 +50,7 @@ pub enum CycleCategory {
     Grant,
     /// Cycles to switch a processor thread to another virtual CPU.
     Switch,
-    /// Cycles of the hypervisor's timers.
+    /// Cycles that the hypervisor spends on its timers.
     Timer,
 }
 

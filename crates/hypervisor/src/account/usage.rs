@@ -7,7 +7,7 @@
 use super::{CycleCategory, CycleLedger};
 use crate::domain::{Domain, DomainId, DomainKind};
 
-/// Error of a ledger whose spent and idle cycles differ from the cycles that passed.
+/// Error: the sum of a thread's spent and idle cycles differs from the number of cycles that passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("CPU accounts do not balance: {accounted} cycles are in the accounts, but {passed} elapsed")]
 pub struct CycleConservationError {

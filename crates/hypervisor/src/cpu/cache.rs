@@ -15,8 +15,8 @@ impl LastLevelCache {
     }
 }
 
-/// Number of points in a ring of packet buffers at which the cache model samples the bytes touched by the
-/// socket.
+/// Number of samples that the cache model keeps per ring of packet buffers. A sample is the number of bytes that the
+/// socket had touched.
 const MARKS: usize = 16;
 
 /// Ring of packet buffers that are touched in turn, with samples to find which buffers are still in the

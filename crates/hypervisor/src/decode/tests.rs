@@ -232,7 +232,7 @@ fn repeated_stos_exits_per_element_except_by_the_fast_path() {
 }
 
 #[test]
-fn emulation_walks_a_second_page_only_for_crossing_code() {
+fn next_code_page_is_read_only_if_the_instruction_reaches_it() {
     let rip = CODE + 0x1000 - 5;
     let mut world = EmulatedVcpu::at(rip, &MOV_IMMEDIATE);
     let handled = world.exit(EoiPolicy::Emulate, WRITES_EOI, 11);

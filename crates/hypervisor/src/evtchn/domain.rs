@@ -20,7 +20,7 @@ struct EventPort {
 /// Event-channel state of one vCPU in the shared memory.
 #[derive(Debug, Clone, Copy, Default)]
 struct VcpuUpcallState {
-    /// Bit mask of the words of pending bits that the vCPU has to scan for events.
+    /// Bit mask of words: in each of them the virtual CPU has to look for pending events.
     selector: u64,
     upcall_pending: bool,
     /// The vCPU takes no event upcalls at present, as with a cleared interrupt flag.

@@ -23,7 +23,7 @@ struct GrantEntry {
     to: DomainId,
     page: u32,
     access: GrantAccess,
-    /// Number of mappings of the page that exist through this entry.
+    /// Number of existing mappings of the page that were made by this grant entry.
     mapped: u32,
 }
 

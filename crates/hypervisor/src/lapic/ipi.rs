@@ -33,8 +33,8 @@ pub struct Ipi {
 }
 
 impl Lapic {
-    /// Returns `true` if destination `to` addresses this APIC, which is not the sender (10.6.2). `wide` selects 32-bit
-    /// x2APIC ids instead of 8-bit xAPIC ids.
+    /// Returns `true` if destination `to` of another APIC's interrupt addresses this APIC (SDM volume 3, 10.6.2).
+    /// `wide` selects 32-bit x2APIC ids instead of 8-bit xAPIC ids.
     #[must_use]
     pub fn is_destination(&self, to: IpiDestination, wide: bool) -> bool {
         match to {

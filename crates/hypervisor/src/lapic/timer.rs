@@ -27,7 +27,8 @@ pub struct ApicTimer {
 }
 
 impl ApicTimer {
-    /// Creates a stopped APIC timer with a bus clock of this period (at least 1 ps), divided by 2.
+    /// Creates a stopped APIC timer. `bus_tick` is the period of the bus clock, at least 1 ps. The timer counts once
+    /// every two periods.
     #[must_use]
     pub fn new(bus_tick: VirtualDuration) -> Self {
         Self {

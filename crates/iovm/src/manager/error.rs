@@ -64,7 +64,7 @@ pub enum VfAssignmentError {
     #[error("{0} was removed: add it first")]
     Absent(VfIndex),
     /// The VF to add is present in the manager already.
-    #[error("{0} is already present")]
+    #[error("cannot add {0}: the VF is present in the manager already")]
     AlreadyPresent(VfIndex),
     /// The VF has an owner, and must be taken back first.
     #[error("{vf} is assigned to {owner}: take the VF back first")]

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{panic, thread};
 
-use super::target::{CalibrationTarget, PointRef};
+use super::target::{CalibrationTarget, ExperimentPointRef};
 use crate::catalogue::Catalogue;
 use crate::experiments;
 use crate::named::Metrics;
@@ -25,7 +25,7 @@ pub(super) struct CalibrationRunner {
     catalogue: Catalogue,
     targets: Vec<&'static CalibrationTarget>,
     /// Experiment points that the calibration targets need, without duplicates.
-    points: Vec<&'static PointRef>,
+    points: Vec<&'static ExperimentPointRef>,
     /// Settings that all runs of the calibration have.
     set: Vec<SettingAssignment>,
     jobs: NonZeroUsize,
@@ -33,7 +33,7 @@ pub(super) struct CalibrationRunner {
 
 impl CalibrationRunner {
     pub(super) fn new(targets: Vec<&'static CalibrationTarget>, jobs: NonZeroUsize) -> Self {
-        let mut points: Vec<&'static PointRef> = Vec::new();
+        let mut points: Vec<&'static ExperimentPointRef> = Vec::new();
         for point in targets.iter().flat_map(|target| target.points) {
             if !points.contains(&point) {
                 points.push(point);
@@ -53,7 +53,7 @@ impl CalibrationRunner {
         &self.targets
     }
 
-    pub(super) fn points(&self) -> &[&'static PointRef] {
+    pub(super) fn points(&self) -> &[&'static ExperimentPointRef] {
         &self.points
     }
 
@@ -66,7 +66,10 @@ impl CalibrationRunner {
     }
 
     /// Returns the metrics of experiment points, each with the cost constants paired with the point.
-    pub(super) fn find(&self, tasks: &[(&ConstantValues, &PointRef)]) -> Result<Vec<Metrics>, LabError> {
+    pub(super) fn find(
+        &self,
+        tasks: &[(&ConstantValues, &ExperimentPointRef)],
+    ) -> Result<Vec<Metrics>, LabError> {
         let next = AtomicUsize::new(0);
         let work = || {
             let mut found = Vec::new();
@@ -98,7 +101,7 @@ impl CalibrationRunner {
 
     /// Computes the model's value of each calibration target from the metrics of all experiment points.
     pub(super) fn values(&self, metrics: &[Metrics]) -> Vec<f64> {
-        let of = |point: &PointRef| {
+        let of = |point: &ExperimentPointRef| {
             let at = self.points.iter().position(|known| *known == point);
             at.map(|at| &metrics[at])
         };
@@ -109,7 +112,7 @@ impl CalibrationRunner {
         self.targets.iter().map(value).collect()
     }
 
-    fn find_one(&self, constants: &ConstantValues, point: &PointRef) -> Result<Metrics, LabError> {
+    fn find_one(&self, constants: &ConstantValues, point: &ExperimentPointRef) -> Result<Metrics, LabError> {
         let axes = point.axes.iter().copied().map(SettingAssignment::from);
         let constants =
             constants.iter().map(|(name, value)| SettingAssignment::from((format!("cost.{name}"), value)));

@@ -9,7 +9,7 @@ const PROBE: f64 = 0.1;
 /// Damping factors of the search's steps. All are tried, whole and halved, and the best position is used, including the
 /// probes.
 const DAMPING: [f64; 3] = [1e-4, 1e-2, 1e-1];
-/// Relative reduction of the sum of squared misfits below which the calibration's search stops.
+/// Stop criterion of the calibration's search: the smallest relative reduction of the sum of squared misfits.
 const ENOUGH: f64 = 0.005;
 
 /// Minimises the sum of squares of the misfits, starting at `at`. `misfits` evaluates several positions at once, so

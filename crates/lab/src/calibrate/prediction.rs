@@ -1,14 +1,18 @@
 //! Predictions of the model that calibration does not fit: key numbers of figures. The calibration targets are in
 //! [`super::target`].
 
-use super::target::{CPU, CalibrationTarget, PointRef, TargetFormula, reported};
+use super::target::{CPU, CalibrationTarget, ExperimentPointRef, TargetFormula, reported};
 use crate::catalogue::Catalogue;
 
-const fn at(experiment: &'static str, axes: &'static [(&'static str, &'static str)]) -> PointRef {
-    PointRef { experiment, axes }
+const fn at(experiment: &'static str, axes: &'static [(&'static str, &'static str)]) -> ExperimentPointRef {
+    ExperimentPointRef { experiment, axes }
 }
 
-const fn metric(name: &'static str, point: &'static [PointRef], metric: &'static str) -> CalibrationTarget {
+const fn metric(
+    name: &'static str,
+    point: &'static [ExperimentPointRef],
+    metric: &'static str,
+) -> CalibrationTarget {
     reported(name, point, TargetFormula::Metric(metric, 1.0))
 }
 
@@ -17,14 +21,14 @@ const TOTAL: &str = "cpu_total_pct";
 const MBPS: &str = "throughput_mbps";
 const GBPS: &str = "throughput_gbps";
 
-const SEVEN_EMULATED: PointRef = at("fig07", &[("vms", "7"), ("eoi_accel", "false")]);
-const SEVEN_FAST: PointRef = at("fig07", &[("vms", "7"), ("eoi_accel", "true")]);
-const HVM: PointRef = at("fig14", &[("vms", "60")]);
-const PVM: PointRef = at("fig15", &[("vms", "60")]);
-const PV_ONE: PointRef = at("fig16", &[("vms", "60"), ("backend_threads", "1")]);
-const PV_ALL: PointRef = at("fig16", &[("vms", "60"), ("backend_threads", "8")]);
-const PVM_PV_ONE: PointRef = at("fig17", &[("vms", "60"), ("backend_threads", "1")]);
-const PVM_PV_ALL: PointRef = at("fig17", &[("vms", "60"), ("backend_threads", "8")]);
+const SEVEN_EMULATED: ExperimentPointRef = at("fig07", &[("vms", "7"), ("eoi_accel", "false")]);
+const SEVEN_FAST: ExperimentPointRef = at("fig07", &[("vms", "7"), ("eoi_accel", "true")]);
+const HVM: ExperimentPointRef = at("fig14", &[("vms", "60")]);
+const PVM: ExperimentPointRef = at("fig15", &[("vms", "60")]);
+const PV_ONE: ExperimentPointRef = at("fig16", &[("vms", "60"), ("backend_threads", "1")]);
+const PV_ALL: ExperimentPointRef = at("fig16", &[("vms", "60"), ("backend_threads", "8")]);
+const PVM_PV_ONE: ExperimentPointRef = at("fig17", &[("vms", "60"), ("backend_threads", "1")]);
+const PVM_PV_ALL: ExperimentPointRef = at("fig17", &[("vms", "60"), ("backend_threads", "8")]);
 
 const ALL: &[CalibrationTarget] = &[
     metric(
@@ -61,6 +65,6 @@ const ALL: &[CalibrationTarget] = &[
 /// Returns the predictions whose experiments are in the catalogue.
 #[must_use]
 pub fn predictions(catalogue: &Catalogue) -> Vec<&'static CalibrationTarget> {
-    let is_there = |at: &PointRef| catalogue.experiment(at.experiment).is_some();
+    let is_there = |at: &ExperimentPointRef| catalogue.experiment(at.experiment).is_some();
     ALL.iter().filter(|target| target.points.iter().all(is_there)).collect()
 }

@@ -7,7 +7,7 @@ use hypervisor::cost::{CostConstant, CostRow, CostTable};
 
 use super::bench::{self, CalibrationRunner};
 use super::stored;
-use super::target::{CalibrationTarget, PointRef};
+use super::target::{CalibrationTarget, ExperimentPointRef};
 use crate::catalogue::{ConstantEffect, ValueSensitivity};
 use crate::named::Metrics;
 use crate::row::rounded;
@@ -95,7 +95,7 @@ fn scaled_constant(row: &CostRow, fifths: u64) -> bench::ConstantValues {
 fn tasks_for<'a>(
     bench: &CalibrationRunner,
     constants: &'a bench::ConstantValues,
-) -> Vec<(&'a bench::ConstantValues, &'static PointRef)> {
+) -> Vec<(&'a bench::ConstantValues, &'static ExperimentPointRef)> {
     bench.points().iter().map(|point| (constants, *point)).collect()
 }
 

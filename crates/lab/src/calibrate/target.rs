@@ -15,7 +15,7 @@ pub struct CalibrationTarget {
     /// Name of the published observation that the target is compared with.
     pub name: &'static str,
     /// Experiment points of the target, in the order in which the formula uses them.
-    pub points: &'static [PointRef],
+    pub points: &'static [ExperimentPointRef],
     /// Formula that computes the target's value from the points' metrics.
     pub formula: TargetFormula,
     /// Weight of the target's relative residual; 0 for values that are only reported.
@@ -24,7 +24,7 @@ pub struct CalibrationTarget {
 
 /// Experiment point that a calibration target uses: the experiment's name and axis values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PointRef {
+pub struct ExperimentPointRef {
     /// Name of the experiment that the point belongs to.
     pub experiment: &'static str,
     /// Value of the experiment's axes at this point, followed by changed settings.
@@ -32,7 +32,7 @@ pub struct PointRef {
 }
 
 /// Formats a point as its experiment and axis values: `fig14 vms=10`.
-impl fmt::Display for PointRef {
+impl fmt::Display for ExperimentPointRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.experiment)?;
         self.axes.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
@@ -74,19 +74,27 @@ impl TargetFormula {
 }
 
 pub(super) const CPU: &[&str] = &["cpu_dom0_pct", "cpu_xen_pct", "cpu_guest_pct"];
-const MSI_OFF: PointRef = PointRef { experiment: "fig06", axes: &[("vms", "1"), ("msi_accel", "false")] };
-const MSI_ON: PointRef = PointRef { experiment: "fig06", axes: &[("vms", "1"), ("msi_accel", "true")] };
-const EOI_OFF: PointRef = PointRef { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "false")] };
-const UDP_20K: PointRef = PointRef { experiment: "fig08", axes: &[("policy", "20k")] };
-const UDP_2K: PointRef = PointRef { experiment: "fig08", axes: &[("policy", "2k")] };
-const TCP_20K: PointRef = PointRef { experiment: "fig09", axes: &[("policy", "20k")] };
-const OLD_NONE: PointRef = PointRef { experiment: "fig11", axes: &[("guest", "2.6.18"), ("opts", "none")] };
-const OLD_MSI: PointRef = PointRef { experiment: "fig11", axes: &[("guest", "2.6.18"), ("opts", "msi")] };
-const NEW_ALL: PointRef = PointRef { experiment: "fig11", axes: &[("guest", "2.6.28"), ("opts", "aic")] };
-const PV_TEN: PointRef = PointRef { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "1")] };
+const MSI_OFF: ExperimentPointRef =
+    ExperimentPointRef { experiment: "fig06", axes: &[("vms", "1"), ("msi_accel", "false")] };
+const MSI_ON: ExperimentPointRef =
+    ExperimentPointRef { experiment: "fig06", axes: &[("vms", "1"), ("msi_accel", "true")] };
+const EOI_OFF: ExperimentPointRef =
+    ExperimentPointRef { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "false")] };
+const UDP_20K: ExperimentPointRef = ExperimentPointRef { experiment: "fig08", axes: &[("policy", "20k")] };
+const UDP_2K: ExperimentPointRef = ExperimentPointRef { experiment: "fig08", axes: &[("policy", "2k")] };
+const TCP_20K: ExperimentPointRef = ExperimentPointRef { experiment: "fig09", axes: &[("policy", "20k")] };
+const OLD_NONE: ExperimentPointRef =
+    ExperimentPointRef { experiment: "fig11", axes: &[("guest", "2.6.18"), ("opts", "none")] };
+const OLD_MSI: ExperimentPointRef =
+    ExperimentPointRef { experiment: "fig11", axes: &[("guest", "2.6.18"), ("opts", "msi")] };
+const NEW_ALL: ExperimentPointRef =
+    ExperimentPointRef { experiment: "fig11", axes: &[("guest", "2.6.28"), ("opts", "aic")] };
+const PV_TEN: ExperimentPointRef =
+    ExperimentPointRef { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "1")] };
 /// Experiment point with sixty guests. The adaptive policy with six guests per port starts at its lowest rate and stays
 /// there, so a short warm-up suffices.
-const SIXTY: PointRef = PointRef { experiment: "fig14", axes: &[("vms", "60"), ("warm_up_ms", "50")] };
+const SIXTY: ExperimentPointRef =
+    ExperimentPointRef { experiment: "fig14", axes: &[("vms", "60"), ("warm_up_ms", "50")] };
 
 /// All calibration targets; every target to which constants are fitted has the same weight.
 pub const TARGETS: &[CalibrationTarget] = &[
@@ -108,7 +116,7 @@ pub const TARGETS: &[CalibrationTarget] = &[
 
 const fn fitted(
     name: &'static str,
-    points: &'static [PointRef],
+    points: &'static [ExperimentPointRef],
     formula: TargetFormula,
 ) -> CalibrationTarget {
     CalibrationTarget { name, points, formula, weight: 1.0 }
@@ -117,7 +125,7 @@ const fn fitted(
 /// Creates a target that is only reported: no constant is fitted to it.
 pub(crate) const fn reported(
     name: &'static str,
-    points: &'static [PointRef],
+    points: &'static [ExperimentPointRef],
     formula: TargetFormula,
 ) -> CalibrationTarget {
     CalibrationTarget { name, points, formula, weight: 0.0 }

@@ -10,7 +10,7 @@ use super::knob::{KNOBS, degrees_of_freedom};
 use super::prediction::predictions;
 use super::sensitivity::{self as hang, RunConstants};
 use super::stored::{fitted, sensitivity, stored};
-use super::target::{CalibrationTarget, PointRef, TARGETS, TargetFormula, reported};
+use super::target::{CalibrationTarget, ExperimentPointRef, TARGETS, TargetFormula, reported};
 use super::{fit, residuals};
 use crate::catalogue::ConstantEffect;
 use crate::experiments;
@@ -127,10 +127,10 @@ fn predicted_calibration_target_has_valid_points_and_metrics() {
 /// elsewhere.
 #[test]
 fn cost_constant_affects_only_experiment_points_that_use_it() {
-    const EMULATED: &[PointRef] =
-        &[PointRef { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "false")] }];
-    const FAST: &[PointRef] =
-        &[PointRef { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "true")] }];
+    const EMULATED: &[ExperimentPointRef] =
+        &[ExperimentPointRef { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "false")] }];
+    const FAST: &[ExperimentPointRef] =
+        &[ExperimentPointRef { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "true")] }];
     static VALUES: [CalibrationTarget; 2] = [
         reported("emulated", EMULATED, TargetFormula::Metric("eoi_mcycles", 1.0)),
         reported("fast", FAST, TargetFormula::Metric("eoi_mcycles", 1.0)),

@@ -201,7 +201,7 @@ pub(crate) fn residuals() -> Vec<Residual> {
     stored::stored().map(|stored| stored.residuals.clone()).unwrap_or_default()
 }
 
-/// Returns the sensitivity of predictions, for the report.
+/// Returns, for the report, how much each cost constant affects the model's predictions.
 pub(crate) fn sensitivity() -> Sensitivity {
     stored::sensitivity().cloned().unwrap_or_default()
 }

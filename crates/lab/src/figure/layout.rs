@@ -11,7 +11,7 @@ const SIDE: f64 = 72.0;
 const BARE_SIDE: f64 = 24.0;
 const HEADING: f64 = 46.0;
 pub(super) const LINE: f64 = 18.0;
-/// Fraction of the width of a position along x that its bars take.
+/// Fraction of an x position's width that the position's bars occupy.
 const FILL: f64 = 0.72;
 const WIDEST_BAR: f64 = 54.0;
 

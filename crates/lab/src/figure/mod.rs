@@ -113,8 +113,8 @@ impl Series {
     }
 }
 
-/// Returns the ends of the confidence interval around a value. The lower end is at least zero, as no metric takes both
-/// signs.
+/// Returns the lower and the upper end of the confidence interval around a value. The lower end of a positive value's
+/// interval is at least zero, because no metric takes both signs.
 fn interval(value: f64, half: f64) -> (f64, f64) {
     ((value - half).max(value.min(0.0)), value + half)
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::constants;
 use crate::calibrate::sensitivity::sensitivity;
-use crate::calibrate::target::{CalibrationTarget, PointRef, TargetFormula, reported};
+use crate::calibrate::target::{CalibrationTarget, ExperimentPointRef, TargetFormula, reported};
 use crate::catalogue::{ConstantEffect, ValueSensitivity};
 use crate::experiments;
 use crate::runner::LabError;
@@ -16,11 +16,11 @@ use crate::runner::LabError;
 const THROUGHPUT: TargetFormula = TargetFormula::Metric("throughput_gbps", 1.0);
 const CPU: TargetFormula = TargetFormula::Metric("cpu_total_pct", 1.0);
 
-const SR_IOV: &[PointRef] = &[PointRef { experiment: "fig14", axes: &[("vms", "10")] }];
-const ONE_THREAD: &[PointRef] =
-    &[PointRef { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "1")] }];
-const THREADS: &[PointRef] =
-    &[PointRef { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "8")] }];
+const SR_IOV: &[ExperimentPointRef] = &[ExperimentPointRef { experiment: "fig14", axes: &[("vms", "10")] }];
+const ONE_THREAD: &[ExperimentPointRef] =
+    &[ExperimentPointRef { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "1")] }];
+const THREADS: &[ExperimentPointRef] =
+    &[ExperimentPointRef { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "8")] }];
 
 /// Calibration-style targets for the throughput and processor use of each compared set-up on this host.
 static COMPARED: [[CalibrationTarget; 2]; 3] = [

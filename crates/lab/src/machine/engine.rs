@@ -61,7 +61,7 @@ pub struct Simulation<A: Actor> {
 /// Defect of the lab's model, found by a conservation check: the run's results are invalid.
 #[derive(Debug, Error)]
 pub enum ModelDefect {
-    /// Processor cycles were not conserved.
+    /// The charged and idle processor cycles do not add up to the cycles that passed.
     #[error(transparent)]
     Cycles(#[from] CycleConservationError),
     /// Two counts of the model that must be equal differ, such as frames sent and frames found.

@@ -55,7 +55,7 @@ struct ReportSection {
     changed: Params,
     /// Rows of the section, in the order of the experiment's points.
     rows: Vec<ResultRow>,
-    /// Number of points of the experiment's sweep that have no row.
+    /// Number of points in the experiment's sweep without a result row.
     missing: usize,
 }
 

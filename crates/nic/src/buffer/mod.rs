@@ -62,7 +62,7 @@ pub(crate) struct PacketBuffer {
     /// Frames that wait in the packet buffer, in the order of their arrival.
     frames: Box<[Option<WaitingFrame>]>,
     count: usize,
-    /// Number of bytes of the packet buffer that the frames of each queue use.
+    /// Number of bytes that each queue's waiting frames occupy in the packet buffer.
     held: [usize; QUEUES],
 }
 

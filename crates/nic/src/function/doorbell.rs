@@ -187,7 +187,7 @@ impl Nic {
         self.value_of(slot, vf, now)
     }
 
-    /// Returns the value that the guest loads from a register of a VF that answers memory requests.
+    /// Returns the value that a guest reads from a register of its VF. The VF answers memory requests at present.
     #[inline]
     fn value_of(&self, slot: ResolvedVfRegister, vf: VfIndex, now: Time) -> u32 {
         match slot.offset {

@@ -44,8 +44,8 @@ impl Nic {
         }
     }
 
-    /// Reserves memory for an unfinished packet in each queue that may have to stop between segments: the frame path does
-    /// not allocate.
+    /// Reserves memory for an unfinished packet in each transmit queue whose packet may have to stop between two
+    /// segments: the frame path does not allocate.
     pub(crate) fn prepare_to_hold(&mut self) {
         for (tx, queue) in self.state.queues.tx.iter_mut().zip(QueueIndex::all()) {
             if !tx.held.is_empty() || self.plane.pacing.may_delay(port(queue.pool())) {
@@ -73,7 +73,7 @@ impl Nic {
         self.plane.ledger.of(port(queue.pool())).rx_disabled += dropped;
     }
 
-    /// Returns the number of frames in the receive packet buffer that wait for queues of a pool, and their bytes.
+    /// Returns the number and the bytes of frames that wait in the receive packet buffer for a pool's queues.
     #[must_use]
     pub fn waiting(&self, pool: PoolIndex) -> (usize, usize) {
         let [(frames, bytes), (more_frames, more_bytes)] =

@@ -73,7 +73,7 @@ pub(crate) struct TransmitQueue {
     done: WriteBackBatch,
     /// True if a packet with too many descriptors is being dropped, up to its end.
     skipping: bool,
-    /// Numbers of descriptors and of bytes that the last packet took.
+    /// Number of descriptors and number of bytes of the last packet.
     effort: (usize, usize),
     /// Packet of which some segments have left and others wait. The card has already processed its descriptors.
     pub held: HeldPacket<DescriptorOffloads>,

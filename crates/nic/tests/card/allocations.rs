@@ -121,7 +121,7 @@ fn context(mss: u16) -> [u8; 16] {
     AdvancedContextDescriptor { ipv4: true, l4: L4PacketType::Tcp, mss, vlan_tag: 5, ..lengths }.emit()
 }
 
-/// Returns the descriptors of a TCP packet from VF 0 that the card cuts into twenty segments.
+/// Returns the descriptors of a TCP packet from VF 0. The card cuts the packet into twenty segments.
 fn large(bench: &mut CardFixture, to: MacAddress) -> Vec<[u8; 16]> {
     let address = bench.vf(0).place(&tcp(to, mac(0), &[7; 20_000]));
     let sums =

@@ -42,7 +42,7 @@ const TAGS: [VlanTagOrigins; 10] = [
 ];
 
 impl VlanTagOrigins {
-    /// Returns the number of bytes of VLAN tags that the card adds.
+    /// Returns the number of bytes by which the card's VLAN tags lengthen the frame.
     fn added(self) -> usize {
         match self {
             Self { port: true, bytes, .. } => 4 * usize::from(!bytes),
@@ -103,7 +103,7 @@ fn send(bench: &mut CardFixture, tags: VlanTagOrigins, frame: &[u8], pieces: boo
 }
 
 #[test]
-fn vlan_tags_count_in_the_longest_frame_to_the_wire() {
+fn vlan_tags_count_toward_maximum_frame_length_to_the_wire() {
     for tags in TAGS {
         for ((length, fits), pieces) in around(LONGEST).flat_map(|length| [(length, false), (length, true)]) {
             let mut bench = tags.bench();
@@ -116,7 +116,7 @@ fn vlan_tags_count_in_the_longest_frame_to_the_wire() {
 }
 
 #[test]
-fn vlan_tags_count_in_the_longest_frame_between_vfs() {
+fn vlan_tags_count_toward_maximum_frame_length_between_vfs() {
     for tags in TAGS {
         for (length, fits) in around(LONGEST) {
             let mut bench = tags.bench();
@@ -143,7 +143,7 @@ fn frame_over_length_by_its_port_vlan_tag_blocks_no_queue() {
 }
 
 #[test]
-fn vlan_tags_count_in_the_longest_segment_to_the_wire() {
+fn inserted_vlan_tags_count_toward_maximum_segment_length() {
     let tags = [NONE, VlanTagOrigins { descriptor: true, ..NONE }, VlanTagOrigins { port: true, ..NONE }];
     for (tags, cuts) in tags.into_iter().flat_map(|tags| [(tags, false), (tags, true)]) {
         for (length, fits) in around(LONGEST) {
@@ -200,7 +200,7 @@ fn receiver(tags: VlanTagOrigins, strips: bool, options: u32) -> CardFixture {
 }
 
 #[test]
-fn vlan_tags_count_in_the_longest_frame_from_the_wire() {
+fn vlan_tags_count_toward_maximum_frame_length_from_the_wire() {
     for (tags, strips) in ARRIVING.into_iter().flat_map(|tags| [(tags, false), (tags, true)]) {
         for (length, fits) in around(LONGEST) {
             let mut bench = receiver(tags, strips, POOL | vmolr::RLPML_MASK);

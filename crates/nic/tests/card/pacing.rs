@@ -38,7 +38,7 @@ pub(crate) fn whole(bench: &mut CardFixture, from: u8, to: MacAddress, length: u
     vec![packet(address, length as u16).emit()]
 }
 
-/// Returns the descriptors of a TCP packet from a VF that the card cuts into segments of 1,448 bytes.
+/// Returns the descriptors of a TCP packet from a VF. The card cuts the packet into segments of 1,448 bytes.
 pub(crate) fn large(bench: &mut CardFixture, from: u8, to: MacAddress, payload: usize) -> Vec<[u8; 16]> {
     let address = bench.vf(from).place(&tcp(to, mac(from), &vec![7; payload]));
     let context = AdvancedContextDescriptor {

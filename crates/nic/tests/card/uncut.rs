@@ -264,7 +264,7 @@ fn assert_cut_alike(case: &SegmentationCase) {
 }
 
 #[test]
-fn vlan_tag_counts_in_the_longest_segment_to_the_uplink() {
+fn vlan_tag_counts_toward_maximum_segment_length_to_the_uplink() {
     // The longest segment has 54 bytes of headers (74 with IPv6), and 9,724 is the longest frame without check sequence.
     for (six, longest) in [(false, 9_670), (true, 9_650)] {
         for tags in [[false; 3], [true, false, false], [false, true, false], [false, false, true]] {

@@ -209,8 +209,8 @@ proptest! {
         assert_eq!(reassembled, payload);
     }
 
-    /// Compares segments that are made within the packet with copied ones, also for a caller that pauses between two
-    /// segments and continues with the packet as it then is.
+    /// Compares segments that are made inside the packet's buffer with segments that are copied to another buffer. The
+    /// test pauses between some segments, and resumes with the packet as changed so far.
     #[test]
     fn segments_made_inside_the_packet_equal_copied_segments(
         packet in proptest::collection::vec(any::<u8>(), 54..3000),

@@ -78,7 +78,7 @@ fn right_l4_checksum_equal_to_its_seed_stays_unchanged() {
 }
 
 #[test]
-fn fragments_and_udp_without_checksum_are_left_incomplete() {
+fn ip_fragments_and_udp_with_checksum_0_get_no_checksum() {
     let mut without = udp4(b"abc");
     without[40..42].fill(0);
     assert_eq!(unfinished(&without), None);

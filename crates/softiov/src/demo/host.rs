@@ -59,7 +59,7 @@ impl DemoHost {
     }
 }
 
-/// Cost of traffic on a port's VFs: register accesses that reached the host, interrupts, and packets.
+/// Cost of traffic on a port's VFs: packets, interrupts, and register accesses that the host carried out.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct TrafficCost {
     accesses: u64,

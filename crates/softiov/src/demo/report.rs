@@ -63,7 +63,7 @@ pub(super) struct PingResult {
     pub(super) received: u64,
     /// Median round trip, microseconds; null if no ping was answered.
     pub(super) rtt_us_p50: Option<f64>,
-    /// Number of register accesses per ping that reached the host.
+    /// Number of register accesses that the host carried out, per ping.
     pub(super) trapped_each: f64,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct TcpFlow {
     /// Bytes that the flow's receiver received.
     pub(super) bytes: u64,
     pub(super) mbps: f64,
-    /// Number of register accesses per 1,000 packets that reached the host.
+    /// Number of register accesses that the host carried out, per 1,000 packets.
     pub(super) trapped_per_1000_packets: f64,
 }
 
@@ -88,7 +88,7 @@ pub(super) struct FamilyPerformance {
     pub(super) driver: String,
     /// Mean throughput of the flows of both directions, Mb/s.
     pub(super) mbps: f64,
-    /// Number of register accesses per 1,000 packets that reached the host.
+    /// Number of register accesses that the host carried out, per 1,000 packets.
     pub(super) trapped_per_1000_packets: f64,
     pub(super) interrupts_per_1000_packets: f64,
 }
@@ -127,7 +127,7 @@ fn packets(vf: &VfStatus) -> u64 {
     vf.rx.packets + vf.tx.packets
 }
 
-/// Report of a demo, and the data that only the demo's tables and verdict need.
+/// Report of a demo, and the data that only the demo's tables and its final line need.
 #[derive(Debug)]
 pub(super) struct DemoOutcome {
     pub(super) report: DemoReport,

@@ -1,4 +1,4 @@
-//! Findings of `softiov doctor`: check, verdict, observation and remedy.
+//! Findings of `softiov doctor`: name of the check, severity, observation and remedy.
 
 use serde::Serialize;
 use std::fmt::Write;
@@ -23,7 +23,7 @@ pub(super) struct DoctorFinding {
     pub(super) verdict: DoctorVerdict,
     /// State that the check observed.
     pub(super) seen: String,
-    /// Remedy for the finding; none if the verdict is ok.
+    /// Remedy for the finding; none if the check found no fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) remedy: Option<String>,
 }

@@ -111,7 +111,7 @@ fn files((most, now): (u64, u64)) -> DoctorFinding {
     DoctorFinding::ok("files", seen)
 }
 
-/// Returns the finding for a host that does not answer.
+/// Returns the `softiov doctor` finding for a host that does not answer.
 pub(super) fn unreachable(error: &ControlClientError, socket: &Path) -> DoctorFinding {
     let remedy = match error {
         ControlClientError::Unreachable { source, .. }

@@ -131,7 +131,7 @@ mod tests {
         }
     }
 
-    /// Checks a machine's state, and returns check and verdict of each finding that is not ok.
+    /// Checks a machine's state. Returns the check's name and the severity of each finding that reports a fault.
     fn found(machine: &MachineState) -> Vec<(&'static str, DoctorVerdict)> {
         let findings = machine.judge().into_iter().filter(|finding| finding.verdict != DoctorVerdict::Ok);
         findings.map(|finding| (finding.check, finding.verdict)).collect()

@@ -32,7 +32,7 @@ pub(crate) struct DoctorArgs {
     target: TargetHost,
 }
 
-/// Runs all checks and prints the findings. Fails if something does not work.
+/// Runs all checks of `softiov doctor` and prints the findings. Fails if a check reports that something does not work.
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let config = args.target.load()?;
     let has_taps = config.ports.iter().any(|port| matches!(port.uplink, UplinkConfig::Tap(_)));

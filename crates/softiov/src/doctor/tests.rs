@@ -26,7 +26,7 @@ fn good() -> PortStatus {
     PortStatus { uplink_status: Some(tap), ..sample::port() }
 }
 
-/// Changes the faultless port's status, and returns the findings that are not ok.
+/// Changes the status of a port without faults, and returns the findings that report a fault.
 fn found(change: impl FnOnce(&mut PortStatus)) -> Vec<DoctorFinding> {
     let mut port = good();
     change(&mut port);

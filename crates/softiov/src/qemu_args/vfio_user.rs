@@ -3,7 +3,8 @@
 use super::text::{memory_shell, memory_words, quoted, xml};
 use std::path::Path;
 
-/// Returns QEMU's arguments for a VF and for guest memory that QEMU shares with the card, one per word.
+/// Returns QEMU's arguments for a VF, and for guest memory that QEMU shares with the card. Each element is one
+/// argument.
 pub(super) fn words(socket: &Path, memory: &str) -> Vec<String> {
     memory_words(memory).into_iter().chain(["-device".to_owned(), device(socket, "")]).collect()
 }

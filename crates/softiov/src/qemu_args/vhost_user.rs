@@ -36,7 +36,8 @@ impl VhostUserDevice {
         ]
     }
 
-    /// Returns QEMU's arguments for the VF and for guest memory that QEMU shares with the card, one per word.
+    /// Returns QEMU's arguments for the VF, and for guest memory that QEMU shares with the card. Each element is one
+    /// argument.
     pub(super) fn words(&self, memory: &str) -> Vec<String> {
         let options = ["-chardev", "-netdev", "-device"].map(str::to_owned);
         let pairs = options.into_iter().zip(self.values());

@@ -25,16 +25,17 @@ use std::time::Duration;
 
 const READY: &str = "READY=1";
 const GO: &str = "GO=1";
-/// Name of the descriptor by which a successor receives the keeper's socket.
+/// Name of the file descriptor by which a successor process receives the keeper's socket.
 const KEEPER: &str = "keeper";
 /// Timeout of a successor's start. The timeout of its take-over follows: guests wait for the take-over, and QEMU waits
 /// five seconds at most.
 const START_TIMEOUT: Duration = Duration::from_secs(5);
 const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(2);
-/// Time after which ports that are paused for a hand-over resume if no message of the successor arrives.
+/// Time after which ports that are paused for a hand-over resume if no message of the successor process arrives.
 const PAUSE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Starts the host, with the descriptors that a keeper or a predecessor left for this process, if any.
+/// Starts the host, with the file descriptors that a keeper process or the previous host process left for this process,
+/// if any.
 pub(super) fn take_over(config: HostConfig) -> anyhow::Result<RunningHost> {
     let InheritedDescriptors { mut shelf, from } = InheritedDescriptors::take()?;
     let (store, predecessor) = match from {
@@ -50,7 +51,9 @@ pub(super) fn take_over(config: HostConfig) -> anyhow::Result<RunningHost> {
         line.tell(READY)?;
         if line.hear(PAUSE_TIMEOUT).ok().flatten().as_deref() != Some(GO) {
             // The predecessor resumes with everything as it was, so this process must clean up nothing.
-            tracing::error!("the previous process did not release the ports, and resumes; this process ends");
+            tracing::error!(
+                "the previous host process did not release the ports, and resumes; this process ends"
+            );
             std::process::exit(1);
         }
     }
@@ -61,8 +64,12 @@ pub(super) fn take_over(config: HostConfig) -> anyhow::Result<RunningHost> {
 
 /// Hands over to a new process of the installed program, and returns its pid. Afterwards the caller must leave.
 pub(super) fn hand_over(host: &RunningHost) -> anyhow::Result<u32> {
-    let Some(successor) = host.vault().succeed().context("cannot ask the keeper for a new process")? else {
-        bail!("an upgrade needs a keeper, which starts the new process; start the host without --no-keeper");
+    let Some(successor) =
+        host.vault().succeed().context("cannot ask the keeper process to start a new host")?
+    else {
+        bail!(
+            "an upgrade needs the keeper process, which starts the new process; start the host without --no-keeper"
+        );
     };
     tracing::info!("handing the ports over to the new process");
     let outcome = transfer(host, &successor);
@@ -96,16 +103,19 @@ fn transfer(host: &RunningHost, successor: &HandOverChannel) -> anyhow::Result<u
     Ok(pid)
 }
 
-/// Pauses all ports for the process that the keeper starts next. Returns false if no keeper holds descriptors, or a
-/// port does not pause.
+/// Pauses all ports for the process that the keeper process starts next. Returns false if no keeper holds file
+/// descriptors, or a port does not pause.
 pub(super) fn pause_for_successor(host: &RunningHost) -> bool {
     if !host.vault().is_kept() {
-        tracing::error!("SIGUSR2: a restart needs a keeper; start the host without --no-keeper");
+        tracing::error!(
+            "SIGUSR2: a restart needs the keeper process, which starts the new host; \
+             start the host without --no-keeper"
+        );
         return false;
     }
     let paused = host.pause(PAUSE_TIMEOUT);
     if paused {
-        tracing::info!("SIGUSR2: ports are paused for the next process");
+        tracing::info!("SIGUSR2: ports are paused for the successor process");
     } else {
         tracing::error!("SIGUSR2: a port did not pause; this process resumes");
     }

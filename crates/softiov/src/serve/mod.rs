@@ -87,7 +87,8 @@ fn run_keeper(seccomp: SeccompMode) -> anyhow::Result<ExitCode> {
         command.args(std::env::args_os().skip(1));
         command
     };
-    let status = keeper::keep(&mut host, seccomp).context("cannot start the keeper")?;
+    let status =
+        keeper::keep(&mut host, seccomp).context("cannot start the keeper process, which starts the host")?;
     Ok(ExitCode::from(status))
 }
 

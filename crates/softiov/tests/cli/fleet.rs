@@ -141,7 +141,7 @@ fn resets(serve: &ServeProcess) -> Vec<u64> {
     ports[0]["vfs"].as_array().unwrap().iter().map(|vf| vf["mailbox"]["resets"].as_u64().unwrap()).collect()
 }
 
-/// Prints memory, threads, descriptors and CPU share of a host whose guests are idle, for `docs/performance.md`.
+/// Prints memory, threads, file descriptors and CPU share of a host whose guests are idle, for `docs/performance.md`.
 fn print_cost(wait: &str, when: &str, serve: &ServeProcess) {
     let process = PathBuf::from(format!("/proc/{}", host(serve).as_raw_nonzero()));
     let keeper = PathBuf::from(format!("/proc/{}", serve.keeper()));

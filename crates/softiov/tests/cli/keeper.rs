@@ -1,5 +1,5 @@
-//! Tests the confinement of the keeper and of the starter, the process that starts hosts for it. `survival` tests how
-//! hosts follow one another.
+//! Tests the confinement of the keeper process and of the starter, the process that starts hosts for it. `survival`
+//! tests how hosts follow one another.
 
 use crate::process::{PATIENCE, SOFTIOV, ServeProcess, softiov};
 use crate::survival::attach;
@@ -29,13 +29,13 @@ fn status(task: &Path, key: &str) -> String {
     line.unwrap().trim().to_owned()
 }
 
-/// Returns the seccomp mode of each thread of the keeper; 2 is a filter.
+/// Returns the seccomp mode of each thread of the keeper process; 2 is a filter.
 fn seccomp(serve: &ServeProcess) -> Vec<String> {
     let threads = fs::read_dir(keeper(serve).join("task")).unwrap();
     threads.map(|thread| status(&thread.unwrap().path(), "Seccomp")).collect()
 }
 
-/// Returns the targets of a process's open descriptors, without the three standard ones.
+/// Returns the targets of a process's open file descriptors, without the three standard ones.
 fn descriptors(process: &Path) -> BTreeSet<String> {
     let open = fs::read_dir(process.join("fd")).unwrap().map(|entry| entry.unwrap());
     let open = open.filter(|entry| entry.file_name().to_str().unwrap().parse::<u32>().unwrap() > 2);

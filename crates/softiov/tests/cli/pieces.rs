@@ -49,7 +49,7 @@ impl RawClient {
         Self { stream, memory, eventfd: EventFd::new().unwrap() }
     }
 
-    /// Sends the first piece of a message, with the descriptor (memory or eventfd) that its command carries.
+    /// Sends the first piece of a message, with the file descriptor (memory or eventfd) that its command carries.
     fn begin(&self, command: u16, piece: &[u8]) {
         let fds = match command {
             DMA_MAP => vec![self.memory.as_fd()],
@@ -73,7 +73,7 @@ impl RawClient {
     }
 }
 
-/// Kills the host, and waits until the keeper has started another one that serves.
+/// Kills the host, and waits until the keeper process has started another one that serves.
 fn replace_host(serve: &ServeProcess) {
     let host = serve.hosts()[0];
     kill_process(host, Signal::KILL).unwrap();

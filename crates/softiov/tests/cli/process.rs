@@ -92,7 +92,7 @@ impl ServeProcess {
         serve
     }
 
-    /// Starts `softiov serve` with debug logging to a descriptor that the test cannot read, and waits until it
+    /// Starts `softiov serve` with debug logging to a file descriptor that the test cannot read, and waits until it
     /// answers.
     #[track_caller]
     pub(crate) fn with_log(folder: &TempDir, log: Stdio) -> Self {
@@ -125,12 +125,12 @@ impl ServeProcess {
         self.child.id()
     }
 
-    /// Returns the process ids of those hosts of the keeper that still run.
+    /// Returns the process ids of the running hosts that the keeper process has started.
     pub(crate) fn hosts(&self) -> Vec<Pid> {
         test_support::hosts(self.keeper())
     }
 
-    /// Returns the process id of the starter, which starts hosts for the keeper.
+    /// Returns the process id of the starter, which starts hosts for the keeper process.
     pub(crate) fn starter(&self) -> Option<Pid> {
         test_support::starter(self.keeper())
     }
@@ -152,7 +152,7 @@ impl ServeProcess {
         }
     }
 
-    /// Waits until the keeper ends by itself.
+    /// Waits until the keeper process ends by itself.
     #[track_caller]
     pub(crate) fn wait(&mut self) -> ExitStatus {
         let deadline = Instant::now() + PATIENCE;
@@ -186,12 +186,12 @@ impl ServeProcess {
         files(&self.folder).into_iter().flat_map(within).collect()
     }
 
-    /// Sends a signal to the keeper.
+    /// Sends a signal to the keeper process.
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Sends a signal to the keeper, waits for its end, and returns its exit status.
+    /// Sends a signal to the keeper process, waits for its end, and returns its exit status.
     pub(crate) fn end(&mut self, signal: Signal) -> ExitStatus {
         self.signal(signal);
         self.wait()

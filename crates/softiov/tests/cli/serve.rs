@@ -97,7 +97,7 @@ fn host_raises_its_limit_on_open_files() {
     assert_eq!(words[3], words[4], "{line}");
 }
 
-/// Returns the host process's number of open descriptors, and its CPU time in ticks.
+/// Returns the host process's number of open file descriptors, and its CPU time in ticks.
 fn used(serve: &ServeProcess) -> (usize, u64) {
     let folder = serve.proc();
     let stat = std::fs::read_to_string(folder.join("stat")).unwrap();

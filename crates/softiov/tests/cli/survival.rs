@@ -10,9 +10,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tempfile::tempdir;
 
-/// Time after which an idle host has saved all of its state for a successor.
+/// Time after which an idle host has saved all of its state for a successor process.
 const REST: Duration = Duration::from_millis(500);
-/// Number of bytes in a TCP flow that lasts until the host was replaced.
+/// Number of bytes in a long TCP flow, which outlasts the replacement of the host.
 pub(crate) const LONG: u64 = 256 << 20;
 
 pub(crate) fn address(vf: u8) -> Ipv4Addr {

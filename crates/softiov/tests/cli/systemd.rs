@@ -1,5 +1,5 @@
 //! Tests a host whose descriptors systemd keeps. A socket of the test stores them as systemd's file descriptor store
-//! does, and passes them to the next process.
+//! does, and passes them to the successor process.
 
 use crate::process::{PATIENCE, SOFTIOV, ServeProcess, softiov};
 use crate::survival::{LONG, address, attach};
@@ -26,7 +26,7 @@ const WATCHDOG: Duration = Duration::from_millis(200);
 /// stored once.
 type StoredDescriptors = Vec<(String, OwnedFd)>;
 
-/// Stand-in for systemd: a socket at `$NOTIFY_SOCKET`, and a thread that stores descriptors and counts notices.
+/// Stand-in for systemd: a socket at `$NOTIFY_SOCKET`, and a thread that stores file descriptors and counts notices.
 struct Systemd {
     path: PathBuf,
     /// Number of watchdog notices that the stand-in for systemd has received.
@@ -66,7 +66,7 @@ impl Systemd {
         }
     }
 
-    /// Stops the stand-in after it has received all messages, and returns the stored descriptors.
+    /// Stops the stand-in after it has received all messages, and returns the stored file descriptors.
     fn stop(self) -> StoredDescriptors {
         UnixDatagram::unbound().unwrap().send_to(b"END", &self.path).unwrap();
         self.thread.join().unwrap()
@@ -103,7 +103,7 @@ fn receive(socket: &UnixDatagram) -> (String, Option<OwnedFd>) {
     (String::from_utf8(buffer[..bytes].to_vec()).unwrap(), fd)
 }
 
-/// Starts `softiov serve` as a unit's main process, with the stored descriptors, and a stand-in for systemd.
+/// Starts `softiov serve` as a unit's main process, with the stored file descriptors, and a stand-in for systemd.
 fn start(folder: &TempDir, kept: StoredDescriptors) -> (Systemd, ServeProcess) {
     let (names, fds): (Vec<_>, Vec<_>) =
         kept.iter().map(|(name, fd)| (name.as_str(), fd.try_clone().unwrap())).unzip();

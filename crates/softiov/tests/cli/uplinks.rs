@@ -22,7 +22,7 @@ fn show(serve: &ServeProcess, port: &str) -> String {
     softiov(serve.folder(), &["port", "show", port]).out
 }
 
-/// Kills the host, and waits until the keeper has started another one that serves.
+/// Kills the host, and waits until the keeper process has started another one that serves.
 fn kill_host(serve: &ServeProcess) {
     eventually("one host", || serve.hosts().len() == 1);
     let [host] = serve.hosts()[..] else { panic!("not one host") };
@@ -106,9 +106,9 @@ fn stream_peer_reconnects_to_the_next_host_at_its_path() {
     assert!(!path.exists(), "the socket goes with the host");
 }
 
-/// Checks a host that is replaced while its uplink of this kind is gone: the successor does not create the uplink, and
-/// guests keep their VFs. Once the uplink exists again, the successor attaches it, even if the predecessor has not
-/// quite ended.
+/// Checks a host that is replaced while its uplink of this kind is gone: the successor process does not create the
+/// uplink, and guests keep their VFs. Once the uplink exists again, the successor attaches it, even if the previous
+/// host process has not quite ended.
 fn is_taken_again_by_a_successor(kind: &str, below: &[&str], make: &[String]) {
     let what = format!("{kind} that is back after a crash of the host");
     let ip = |words: &str| {

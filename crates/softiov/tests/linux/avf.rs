@@ -37,7 +37,7 @@ pub(crate) fn binds(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     Ok(CheckOutcome::Passed)
 }
 
-/// Packets of a VF, and register accesses of its guest that reached the host as messages.
+/// Number of a VF's packets, and number of register accesses that the guest's VMM sent to the host as messages.
 #[derive(Debug, Clone, Copy)]
 struct RegisterCost {
     packets: u64,

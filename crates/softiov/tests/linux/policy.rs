@@ -382,7 +382,7 @@ pub(crate) fn storms_are_kept_from_guests(world: &mut LinuxTestbed) -> Result<Ch
     Ok(CheckOutcome::Passed)
 }
 
-/// Returns the number of requests of a VF that the PF has refused for a reason.
+/// Returns how many of a VF's requests the PF has refused for `reason`.
 fn refusals(status: &VfStatus, reason: &str) -> u64 {
     status.mailbox.refused.get(reason).copied().unwrap_or(0)
 }

@@ -15,7 +15,7 @@ use scene::{OPEN, SHUT, VMM};
 use std::time::{Duration, Instant};
 
 const TIMES: u32 = 5;
-/// Time after which an idle host has saved all of its state for a successor.
+/// Time after which an idle host has saved all of its state for a successor process.
 const IDLE: Duration = Duration::from_millis(500);
 
 /// Checks `softiov upgrade` under traffic, several times: no link goes down, and connections survive.
@@ -48,8 +48,8 @@ pub(crate) fn hand_over_is_not_noticed(world: &mut LinuxTestbed) -> Result<Check
     })
 }
 
-/// Checks SIGKILL of an idle host: the next process finds everything as it was. A driver that reads its card at that
-/// very moment must restart, so the check needs one crash without a lost link.
+/// Checks SIGKILL of an idle host: the successor process finds everything as it was. A driver that reads its card at
+/// that very moment must restart, so the check needs one crash without a lost link.
 pub(crate) fn crash_while_idle_is_not_noticed(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, _| {
         let mut unnoticed = 0;
@@ -153,8 +153,8 @@ pub(crate) fn avf_hand_over_is_not_noticed(world: &mut LinuxTestbed) -> Result<C
     })
 }
 
-/// Checks that a successor resets the card of the second family after SIGKILL: iavf sets its VF up again, and frames
-/// pass.
+/// Checks that a successor process resets the card of the second family after SIGKILL: iavf sets its VF up again, and
+/// frames pass.
 pub(crate) fn avf_starts_anew(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     with_scene(world, |scene, _| {
         link_avf(scene)?;

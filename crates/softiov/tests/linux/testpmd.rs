@@ -22,7 +22,7 @@ pub(crate) fn prepare(guest: &ScenarioGuest) -> Result<()> {
     guest.check(PREPARE).map(drop)
 }
 
-/// PCI slot of a function in the guest that runs testpmd.
+/// PCI slot of a network function in a guest. The guest runs testpmd.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PciSlot(u8);
 
@@ -31,7 +31,7 @@ pub(crate) struct PciSlot(u8);
 pub(crate) const IGBVF: PciSlot = PciSlot(1);
 pub(crate) const IAVF: PciSlot = PciSlot(2);
 pub(crate) const IGB: PciSlot = PciSlot(3);
-/// PCI slot of the function in a guest that has one function only.
+/// PCI slot of the network function in a guest with only one such function.
 pub(crate) const ONLY: PciSlot = PciSlot(1);
 
 /// Process of testpmd in a guest in the background. Dropping this value kills it.

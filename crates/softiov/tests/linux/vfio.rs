@@ -52,8 +52,8 @@ const VFS: [&str; 2] = ["0000:01:10.0", "0000:01:10.2"];
 /// PCI addresses, in the guest, of two VFs of our card, each behind a root port of its own.
 const OUR_VFS: [&str; 2] = ["0000:01:00.0", "0000:02:00.0"];
 
-/// Names of the driver checks in which QEMU's igb device differs from the datasheet, and our drivers do not depend on
-/// it (docs/conformance.md).
+/// Names of the driver checks that QEMU's igb device fails, because it differs from the datasheet
+/// (docs/conformance.md). Our drivers do not depend on these features.
 const QEMU_DIFFERS: [&str; 9] = [
     "broadcast",
     "loopback-statistics",

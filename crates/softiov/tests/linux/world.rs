@@ -31,7 +31,7 @@ pub(crate) const CAROL: &str = "pf0vf2";
 pub(crate) const CAROL_VLAN: &str = "pf0vf3";
 /// Name of Carol's third VF, on the other port, which shares a wire with the first if there is an uplink.
 pub(crate) const CAROL_OUTSIDE: &str = "pf1vf0";
-/// Name of a VF for a guest that boots for one check. Others follow.
+/// Name of the VF that is kept for a guest which boots for one check only. Others follow.
 pub(crate) const VISITOR: &str = "pf0vf4";
 pub(crate) const SECOND_VISITOR: &str = "pf0vf5";
 

@@ -1,5 +1,5 @@
-//! Runs a host in a process of its own, as a user starts it: `softiov serve`, which is the keeper, and the process that
-//! it has started. Checks with stock guests and the soak share it.
+//! Runs a host in a process of its own, as a user starts it: `softiov serve`, which is the keeper process, and the
+//! process that it has started. Checks with stock guests and the soak share it.
 
 use anyhow::{Context, Result, bail, ensure};
 use host::test_support::{hosts, kill_all};
@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub(crate) struct HostWithKeeper {
     pub(crate) keeper: Child,
-    /// Path of the `softiov` that the keeper runs, and that sends requests to the host.
+    /// Path of the `softiov` that the keeper process runs, and that sends requests to the host.
     program: PathBuf,
     folder: TempDir,
 }
@@ -65,8 +65,8 @@ impl HostWithKeeper {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    /// Waits until the keeper has exactly one host process, other than `former`, and returns its process id. The host
-    /// may not serve yet.
+    /// Waits until the keeper process has exactly one host process, other than `former`, and returns its process id.
+    /// The host may not serve yet.
     pub(crate) fn host(&self, former: Option<Pid>) -> Result<Pid> {
         let deadline = Instant::now() + PATIENCE;
         loop {

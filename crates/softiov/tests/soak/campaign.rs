@@ -15,18 +15,18 @@ use std::time::{Duration, Instant};
 /// Shortest pause between two events of the soak campaign. The maximum that a random number adds follows.
 const PAUSE: Duration = Duration::from_millis(200);
 const MORE: Duration = Duration::from_millis(2_800);
-/// Number of events of the soak campaign between two checks that links, connections and descriptors have
-/// recovered.
+/// Number of soak campaign events between two checks of recovery. A check covers links, connections and file
+/// descriptors.
 const REST: u32 = 10;
-/// Timeout for the number of open descriptors to return to its value at the start.
+/// Timeout for the number of open file descriptors to return to its value at the start.
 const SETTLING: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 /// Number of further answers to requests that prove that two embedded guests reach each other.
 const ALIVE: u64 = 30;
 /// Memory in KiB by which keeper and host may grow in the campaign: allocators do not return everything.
 const GROWTH: u64 = 2_048;
-/// Log message of the keeper for a host that has died. The message for a delayed start, after too many
-/// deaths, follows.
+/// Log message of the keeper process for a host that has died. The message for a delayed start, after too many deaths,
+/// follows.
 const DEATH: &str = "; starting the host again";
 const WAITS: &str = "the next start is in";
 
@@ -190,7 +190,7 @@ impl SoakCampaign {
         self.embedded.wait_links().map(|()| gap)
     }
 
-    /// Returns the number of times that the keeper delayed the start of a host.
+    /// Returns the number of times that the keeper process delayed the start of a host.
     fn keepers_waits(&self) -> usize {
         self.served.log().matches(WAITS).count()
     }
@@ -201,7 +201,7 @@ impl SoakCampaign {
         self.served.log().matches(DEATH).count().saturating_sub(killed)
     }
 
-    /// Checks that every connection of Linux guests carries bytes, and that keeper and host hold as many
+    /// Checks that every connection of Linux guests carries bytes, and that keeper and host hold as many file
     /// descriptors as at the start.
     fn rest(&mut self) -> Result<()> {
         let back = self.machines.wait_moving()?;

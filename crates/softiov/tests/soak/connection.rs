@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 pub(crate) const HOLD: &str = "/run/hold";
 /// Path of a file in the guest whose existence ends the sender's connection.
 pub(crate) const FINISH: &str = "/run/finish";
-/// Path of a file in the guest to which the receiver writes the number of bytes received so far.
+/// Path of a file in the receiving guest. The receiver writes the number of bytes received so far to this file.
 pub(crate) const RECEIVED: &str = "/run/received";
 
 const PORT: u16 = 4_000;

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Open descriptors and memory of the keeper's or the host's process.
+/// Open file descriptors and memory of the keeper's or the host's process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct ProcessResources {
-    /// Number of open descriptors, by kind of target.
+    /// Number of open file descriptors, by kind of target.
     pub(crate) descriptors: BTreeMap<String, usize>,
     /// Memory of the process's own (anonymous), without guests' memory, in KiB.
     pub(crate) own_kib: u64,
@@ -22,7 +22,7 @@ pub(crate) struct ProcessResources {
 }
 
 impl ProcessResources {
-    /// Reads the resources of the keeper and of its host process.
+    /// Reads the resources of the keeper process and of its host process.
     pub(crate) fn of(served: &HostWithKeeper, host: Pid) -> Result<[Self; 2]> {
         Ok([of(served.keeper.id().cast_signed())?, of(host.as_raw_nonzero().get())?])
     }
@@ -51,7 +51,7 @@ fn of(pid: i32) -> Result<ProcessResources> {
     })
 }
 
-/// Returns the kind of a descriptor's target, without the number that makes it unique: `socket:`,
+/// Returns the kind of a file descriptor's target, without the number that makes it unique: `socket:`,
 /// `anon_inode:[eventfd]`.
 fn kind(target: &Path) -> String {
     let text = target.to_string_lossy();

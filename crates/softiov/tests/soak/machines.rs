@@ -81,7 +81,7 @@ impl LinuxGuestGroup {
         Ok(())
     }
 
-    /// Returns a description of each Linux guest and of each connection that has ended.
+    /// Returns two lists of descriptions: Linux guests that have ended, and connections that have ended.
     pub(crate) fn losses(&mut self) -> [Vec<String>; 2] {
         let (mut machines, mut connections) = (Vec::new(), Vec::new());
         for machine in &mut self.machines {

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Default)]
 pub(crate) struct CampaignInterruptions {
     pub(crate) hand_overs: Vec<Duration>,
-    /// Interruptions of guests by crashes after which the keeper started the next host at once.
+    /// Interruptions of guests by crashes after which the keeper process started the next host at once.
     pub(crate) kills: Vec<Duration>,
-    /// Interruptions of guests by crashes after which the keeper delayed the next host, because there had been too
-    /// many.
+    /// Interruptions of guests by crashes after which the keeper process delayed the next host, because there had been
+    /// too many.
     pub(crate) kills_with_wait: Vec<Duration>,
     /// Longest interruptions of guests before the campaign's events: those that the machine itself causes.
     pub(crate) quiet: Vec<Duration>,

@@ -122,7 +122,7 @@ struct VifState {
     to_publish: bool,
     /// The guest requested an event for received frames, and has not been sent it.
     event_due: bool,
-    /// The interface is in its worker's list of interfaces with a withheld event.
+    /// True if the interface is in its worker thread's list of interfaces with a delayed event.
     event_withheld: bool,
     /// Number of frames given to the guest since its last event.
     unnotified: u32,
@@ -141,12 +141,12 @@ struct VifState {
     counters: VifCounters,
 }
 
-/// Work queues of a back-end worker for its interfaces. Other workers only append to `released`.
+/// Work queues of a back-end worker thread for its interfaces. Other workers only append to `released`.
 #[derive(Debug)]
 struct BackendWorker<M> {
-    /// Interfaces with frames to send, in the order in which the worker serves them.
+    /// Interfaces with frames to send, in the order in which the worker thread serves them.
     ready: VecDeque<VifIndex>,
-    /// Frames that the worker has to copy to guests.
+    /// Frames that the worker thread has to copy to guests.
     queue: VecDeque<FrameHandle>,
     /// Transmit requests without a response, by the worker's index for them.
     pending: Vec<Option<PendingTransmitRequest<M>>>,
@@ -155,7 +155,7 @@ struct BackendWorker<M> {
     released: VecDeque<u16>,
     /// Interfaces with unpublished responses on their rings.
     to_publish: Vec<VifIndex>,
-    /// Interfaces with a withheld event: their guests are notified later.
+    /// Interfaces with a delayed event, whose guests are notified later.
     withheld: Vec<VifIndex>,
 }
 
@@ -197,8 +197,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         Self { interfaces: Vec::new(), workers, packets, batch: 1 }
     }
 
-    /// Adds a guest's network interface to the back end, and assigns the interface to the next worker in
-    /// turn.
+    /// Adds a guest's network interface to the back end, and assigns the interface to the next worker thread in turn.
     pub fn connect(&mut self) -> VifIndex {
         let vif = VifIndex(self.interfaces.len() as u16);
         let worker = self.interfaces.len() % self.workers.len();
@@ -244,7 +243,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         self.workers.len()
     }
 
-    /// Returns the back-end worker that serves an interface.
+    /// Returns the back-end worker thread that serves an interface.
     ///
     /// # Panics
     /// If there is no such interface.

@@ -1,14 +1,14 @@
-//! Moves a network interface to another back-end worker. The old worker takes no more requests of the interface, and
-//! finishes the pending ones; frames that arrive during the move wait. The new worker then takes over the interface and
-//! the waiting frames, in order. So each ring has one worker at any time, and the worker that mapped a page unmaps it.
-//! [`crate::dispatch`] decides on moves; the caller rebinds the event channel.
+//! Moves a network interface to another back-end worker thread. The old worker takes no more requests of the interface,
+//! and finishes the pending ones; frames that arrive during the move wait. The new worker then takes over the interface
+//! and the waiting frames, in order. So each ring has one worker at any time, and the worker that mapped a page unmaps
+//! it. [`crate::dispatch`] decides on moves; the caller rebinds the event channel.
 
 use super::{NetworkBackend, VifIndex};
 use core::fmt::Debug;
 
 impl<M: Copy + Debug> NetworkBackend<M> {
-    /// Starts to move an interface to another back-end worker. Returns `false` if it has that worker or is moving
-    /// already, or if the interface or worker does not exist.
+    /// Starts to move an interface to another back-end worker thread. Returns `false` if it has that worker or is
+    /// moving already, or if the interface or worker does not exist.
     pub fn start_move(&mut self, vif: VifIndex, worker: usize) -> bool {
         let known = worker < self.workers.len();
         let Some(interface) = self.interfaces.get_mut(usize::from(vif.0)).filter(|_| known) else {

@@ -29,7 +29,7 @@ pub(super) struct StoredFrame {
     pub(super) head: usize,
     pub(super) pieces: [MappedFramePiece; PIECES],
     pub(super) count: usize,
-    /// Back-end worker that has mapped the frame's pieces.
+    /// Back-end worker thread that has mapped the frame's pieces.
     pub(super) worker: usize,
     pub(super) offload: PendingOffloads,
     /// Interface of the guest that the frame is queued for.

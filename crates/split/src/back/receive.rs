@@ -1,5 +1,5 @@
-//! Path of frames to guests. A frame is queued at the worker of its interface if the guest has posted the pages it
-//! needs. The worker copies queued frames into those pages, in order.
+//! Path of frames to guests. A frame is queued at the worker thread of its interface if the guest has posted the pages
+//! it needs. The worker copies queued frames into those pages, in order.
 
 use super::packet::{BUFFER, FrameHandle};
 use super::{GrantedAddress, NetworkBackend, NetworkBackendHal, VifIndex, VifState};
@@ -55,14 +55,14 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         true
     }
 
-    /// Returns `true` if a back-end worker has frames to copy to guests.
+    /// Returns `true` if a back-end worker thread has frames to copy to guests.
     #[must_use]
     pub fn may_receive(&self, worker: usize) -> bool {
         !self.workers[worker].queue.is_empty()
     }
 
-    /// Copies up to `limit` frames of a worker to their guests, and returns their number. A guest that requested an
-    /// event gets it now, or later if it was given few frames.
+    /// Copies up to `limit` frames of a worker thread to their guests, and returns their number. A guest that requested
+    /// an event gets it now, or later if it was given few frames.
     pub fn receive<H: NetworkBackendHal<Mapping = M>>(
         &mut self,
         worker: usize,
@@ -93,7 +93,8 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         count
     }
 
-    /// Publishes responses to a guest. A guest that requested an event gets it now, or is put on the withheld list.
+    /// Publishes responses to a guest. A guest that requested an event gets it now, or is put on the list of guests
+    /// with a delayed event.
     fn publish<H: NetworkBackendHal<Mapping = M>>(&mut self, worker: usize, vif: VifIndex, host: &mut H) {
         let batch = self.batch;
         let interface = self.interface(vif);
@@ -114,13 +115,14 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         host.notify(vif);
     }
 
-    /// Returns `true` if guests of a worker have frames for which they got no event yet.
+    /// Returns `true` if guests of a worker thread have frames for which they got no event yet.
     #[must_use]
     pub fn has_withheld_events(&self, worker: usize) -> bool {
         !self.workers[worker].withheld.is_empty()
     }
 
-    /// Sends the withheld events of a worker: notifies each of its guests of the frames for which it got no event.
+    /// Sends the delayed events of a worker thread: notifies each guest of received frames for which the guest got no
+    /// event.
     pub fn notify_withheld<H: NetworkBackendHal<Mapping = M>>(&mut self, worker: usize, host: &mut H) {
         while let Some(vif) = self.workers[worker].withheld.pop() {
             let interface = self.interface(vif);

@@ -1,6 +1,6 @@
-//! Path of frames from guests. A worker takes the requests of its interfaces in turn, one frame of each, maps the pages
-//! and copies the headers. Decisions use the copy of the headers, and the copy is delivered, so a guest cannot change
-//! the headers afterwards. The worker that mapped a page unmaps it and responds once the frame is sent.
+//! Path of frames from guests. A worker thread takes the requests of its interfaces in turn, one frame of each, maps
+//! the pages and copies the headers. Decisions use the copy of the headers, and the copy is delivered, so a guest
+//! cannot change the headers afterwards. The worker that mapped a page unmaps it and responds once the frame is sent.
 
 use super::packet::{BUFFER, FrameHandle, MappedFramePiece};
 use super::{NetworkBackend, NetworkBackendHal, VifIndex};
@@ -30,7 +30,7 @@ pub enum TransmitPollOutcome {
     Frame(VifIndex, FrameHandle),
     /// The polled interface had no frame, or a malformed one.
     Nothing,
-    /// No interface of this worker has a frame to send, or too many requests have no response.
+    /// No interface of this worker thread has a frame to send, or too many requests have no response.
     Idle,
 }
 
@@ -55,7 +55,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         }
     }
 
-    /// Returns `true` if a worker has frames to take from guests or pages to release.
+    /// Returns `true` if a worker thread has frames to take from guests or pages to release.
     #[must_use]
     pub fn may_transmit(&self, worker: usize) -> bool {
         let worker = &self.workers[worker];

@@ -195,7 +195,7 @@ impl SplitNetworkFixture {
         self.backend.release(worker, &mut self.shared, usize::MAX)
     }
 
-    /// Makes the back end send the events that it withheld from a worker's guests.
+    /// Makes the back end send delayed events to the guests that a worker thread serves.
     pub(super) fn notify_withheld(&mut self, worker: usize) {
         self.backend.notify_withheld(worker, &mut self.shared);
     }
@@ -226,13 +226,13 @@ impl SplitNetworkFixture {
         frames
     }
 
-    /// Copies up to 64 queued frames of a worker to their guests. Returns the number of frames.
+    /// Copies up to 64 queued frames of a worker thread to their guests. Returns the number of frames.
     pub(super) fn copy(&mut self, worker: usize) -> usize {
         self.backend.receive(worker, &mut self.shared, 64)
     }
 
-    /// Copies queued frames of a worker to their guests, then releases pages that worker 0 mapped. Returns the number
-    /// of frames.
+    /// Copies queued frames of a worker thread to their guests, then releases pages that worker 0 mapped. Returns the
+    /// number of frames.
     pub(super) fn turn(&mut self, worker: usize) -> usize {
         let frames = self.copy(worker);
         self.release(0);

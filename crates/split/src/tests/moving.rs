@@ -1,5 +1,5 @@
 //! Tests of interfaces that change workers with frames in flight: order is kept, each page is released by the worker
-//! that mapped it, and no frame or event is lost.
+//! thread that mapped it, and no frame or event is lost.
 
 use super::{A, B};
 use crate::PendingOffloads;

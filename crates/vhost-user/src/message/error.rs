@@ -112,6 +112,6 @@ pub enum RequestError {
     #[error("device status {0:#x} is out of range (at most 0xff)")]
     Status(u64),
     /// The host could not carry out the task of the request.
-    #[error("the host could not carry out the request")]
+    #[error("the host's task for the request failed, such as mapping memory or stopping a ring")]
     HostFailed,
 }

@@ -105,7 +105,7 @@ fn host_that_fails_to_stop_a_ring_ends_the_session() {
     let error = script.ends(GET_VRING_BASE, &state(0, 0), Vec::new());
     assert_eq!(
         error.to_string(),
-        "vhost-user request 11 is refused: the host could not carry out the request"
+        "vhost-user request 11 is refused: the host's task for the request failed, such as mapping memory or stopping a ring"
     );
 }
 

@@ -43,7 +43,7 @@ use tokio_io_timeout::TimeoutStream;
 
 /// Longest time in which pending answers are still sent when the host ends.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// Pause of a control listener after a failed accept. The process may be out of descriptors, and other threads may
+/// Pause of a control listener after a failed accept. The process may be out of file descriptors, and other threads may
 /// close some meanwhile.
 const AFTER_ERROR: Duration = Duration::from_millis(50);
 /// Maximum number of control clients at a time. One more replaces the oldest client that has not sent a permitted
@@ -59,7 +59,7 @@ const MAX_HEADERS: usize = 64;
 pub(crate) struct ControlServer {
     runtime: Runtime,
     listener: SocketListener,
-    /// Copy of the listener's descriptor that the runtime polls.
+    /// Copy of the listener's file descriptor that the runtime polls.
     waiting: UnixListener,
     tcp: Option<(TcpListener, BearerToken)>,
     sender: ControlRequestSender,
@@ -77,7 +77,7 @@ pub(crate) struct ControlServerHandle {
 
 impl ControlServerHandle {
     /// Stops accepting control clients (`hold`), or resumes. New clients wait in the socket's queue meanwhile, for this
-    /// process or for a successor with the same socket.
+    /// process or for a successor process with the same socket.
     pub(crate) fn hold(&self, hold: bool) {
         self.hold.send_replace(hold);
     }
@@ -156,8 +156,8 @@ async fn serve(
     let _ = timeout(FAREWELL, ended).await;
 }
 
-/// Accepts a client of the UNIX control socket. Without a free descriptor the listener turns it away by its reserve,
-/// or the next accept waits: the error would return at once and keep the thread busy.
+/// Accepts a client of the UNIX control socket. Without a free file descriptor the listener turns it away by its
+/// reserve, or the next accept waits: the error would return at once and keep the thread busy.
 async fn accept(waiting: &UnixListener, listener: &mut SocketListener) -> io::Result<UnixStream> {
     let error = match waiting.accept().await {
         Ok((stream, _)) => return Ok(stream),

@@ -27,7 +27,7 @@ pub(super) const MOST: usize = 16;
 #[derive(Debug)]
 struct EventStreamReader {
     after: u64,
-    /// Events that were read from the list, but not yet sent.
+    /// Events that were read from the host's list of events and not yet sent to the client.
     ready: VecDeque<Event>,
     stop: watch::Receiver<bool>,
     _place: OwnedSemaphorePermit,

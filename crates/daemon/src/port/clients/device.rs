@@ -1,7 +1,7 @@
 //! Function of the card as a vfio-user device: turns the messages of a client about regions, interrupts and memory
 //! into accesses to the card. `vfio_user` has the protocol, and `connection` the socket.
 
-use super::errand::{BlockingCallOutcome, BlockingCalls, MappedWindow};
+use super::errand::{BlockingCallOutcome, BlockingCallQueue, MappedWindow};
 use super::holdings::ClientResources;
 use super::journal::{SavedDmaWindow, SavedEventfd};
 use crate::flight::{FlightRecordKind, RegisterLocation};
@@ -39,8 +39,8 @@ impl FunctionDevice<'_> {
         }
     }
 
-    /// Resets the function, shows the reset registers in its mapped pages, and saves this state for the next process.
-    /// Returns `false` if the reset fails.
+    /// Resets the function, shows the reset registers in its mapped pages, and saves this state for the successor
+    /// process. Returns `false` if the reset fails.
     pub(super) fn reset_function(&mut self) -> bool {
         let done = self.engine.card_mut().reset_function(self.function);
         self.publish_registers();
@@ -58,7 +58,7 @@ impl FunctionDevice<'_> {
     }
 
     /// Returns the pending blocking calls of the function's client.
-    pub(super) fn errands(&mut self) -> &mut BlockingCalls {
+    pub(super) fn errands(&mut self) -> &mut BlockingCallQueue {
         &mut self.own.errands
     }
 
@@ -101,7 +101,7 @@ impl FunctionDevice<'_> {
         }
     }
 
-    /// Sets the eventfd of an interrupt vector, which is kept for the next process under `number`, or removes the
+    /// Sets the eventfd of an interrupt vector, which is kept for the successor process under `number`, or removes the
     /// eventfd. Vectors that do not exist are ignored.
     fn set_eventfd(&mut self, index: u32, vector: u32, eventfd: Option<EventFd>, number: u64) {
         self.own.successor.eventfd(SavedEventfd { index, vector, number });

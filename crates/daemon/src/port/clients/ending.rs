@@ -22,7 +22,7 @@ const SILENCE: Duration = Duration::from_millis(50);
 /// stream from its own thread, within a millisecond if that thread is not starved.
 const DRAIN: Duration = Duration::from_secs(1);
 const DRAINED: Duration = Duration::from_millis(200);
-/// Number of pending closes of a client's descriptors at which the port stops reading from the client.
+/// Number of pending closes of a client's file descriptors at which the port stops reading from the client.
 const MOST_CLOSING: usize = 256;
 /// Interval at which half-closed sockets are drained.
 const DRAIN_EVERY: Duration = Duration::from_millis(10);
@@ -58,7 +58,7 @@ impl PendingDisconnect {
 #[derive(Debug)]
 struct HalfClosedConnection {
     stream: StreamSocket,
-    /// Worker that closes descriptors that the client still sends, and then the socket.
+    /// Worker thread that closes file descriptors that the client still sends, and then the socket.
     closer: BlockingWorker,
     /// Times of the first call to [`Self::drain`] and of the last received bytes. `None` before the first call:
     /// until then the port may have opened uplinks and sockets, and the client's time has not begun.
@@ -129,7 +129,8 @@ impl HalfClosedConnections {
 }
 
 impl HalfClosedConnection {
-    /// Closes the socket of a disconnected client on the worker, because unread descriptors in it may block the close.
+    /// Closes the socket of a disconnected client on the worker thread, because unread file descriptors in it may block
+    /// the close.
     fn close(self) {
         self.closer.discard(self.stream);
     }

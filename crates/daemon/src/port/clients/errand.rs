@@ -2,7 +2,7 @@
 //! both. A function's [`BlockingWorker`] makes the calls while the port's loop continues. The result comes back as a
 //! [`CompletedBlockingCall`].
 //!
-//! Each function has a worker of its own. So one client's memory, however large, delays no other client, and
+//! Each function has a worker thread of its own. So one client's memory, however large, delays no other client, and
 //! neither do descriptors that block when they are closed. `device` uses the results.
 
 use super::journal::{NOT_KEPT, SavedDmaWindow};
@@ -21,24 +21,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 
 /// Number of a client's pending blocking calls at which the port stops reading from the client. Each call may hold
-/// memory or a descriptor.
+/// memory or a file descriptor.
 const MOST: usize = 64;
 
 /// Completed blocking call for a client, with its outcome, from the worker thread.
 #[derive(Debug)]
 pub(in crate::port) struct CompletedBlockingCall {
     pub(super) function: Function,
-    /// Number of the client for which the call was made ([`BlockingCalls::next_client`]).
+    /// Number of the client for which the call was made ([`BlockingCallQueue::next_client`]).
     pub(super) client: u64,
     pub(super) outcome: BlockingCallOutcome,
-    /// Worker that made the call, and the vault in which the call kept descriptors.
+    /// Worker thread that made the call, and the vault in which the call kept file descriptors.
     worker: BlockingWorker,
     vault: PortDescriptorVault,
 }
 
 impl CompletedBlockingCall {
-    /// Releases the kept descriptors of a call whose client is gone, and drops its outcome, on the worker that made
-    /// the call. The function may be gone too.
+    /// Releases the kept file descriptors of a call whose client is gone, and drops its outcome, on the worker thread
+    /// that made the call. The function may be gone too.
     pub(super) fn release(self) {
         let Self { outcome, worker, vault, .. } = self;
         worker.run(move || {
@@ -54,13 +54,14 @@ pub(in crate::port) enum BlockingCallOutcome {
     /// A DMA window was mapped and its file kept, or the reason for the failure.
     Mapped(Result<MappedWindow, MapRegionError>),
     /// Eventfds for interrupt vectors of one type, from vector `start` on, with the numbers under which they are kept;
-    /// or the reason why a descriptor is not an eventfd.
+    /// or the reason why a file descriptor is not an eventfd.
     Assigned { index: u32, start: u32, eventfds: Result<Vec<(EventFd, u64)>, EventFdError> },
-    /// Descriptors of an incomplete message were kept, under these numbers.
+    /// File descriptors of an incomplete message were kept, under these numbers.
     PartialKept(Vec<u64>),
     /// A memory region of a vhost-user client was mapped. Nothing of it is kept.
     RegionMapped(Result<MappedRegion, MapRegionError>),
-    /// The descriptor for a ring of a vhost-user client is an eventfd, or the reason why it is none. It is not kept.
+    /// The file descriptor for a ring of a vhost-user client is an eventfd, or the reason why it is none. It is not
+    /// kept.
     RingEventfd { ring: u32, purpose: RingEventfdPurpose, eventfd: Result<EventFd, EventFdError> },
     /// All earlier blocking calls of the function have ended.
     CaughtUp,
@@ -79,13 +80,13 @@ pub(in crate::port) enum RingEventfdPurpose {
 #[derive(Debug)]
 pub(in crate::port) struct MappedWindow {
     pub(super) region: MappedRegion,
-    /// Saved form of the DMA window for the next process, with the number of the window's file.
+    /// Saved form of the DMA window for the successor process, with the number of the window's file.
     pub(super) window: SavedDmaWindow,
     pub(super) identity: FileIdentity,
 }
 
 impl BlockingCallOutcome {
-    /// Returns the numbers under which this blocking call has kept descriptors for the next process.
+    /// Returns the numbers under which this blocking call has kept file descriptors for the successor process.
     fn numbers(&self) -> Vec<u64> {
         match self {
             Self::Mapped(Ok(mapped)) => vec![mapped.window.file],
@@ -107,17 +108,17 @@ impl BlockingCallOutcome {
 /// Channel to which the worker threads of all functions of a port report.
 #[derive(Debug, Clone)]
 pub(in crate::port) struct CompletionSender {
-    /// Worker that keeps descriptors of new clients. It closes no descriptor, so no client can delay it.
+    /// Worker thread that keeps file descriptors of new clients. It closes no descriptor, so no client can delay it.
     clerk: BlockingWorker,
     done: mpsc::Sender<CompletedBlockingCall>,
     /// Waker of the port's loop, for results.
     waker: ThreadWaker,
-    /// Vault in which the calls keep descriptors.
+    /// Vault in which the calls keep file descriptors.
     vault: PortDescriptorVault,
 }
 
 impl CompletionSender {
-    /// Starts the thread that keeps new clients' descriptors in the port's vault. It gives up the rights that
+    /// Starts the thread that keeps new clients' file descriptors in the port's vault. It gives up the rights that
     /// `confined` names. The receiver gets the outcomes of blocking calls.
     pub(in crate::port) fn open(
         vault: &PortDescriptorVault,
@@ -132,7 +133,7 @@ impl CompletionSender {
 
 /// Blocking calls for one function's clients, on the function's worker thread.
 #[derive(Debug)]
-pub(in crate::port) struct BlockingCalls {
+pub(in crate::port) struct BlockingCallQueue {
     function: Function,
     worker: BlockingWorker,
     desk: CompletionSender,
@@ -140,7 +141,7 @@ pub(in crate::port) struct BlockingCalls {
     client: u64,
 }
 
-impl BlockingCalls {
+impl BlockingCallQueue {
     /// Creates the function's queue of blocking calls, with its worker thread.
     pub(in crate::port) fn new(function: Function, worker: BlockingWorker, desk: CompletionSender) -> Self {
         Self { function, worker, desk, client: next_client() }
@@ -156,7 +157,8 @@ impl BlockingCalls {
         done.client != self.client
     }
 
-    /// Maps a DMA window on the worker, and keeps the window's file for the next process.
+    /// Maps a DMA window on the worker thread, and keeps a file descriptor of the window's file for the successor
+    /// process.
     pub(super) fn map(
         &self,
         region: PendingRegion,
@@ -167,8 +169,8 @@ impl BlockingCalls {
         self.run(move || BlockingCallOutcome::Mapped(map(region, file.into_inner(), window, &keeper)));
     }
 
-    /// Takes a client's descriptors as eventfds on the worker, and keeps them for the next process. If one is invalid,
-    /// none is used.
+    /// Takes a client's file descriptors as eventfds on the worker thread, and keeps them for the successor process. If
+    /// one is invalid, none is used.
     pub(super) fn assign(&self, index: u32, start: u32, fds: Vec<DeferredFd>, keeper: FdSaver) {
         self.run(move || {
             let eventfds = fds.into_iter().map(|fd| EventFd::adopt(fd.into_inner()));
@@ -177,12 +179,12 @@ impl BlockingCalls {
         });
     }
 
-    /// Maps a memory region on the worker.
+    /// Maps a memory region on the worker thread.
     pub(super) fn map_region(&self, region: PendingRegion, file: DeferredFd) {
         self.run(move || BlockingCallOutcome::RegionMapped(region.map(file.into_inner())));
     }
 
-    /// Takes a descriptor for a ring as an eventfd on the worker.
+    /// Takes a file descriptor for a ring as an eventfd on the worker thread.
     pub(super) fn take_eventfd(&self, ring: u32, purpose: RingEventfdPurpose, fd: DeferredFd) {
         self.run(move || {
             let eventfd = EventFd::adopt(fd.into_inner());
@@ -190,8 +192,8 @@ impl BlockingCalls {
         });
     }
 
-    /// Keeps the descriptors of an incomplete message for the next process, on the worker. The client waits until that
-    /// is done.
+    /// Keeps the file descriptors of an incomplete message for the successor process, on the worker thread. The client
+    /// waits until that is done.
     pub(super) fn keep_partial(&self, fds: Vec<DeferredFd>, keeper: FdSaver) {
         self.run(move || {
             let fds: Vec<OwnedFd> = fds.into_iter().map(DeferredFd::into_inner).collect();
@@ -199,8 +201,8 @@ impl BlockingCalls {
         });
     }
 
-    /// Keeps a new client's descriptors for the next process, on the port's keeping thread. The client waits until
-    /// that is done.
+    /// Keeps a new client's file descriptors for the successor process, on the port's keeping thread. The client waits
+    /// until that is done.
     pub(super) fn keep_client(&self, fds: Vec<(u64, OwnedFd)>, keeper: FdSaver) {
         self.run_on(&self.desk.clerk, move || {
             for (number, fd) in fds {
@@ -215,24 +217,24 @@ impl BlockingCalls {
         self.run(|| BlockingCallOutcome::CaughtUp);
     }
 
-    /// Drops a value on the worker, because the value may hold a client's descriptors.
+    /// Drops a value on the worker thread, because the value may hold a client's file descriptors.
     pub(super) fn discard(&self, what: impl Send + 'static) {
         self.worker.discard(what);
     }
 
-    /// Closes, on the worker, the connection of a client that the function cannot accept. The socket may hold unread
-    /// descriptors.
+    /// Closes, on the worker thread, the connection of a client that the function cannot accept. The socket may hold
+    /// unread file descriptors.
     pub(super) fn turn_away(&self, stream: StreamSocket) {
         stream.hang_up();
         self.discard(stream);
     }
 
-    /// Wraps a client's descriptor, so that the worker closes the descriptor.
+    /// Wraps a client's file descriptor, so that the worker thread closes the descriptor.
     pub(in crate::port) fn keep(&self, fd: OwnedFd) -> DeferredFd {
         self.worker.keep(fd)
     }
 
-    /// Returns true if so much work is pending on the worker that the client has to wait.
+    /// Returns true if so much work is pending on the worker thread that the client has to wait.
     pub(super) fn are_many(&self) -> bool {
         self.worker.backlog() >= MOST
     }

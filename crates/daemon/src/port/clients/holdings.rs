@@ -1,7 +1,7 @@
 //! Resources that the host holds for the client of a function. The resources stay when clients come and go.
 //! `connection` has the connection, and the card has the function itself.
 
-use super::errand::BlockingCalls;
+use super::errand::BlockingCallQueue;
 use super::pages::SharedPages;
 use super::successor::ClientSaver;
 use crate::flight::FlightRecorder;
@@ -13,23 +13,23 @@ use host::eventfd::EventFdError;
 pub(in crate::port) struct ClientResources {
     /// Register pages of the VF that the client may map.
     pub(super) pages: Option<SharedPages>,
-    /// Saved state and descriptors of the client, for the next process.
+    /// Saved state and file descriptors of the client, for the successor process.
     pub(in crate::port) successor: Box<dyn ClientSaver>,
     /// Blocking calls for the client, such as mapping memory.
-    pub(in crate::port) errands: BlockingCalls,
+    pub(in crate::port) errands: BlockingCallQueue,
     /// Flight recorder of the function.
     pub(super) flight: FlightRecorder,
     /// Error of the last refused DMA window, for the log.
     pub(super) refused: Option<MapRegionError>,
     /// Error of the last refused eventfd, for the log.
     pub(super) refused_eventfd: Option<EventFdError>,
-    /// Fault of a ring of a vhost-user client that the card does not serve, for the log.
+    /// Fault because of which the card does not serve a vhost-user client's ring, for the log.
     pub(super) ring_fault: Option<String>,
 }
 
 impl ClientResources {
     /// Creates the resources of a function without a client.
-    pub(in crate::port) fn new(successor: Box<dyn ClientSaver>, errands: BlockingCalls) -> Self {
+    pub(in crate::port) fn new(successor: Box<dyn ClientSaver>, errands: BlockingCallQueue) -> Self {
         Self {
             pages: None,
             successor,

@@ -1,5 +1,5 @@
-//! Saver of the descriptors of a client's message for the next process. It runs on the function's worker thread.
-//! `journal` records the purpose of each descriptor.
+//! Saver of the file descriptors of a client's message for the successor process. It runs on the function's worker
+//! thread. `journal` records the purpose of each descriptor.
 
 use super::journal::NOT_KEPT;
 use crate::vault::PortDescriptorVault;
@@ -7,13 +7,13 @@ use host::eventfd::{self, EventFd};
 use host::memory::{self, FileIdentity};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Saver of the descriptors of one blocking call, for the next process.
+/// Saver of the file descriptors of one blocking call, for the successor process.
 #[derive(Debug)]
 pub(in crate::port) struct FdSaver {
     pub(in crate::port) vault: PortDescriptorVault,
-    /// Unused numbers under which to keep descriptors.
+    /// Unused numbers under which to keep file descriptors.
     pub(in crate::port) numbers: Vec<u64>,
-    /// Files of guest memory that the vault holds already, each with its number.
+    /// Files of guest memory that the vault of kept file descriptors holds already, each with its number.
     pub(in crate::port) files: Vec<(FileIdentity, u64)>,
 }
 
@@ -30,8 +30,8 @@ impl FdSaver {
         kept
     }
 
-    /// Keeps those descriptors of a message that a client may need, and returns their numbers. Other descriptors get
-    /// the number [`NOT_KEPT`].
+    /// Keeps those file descriptors of a message that a client may need, and returns their numbers. Other descriptors
+    /// get the number [`NOT_KEPT`].
     pub(super) fn keep_useful(&self, fds: &[OwnedFd]) -> Vec<u64> {
         let keep = |(fd, number): (&OwnedFd, &u64)| {
             let fd = fd.as_fd();
@@ -62,7 +62,7 @@ impl FdSaver {
     }
 }
 
-/// File of guest memory that the vault holds for the next process.
+/// File of guest memory that the vault of kept file descriptors holds for the successor process.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeptMemoryFile {
     pub(super) number: u64,

@@ -28,7 +28,7 @@ pub(in crate::port) struct FunctionConfig<'a> {
     pub(in crate::port) access: SocketAccess,
 }
 
-/// Returns the name under which the vault keeps a function's listening socket.
+/// Returns the name under which the vault of kept file descriptors keeps a function's listening socket.
 pub(in crate::port) fn kept_listener(name: &str) -> String {
     format!("listen.{name}")
 }
@@ -52,7 +52,7 @@ impl<'a> FunctionConfig<'a> {
         pf.chain(config.vfs.iter().map(Self::of_vf))
     }
 
-    /// Opens the function's socket: the previous process's, if it has left one, else a new one.
+    /// Opens the function's socket: the previous host process's, if it has left one, else a new one.
     pub(in crate::port) fn listen(&self, vault: &PortDescriptorVault) -> Result<SocketListener, SocketError> {
         self.bind(vault).map_err(|source| SocketError { name: self.name.to_owned(), source })
     }

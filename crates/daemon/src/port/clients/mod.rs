@@ -11,7 +11,7 @@
 //! | `holdings` | the host's resources for a client, those of the next three rows, and its flight recorder |
 //! | `pages` | pages of BAR0 that a client maps |
 //! | `errand` | calls for a client that may block, on a worker thread |
-//! | `successor`, `keeper` | a client's state for the next process; the keeper's copies of descriptors |
+//! | `successor`, `keeper` | a client's state for the successor process; the keeper's copies of file descriptors |
 //! | `device` | a function as a vfio-user device: messages become accesses to the card |
 //! | `service` | accepts, serves and disconnects clients |
 //! | `ending`, `parting` | the end of a connection that leaves the client's VMM alive |
@@ -68,7 +68,7 @@ const RECEIVE_BUFFER: usize = 64 * 1024;
 /// Interval at which the PF driver checks the VFs for offences.
 const WATCH: Duration = Duration::from_secs(1);
 
-/// Tokens of the descriptors that woke the port.
+/// Tokens of the file descriptors that woke the port.
 pub(in crate::port) type ReadyTokens = [Option<u64>; 64];
 
 /// Functions that a port offers, with their sockets and clients.
@@ -90,7 +90,7 @@ pub(in crate::port) struct PortClients {
     watched: Time,
     /// Value of [`host::memory::poison_events`] at the last check for truncated guest memory.
     poisoned: u64,
-    /// Sender of flight recordings of quarantined VFs to the thread that writes them.
+    /// Channel to the thread that writes flight recordings of quarantined VFs.
     flights: RecordingSender,
 }
 
@@ -132,8 +132,8 @@ impl PortClients {
         Ok(())
     }
 
-    /// Has `adopt` resume the previous process's client of each function. Returns the sockets of clients that it could
-    /// not resume.
+    /// Has `adopt` resume the previous host process's client of each function. Returns the sockets of clients that it
+    /// could not resume.
     pub(in crate::port) fn inherit(
         &mut self,
         mut adopt: impl FnMut(&Poller, usize, &mut OfferedFunction) -> Option<StreamSocket>,
@@ -149,7 +149,7 @@ impl PortClients {
         &self.slots
     }
 
-    /// Returns the port's poller, to add descriptors of the uplink.
+    /// Returns the port's poller, to add file descriptors of the uplink.
     pub(in crate::port) fn poller(&self) -> &Poller {
         &self.poller
     }
@@ -164,7 +164,7 @@ impl PortClients {
         self.wait
     }
 
-    /// Waits until a descriptor is ready, or `time` is over. Returns tokens for [`tokens::WakeSource::of`].
+    /// Waits until a file descriptor is ready, or `time` is over. Returns tokens for [`tokens::WakeSource::of`].
     pub(in crate::port) fn wait(&mut self, time: Option<Duration>) -> io::Result<ReadyTokens> {
         let mut ready = [None; 64];
         for (place, event) in ready.iter_mut().zip(self.poller.wait(time)?) {
@@ -183,8 +183,8 @@ impl PortClients {
         self.slots.iter_mut().for_each(|slot| slot.listener.own());
     }
 
-    /// Leaves the files of listening sockets to the next process, and disconnects clients that it does not resume:
-    /// they connect again, to the next process.
+    /// Leaves the files of listening sockets to the successor process, and disconnects clients that it does not resume:
+    /// they connect again, to the successor process.
     pub(in crate::port) fn leave_sockets(self, engine: &mut PortEngine, now: Time) {
         for mut slot in self.slots {
             if let Some(connection) = slot.connection.take_if(|connection| !connection.is_kept()) {
@@ -255,12 +255,12 @@ impl PortClients {
         self.answers.status()
     }
 
-    /// Returns the statistics of the PF driver's answers, to be saved for the next process.
+    /// Returns the statistics of the PF driver's answers, to be saved for the successor process.
     pub(in crate::port) fn save_answers(&self) -> AnswerDelayTotals {
         self.answers.save()
     }
 
-    /// Continues the statistics of mailbox answers that the previous process has saved.
+    /// Continues the statistics of mailbox answers that the previous host process has saved.
     pub(in crate::port) fn resume_answers(&mut self, totals: &AnswerDelayTotals) {
         self.answers.resume(totals);
     }

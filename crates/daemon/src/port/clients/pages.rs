@@ -24,7 +24,7 @@ pub(super) struct SharedPages {
     vf: VfIndex,
     /// Ranges of BAR0 that the client may map.
     pub(super) areas: &'static [SparseArea],
-    /// True once the client has received the descriptor of the register pages.
+    /// True once the client has received the file descriptor of the register pages.
     given: bool,
 }
 
@@ -43,9 +43,9 @@ impl SharedPages {
         Ok(Some(Self { memory, vf, areas, given: false }))
     }
 
-    /// Adopts the register pages that the previous process's client may have mapped. If the card is `exactly` as the
-    /// predecessor left it, the guest's stores since then are doorbells. Else the pages show the registers of the new
-    /// card.
+    /// Adopts the register pages that the previous host process's client may have mapped. If the card is `exactly` as
+    /// the predecessor left it, the guest's stores since then are doorbells. Else the pages show the registers of the
+    /// new card.
     pub(super) fn adopt(
         fd: OwnedFd,
         vf: VfIndex,
@@ -59,13 +59,13 @@ impl SharedPages {
         Some(Self { memory, vf, areas, given: true })
     }
 
-    /// Returns a copy of the register pages' descriptor, to be kept for the next process.
+    /// Returns a copy of the register pages' file descriptor, to be kept for the successor process.
     pub(super) fn fd(&self) -> io::Result<OwnedFd> {
         self.memory.fd()
     }
 
-    /// Returns the descriptor of the register pages for the client. From now on the guest may store doorbells in the
-    /// pages.
+    /// Returns the file descriptor of the register pages for the client. From now on the guest may store doorbells in
+    /// the pages.
     pub(super) fn give(&mut self, card: &mut dyn PortCard, now: Time) -> io::Result<OwnedFd> {
         if !self.given {
             card.share_pages(self.vf, &self.memory, false, now);
@@ -74,7 +74,7 @@ impl SharedPages {
         self.fd()
     }
 
-    /// Returns true if the client has received the descriptor of the register pages.
+    /// Returns true if the client has received the file descriptor of the register pages.
     pub(super) fn are_given(&self) -> bool {
         self.given
     }

@@ -133,7 +133,8 @@ impl PortClients {
         Some(slot)
     }
 
-    /// Resumes the clients after a pause, in which the next process may have moved the peek offsets of their sockets.
+    /// Resumes the clients after a pause, in which the successor process may have moved the peek offsets of their
+    /// sockets.
     pub(in crate::port) fn resume(&mut self, engine: &mut PortEngine, now: Time) {
         for index in 0..self.slots.len() {
             // The poller may have reported what clients sent during the pause to the successor alone.

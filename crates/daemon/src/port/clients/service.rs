@@ -25,8 +25,8 @@ pub(in crate::port) const SHARE_HINT: &str = "the guest's memory is not shared, 
      add share=on to QEMU's memory-backend (memory-backend-memfd, and -machine memory-backend=ID), \
      or shared=on to Cloud Hypervisor's --memory";
 
-/// Minimum bytes of guest memory from which the host checks that the memory is not private. No operating system fits in
-/// less, and a small program may well begin with blank memory.
+/// Minimum size in bytes of guest memory for the host's check that the memory is not private. No operating system fits
+/// in less, and a small program may well begin with blank memory.
 const JUDGED: u64 = 64 << 20;
 
 /// Returns true if a guest drives the function although the card cannot reach the guest's memory.
@@ -39,8 +39,8 @@ pub(in crate::port) fn lacks_memory(
     (unreachable || slot.private_memory) && card.is_bus_master(slot.function)
 }
 
-/// Returns true if a new bus master writes to private copies of the memory that its VMM shares. QEMU does so with
-/// `share=off` on a memory backend with a file. The card would read only zeros.
+/// Returns true if a guest that has just enabled bus mastering writes to private copies of the memory that its VMM
+/// shares. QEMU does so with `share=off` on a memory backend with a file. The card would read only zeros.
 fn is_private(memory: &DmaTable) -> bool {
     memory.mapped_bytes() >= JUDGED && memory.is_blank()
 }

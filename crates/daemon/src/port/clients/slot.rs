@@ -99,13 +99,13 @@ impl OfferedFunction {
         self.connection.as_deref()
     }
 
-    /// Connects a client of the previous process to this function again.
+    /// Connects a client of the previous host process to this function again.
     pub(in crate::port) fn resume(&mut self, connection: Box<dyn ClientConnection>) {
         (self.connection, self.more) = (Some(connection), true);
     }
 
-    /// Restores the register pages that the previous process's client may have mapped. If the card is not `exactly` as
-    /// it was, schedules interrupts to the guest's driver until it restarts.
+    /// Restores the register pages that the previous host process's client may have mapped. If the card is not
+    /// `exactly` as it was, schedules interrupts to the guest's driver until it restarts.
     pub(in crate::port) fn resume_driver(&mut self, card: &mut dyn PortCard, exactly: bool, now: Time) {
         self.calls = self.connection.as_ref().filter(|_| !exactly).map(|_| RestartNoticeSchedule::new(now));
         let pages = self.own.successor.kept_pages().zip(self.function.vf());
@@ -197,7 +197,7 @@ impl OfferedFunction {
         }
     }
 
-    /// Restores the state of the function's client that the previous process has saved.
+    /// Restores the state of the function's client that the previous host process has saved.
     pub(in crate::port) fn restore(&mut self, state: &ClientState, reach: &mut FunctionBus) {
         self.past = state.interventions;
         reach.restore(state.pin, state.interventions.interrupts);

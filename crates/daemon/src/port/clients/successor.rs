@@ -1,5 +1,5 @@
-//! State and descriptors of one function's client that this process leaves for its successor. `succession` stores
-//! them.
+//! State and file descriptors of one function's client that this process leaves for its successor process, which
+//! replaces this one after an upgrade or a crash. `succession` stores them.
 
 use super::journal::{ClientProgress, SavedClient, SavedDmaWindow, SavedEventfd};
 use super::keeper::FdSaver;
@@ -9,35 +9,35 @@ use std::fmt::Debug;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-/// Saver of the state of a function's client, with which the next process resumes the client. Windows and eventfds
+/// Saver of the state of a function's client, with which the successor process resumes the client. Windows and eventfds
 /// become valid with the next [`ClientSaver::step`].
 pub(in crate::port) trait ClientSaver: Debug + Send {
     /// Returns the progress of the client that was saved last.
     fn progress(&self) -> ClientProgress;
 
-    /// Returns true if DMA windows or eventfds were saved since the last step.
+    /// Returns true if DMA windows or eventfds were saved since the last journal step.
     fn is_touched(&self) -> bool;
 
-    /// Saves the client's progress for the next process. Everything saved so far becomes valid at once.
+    /// Saves the client's progress for the successor process. Everything saved so far becomes valid at once.
     fn step(&mut self, progress: ClientProgress);
 
     /// Begins the saved state of a new client. Returns the numbers under which to keep its socket, its reply file and
     /// its register pages, if it may map any.
     fn begin(&mut self) -> [u64; 3];
 
-    /// Records that the new client's descriptors are kept.
+    /// Records that the new client's file descriptors are kept.
     fn arrived(&mut self);
 
-    /// Removes the client's saved state, and releases all descriptors that the client has passed.
+    /// Removes the client's saved state, and releases all file descriptors that the client has passed.
     fn end(&mut self);
 
-    /// Returns a saver for `count` descriptors of a blocking call.
+    /// Returns a saver for `count` file descriptors of a blocking call.
     fn keeper(&self, count: usize) -> FdSaver;
 
     /// Saves a mapped DMA window, and the identity of its file, if the window has a file.
     fn mapped(&mut self, window: &SavedDmaWindow, identity: Option<FileIdentity>);
 
-    /// Counts a DMA window of the previous process that was mapped again.
+    /// Counts a DMA window as mapped again. The previous host process had mapped the window.
     fn mapped_again(&mut self, window: &SavedDmaWindow, identity: FileIdentity);
 
     /// Saves that the DMA windows which begin in these bytes were unmapped.
@@ -49,34 +49,35 @@ pub(in crate::port) trait ClientSaver: Debug + Send {
     /// Saves the number under which an interrupt vector's new eventfd is kept, or 0 for none.
     fn eventfd(&mut self, irq: SavedEventfd);
 
-    /// Adds kept descriptors of an incomplete message to those that the next step saves.
+    /// Adds kept file descriptors of an incomplete message to those that the next journal step saves.
     fn partial_kept(&mut self, numbers: Vec<u64>);
 
-    /// Returns the number of the incomplete message's descriptors that are kept and that no step has saved.
+    /// Returns the number of the incomplete message's file descriptors that are kept and that no journal step has
+    /// saved.
     fn partial_fds(&self) -> usize;
 
-    /// Takes the numbers of the incomplete message's kept descriptors, for the next step.
+    /// Takes the numbers of the incomplete message's kept file descriptors, for the next journal step.
     fn take_partial_fds(&mut self) -> Vec<u64>;
 
-    /// Releases the descriptors of the incomplete message once the next step is valid.
+    /// Releases the file descriptors of the incomplete message once the next journal step is valid.
     fn release_held(&mut self);
 
     /// Saves the function's PCI configuration, which the client has changed.
     fn note_configuration(&self, card: &mut dyn PortCard);
 
-    /// Returns the state of the client that the previous process saved.
+    /// Returns the state of the client that the previous host process saved.
     fn noted(&self) -> SavedClient;
 
-    /// Returns a copy of a descriptor that the previous process has kept.
+    /// Returns a copy of a file descriptor that the previous host process has kept.
     fn kept(&self, number: u64) -> Option<OwnedFd>;
 
-    /// Returns the memory of the register pages that the previous process's client may have mapped.
+    /// Returns the memory of the register pages that the previous host process's client may have mapped.
     fn kept_pages(&self) -> Option<OwnedFd>;
 
-    /// Returns the kept descriptors of an incomplete message, or `None` if one is lost. Returns a copy of `other` for
-    /// each descriptor that was not kept, since no message can use either.
+    /// Returns the kept file descriptors of an incomplete message, or `None` if one is lost. Returns a copy of `other`
+    /// for each descriptor that was not kept, since no message can use either.
     fn held_fds(&self, other: BorrowedFd<'_>) -> io::Result<Option<Vec<OwnedFd>>>;
 
-    /// Returns the numbers of the kept descriptors that the client's saved state needs.
+    /// Returns the numbers of the kept file descriptors that the client's saved state needs.
     fn needed(&self) -> Vec<u64>;
 }

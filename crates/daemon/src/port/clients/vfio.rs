@@ -43,15 +43,15 @@ pub(in crate::port) struct VfioUserConnection {
     outbox: MessageOutbox<DeferredFd>,
     replies: ReplyLog,
     fds: ReceivedFds,
-    /// Copies of received descriptors, each with the stream position up to which the socket holds the original.
-    /// While a copy exists, consuming bytes closes no descriptor for good, which could block. The worker closes
+    /// Copies of received file descriptors, each with the stream position up to which the socket holds the original.
+    /// While a copy exists, consuming bytes closes no descriptor for good, which could block. The worker thread closes
     /// copies.
     copies: VecDeque<(u64, DeferredFd)>,
     /// Number of bytes consumed from the client's socket.
     consumed: u64,
     /// Bytes that were received by peeking and are still in the socket.
     left: usize,
-    /// Bytes of the first unfinished message that were consumed and are held for the next process.
+    /// Bytes of the first unfinished message that were consumed and are held for the successor process.
     taken: usize,
     /// Time of the last byte of an incomplete message.
     since: Option<Time>,
@@ -62,7 +62,7 @@ pub(in crate::port) struct VfioUserConnection {
 
 impl VfioUserConnection {
     /// Creates the connection of a new client, and keeps the client's socket, reply file and register pages for a
-    /// successor. The client waits until that is done.
+    /// successor process. The client waits until that is done.
     pub(super) fn open(stream: StreamSocket, own: &mut ClientResources, now: Time) -> io::Result<Self> {
         let replies = ReplyLog::new()?;
         let connection = Self::resume(stream, ServerSession::default(), MessageOutbox::new(), replies, now)?;
@@ -77,7 +77,7 @@ impl VfioUserConnection {
         Ok(Self { waiting: true, ..connection })
     }
 
-    /// Continues the connection of a client of the previous process.
+    /// Continues the connection of a client of the previous host process.
     pub(in crate::port) fn resume(
         stream: StreamSocket,
         session: ServerSession<DeferredFd>,
@@ -188,7 +188,7 @@ impl VfioUserConnection {
         }
     }
 
-    /// Saves the progress of the client for the next process, takes handled messages out of the socket, and sends
+    /// Saves the progress of the client for the successor process, takes handled messages out of the socket, and sends
     /// replies.
     fn settle(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<(), DisconnectReason> {
         self.note(device, buffer).map_err(DisconnectReason::failed)?;
@@ -291,7 +291,7 @@ impl VfioUserConnection {
         taken.map_err(DisconnectReason::failed)
     }
 
-    /// Keeps the incomplete message's descriptors for a successor. Returns `false` while a worker does that.
+    /// Keeps the incomplete message's file descriptors for a successor process. Returns `false` until all are kept.
     fn keep_fds(&mut self, device: &mut FunctionDevice<'_>) -> io::Result<bool> {
         let noted = device.own.successor.progress().fds().count();
         let wanted = self.copies.len().min(MAX_MESSAGE_FDS - noted);
@@ -308,7 +308,7 @@ impl VfioUserConnection {
         Ok(false)
     }
 
-    /// Writes the part of an incomplete message to the reply file, saves its descriptors, and consumes it.
+    /// Writes the part of an incomplete message to the reply file, saves its file descriptors, and consumes it.
     fn write_part(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> io::Result<()> {
         let UnfinishedMessage { kept, skipped } = self.session.partial();
         let held = self.replies.held().length as usize;

@@ -19,7 +19,7 @@ pub(in crate::port) struct FunctionBus {
     memory: DmaTable,
     /// Reservation of a part of the process's table of mappings for this function.
     _share: MappingReservation,
-    /// Worker thread that maps and unmaps guest memory, and closes descriptors of the client.
+    /// Worker thread that maps and unmaps guest memory, and closes file descriptors of the client.
     worker: BlockingWorker,
     /// Eventfds of the function by interrupt type and vector. VFIO numbers the types: the pin, MSI, MSI-X.
     eventfds: [Box<[Option<EventFd>]>; 3],
@@ -84,7 +84,7 @@ impl FunctionBus {
         }
     }
 
-    /// Returns the function's worker thread, which may block on the client's memory and descriptors.
+    /// Returns the function's worker thread, which may block on the client's memory and file descriptors.
     pub(in crate::port) fn worker(&self) -> &BlockingWorker {
         &self.worker
     }
@@ -117,7 +117,7 @@ impl FunctionBus {
         (self.pin_raised, self.pin_masked)
     }
 
-    /// Restores the pin and the number of interrupts that the previous process has left.
+    /// Restores the pin and the number of interrupts that the previous host process has left.
     pub(in crate::port) fn restore(&mut self, (raised, masked): (bool, bool), interrupts: u64) {
         (self.pin_raised, self.pin_masked) = (raised, masked);
         self.interrupts = interrupts;
@@ -125,7 +125,7 @@ impl FunctionBus {
 }
 
 impl Drop for FunctionBus {
-    /// Unmaps the function's guest memory on the worker, since unmapping on the port's thread may block.
+    /// Unmaps the function's guest memory on the worker thread, since unmapping on the port's thread may block.
     fn drop(&mut self) {
         self.unmap_all();
     }

@@ -1,5 +1,5 @@
-//! Policies that are in force for the VFs of a port whose family has 64 of them, and the choice between the policies
-//! of the previous process and those of the configuration.
+//! Policies that are in force for the VFs of a port whose family has 64 of them, and the choice between the policies of
+//! the previous host process and those of the configuration.
 
 use super::family::not_offered;
 use crate::config::PortConfig;
@@ -39,8 +39,8 @@ pub(super) fn decided(config: &PortConfig) -> Vec<VfPolicyState> {
     VfIndex::first(MAX_VFS).map(decide).collect()
 }
 
-/// Returns the policy of each VF of the restored port: the predecessor's, unless the configured policy has changed
-/// since.
+/// Returns the policy of each VF of the restored port: the previous host process's, unless the configured policy has
+/// changed since.
 pub(super) fn still_decided(
     config: &PortConfig,
     before: &ConfiguredPolicies<PortPolicy>,
@@ -57,7 +57,8 @@ pub(super) fn still_decided(
     decided
 }
 
-/// Returns the policy of the restored port: the predecessor's, unless the configured policy has changed since.
+/// Returns the policy of the restored port: the previous host process's, unless the configured policy has changed
+/// since.
 pub(super) fn still_policy(
     config: &PortConfig,
     before: &ConfiguredPolicies<PortPolicy>,
@@ -72,7 +73,8 @@ pub(super) fn hidden_vfs(decided: &[VfPolicyState]) -> VfSet {
     vfs.map(|(vf, _)| vf).collect()
 }
 
-/// Returns a monitor of offences for every VF of the card. VFs that the predecessor did not have get an empty one.
+/// Returns a monitor of offences for every VF of the card. VFs that the previous host process did not have get an empty
+/// one.
 pub(super) fn monitors_of_all(mut conduct: Vec<ConductMonitor>) -> Vec<ConductMonitor> {
     conduct.resize_with(MAX_VFS.max(conduct.len()), ConductMonitor::default);
     conduct

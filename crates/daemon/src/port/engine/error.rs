@@ -62,7 +62,7 @@ impl From<VfAssignmentError> for CardRefusal {
     }
 }
 
-/// Reason why the previous process's saved state cannot be used.
+/// Reason why the previous host process's saved state cannot be used.
 #[derive(Debug, Error)]
 pub(in crate::port) enum InheritedStateError {
     /// The saved state of the port cannot be read.
@@ -78,7 +78,7 @@ pub(in crate::port) enum InheritedStateError {
     #[error(transparent)]
     AvfPf(#[from] AvfPfError),
     /// The saved state has other functions than the configuration offers.
-    #[error("the configuration has other functions than the previous process's saved state")]
+    #[error("the configuration has other functions than the previous host process's saved state")]
     Functions,
     /// Bringing up the card fails.
     #[error(transparent)]

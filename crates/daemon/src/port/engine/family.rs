@@ -87,8 +87,8 @@ pub(in crate::port) fn not_offered() -> VfPolicy {
     VfPolicy { enabled: false, ..VfPolicy::default() }
 }
 
-/// Card of this process, new or restored from the previous process's state, with the saved state of each function's
-/// client.
+/// Card of this process, new or restored from the previous host process's state, with the saved state of each
+/// function's client.
 #[derive(Debug)]
 pub(in crate::port) struct InheritedCard {
     pub(in crate::port) card: Box<dyn PortCard>,
@@ -217,7 +217,7 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// VFs.
     fn offer(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardRefusal>;
 
-    /// Removes a VF of the card from those that the port offers. `offered` is the port's name and its new number of
+    /// Withdraws a VF from the VFs that the port offers to clients. `offered` is the port's name and its new number of
     /// VFs. An error of one part does not keep the other parts from removing the VF.
     fn withdraw(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardRefusal>;
 
@@ -264,10 +264,10 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// client changes. Returns `None` for a PF that a guest drives, whose drivers' state has nothing else.
     fn configuration(&self, function: Function) -> Option<VirtualFunctionState>;
 
-    /// Encodes the state of drivers and policies, which outlives the card, for the next process.
+    /// Encodes the state of drivers and policies, which outlives the card, for the successor process.
     fn save_drivers(&mut self) -> Result<Vec<u8>, SavedStateError>;
 
-    /// Encodes the whole card, with the state of each function's client, for the next process.
+    /// Encodes the whole card, with the state of each function's client, for the successor process.
     fn save_all(
         &mut self,
         watched: Time,

@@ -79,7 +79,7 @@ impl PortEngine {
         self.card.forward_link_local(self.link_local == LinkLocalPolicy::Forward);
     }
 
-    /// Adds the uplink's descriptors to the port's poller.
+    /// Adds the uplink's file descriptors to the port's poller.
     pub(in crate::port) fn join_uplink(&mut self, poller: &Poller, now: Time) -> io::Result<()> {
         self.uplink.join(UplinkPollContext { poller, token: tokens::UPLINK, now })
     }
@@ -160,7 +160,7 @@ impl PortEngine {
         self.uplink.deadline()
     }
 
-    /// Records that a descriptor of the uplink is readable.
+    /// Records that a file descriptor of the uplink is readable.
     pub(in crate::port) fn set_uplink_readable(&mut self) {
         self.uplink.set_readable();
     }
@@ -170,7 +170,7 @@ impl PortEngine {
         self.uplink.own();
     }
 
-    /// Leaves the uplink's socket files to the next process.
+    /// Leaves the uplink's socket files to the successor process.
     pub(in crate::port) fn leave_uplink(&mut self) {
         self.uplink.leave();
     }
@@ -279,7 +279,7 @@ impl PortEngine {
         self.card.remove(&mut self.bus, now);
     }
 
-    /// Encodes the whole card, with the state of each function's client, for the next process.
+    /// Encodes the whole card, with the state of each function's client, for the successor process.
     pub(in crate::port) fn save_all(
         &mut self,
         watched: Time,

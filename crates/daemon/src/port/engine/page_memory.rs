@@ -16,14 +16,14 @@ impl VfRegisterPages {
         SharedMemory::new(length).map(Self)
     }
 
-    /// Opens the previous process's shared memory of a VF's registers. Returns `None` if the descriptor is not shared
-    /// memory of this length.
+    /// Opens the previous host process's shared memory of a VF's registers. Returns `None` if the file descriptor is
+    /// not shared memory of this length.
     pub(in crate::port) fn adopt(fd: OwnedFd, length: u64) -> Option<Self> {
         let memory = SharedMemory::adopt(fd).ok()?;
         (memory.memory().len() == length).then_some(Self(memory))
     }
 
-    /// Returns a copy of the shared memory's descriptor.
+    /// Returns a copy of the shared memory's file descriptor.
     pub(in crate::port) fn fd(&self) -> io::Result<OwnedFd> {
         self.0.as_fd().try_clone_to_owned()
     }

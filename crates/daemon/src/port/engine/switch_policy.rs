@@ -27,7 +27,7 @@ impl SwitchPolicy {
         Self::resume(policy, (0, false))
     }
 
-    /// Creates the port's policy with the previous process's number of storms. `stormy` is true if a storm is on.
+    /// Creates the port's policy with the previous host process's number of storms. `stormy` is true if a storm is on.
     pub(super) fn resume(policy: PortPolicy, (storms, stormy): (u64, bool)) -> Self {
         Self { policy, storms, stormy }
     }

@@ -74,7 +74,7 @@ impl PortFixture {
         world
     }
 
-    /// Replaces the port by its successor, as in the next process of the host. The old port ends without a pause, as in
+    /// Replaces the port by its successor, as in the host's successor process. The old port ends without a pause, as in
     /// a crash.
     fn succeed(&mut self) {
         let (threads, common) = &self.host;
@@ -108,7 +108,7 @@ impl PortFixture {
         panic!("the condition was not met within 5,000 rounds");
     }
 
-    /// Connects a client to VF 0, and waits until the client is saved for the next process.
+    /// Connects a client to VF 0, and waits until the client is saved for the successor process.
     fn connect(&mut self) -> UnixStream {
         let client = UnixStream::connect(&self.config.vfs[0].socket).unwrap();
         client.set_nonblocking(true).unwrap();

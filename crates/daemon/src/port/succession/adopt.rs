@@ -1,4 +1,5 @@
-//! Resumes clients of the previous process: their position in the message stream, their memory and their interrupts.
+//! Resumes clients of the previous host process: their position in the message stream, their memory and their
+//! interrupts.
 //!
 //! After a crash in the middle of a round the card is a new one, and drivers have to restart (`calls`).
 //! `inheritance` creates the card.
@@ -22,15 +23,15 @@ use vfio_user::outbox::MessageOutbox;
 use vfio_user::server::{NegotiatedVersion, ServerSession};
 use vfio_user::wire::{MAX_DMA_MAPS, VersionCapabilities};
 
-/// Reason why a client of the previous process cannot be resumed.
+/// Reason why a client of the previous host process cannot be resumed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ClientAdoptError {
-    /// A descriptor of the client was not kept, or is of the wrong kind.
-    #[error("cannot resume the client: the previous process did not save the {0}")]
+    /// A file descriptor of the client was not kept, or is of the wrong kind.
+    #[error("cannot resume the client: the previous host process did not save the {0}")]
     Lost(&'static str),
     /// An earlier version of softiov has consumed part of a message without keeping it.
     #[error(
-        "part of a client's message is lost: the previous process, an earlier version of softiov, did not save it"
+        "part of a client's message is lost: the previous host process, an earlier version of softiov, did not save it"
     )]
     Torn,
     /// The saved bytes of a client are not the beginning of a message.
@@ -41,7 +42,7 @@ pub(super) enum ClientAdoptError {
     System(#[from] io::Error),
 }
 
-/// Resources with which a port resumes a client of the previous process.
+/// Resources with which a port resumes a client of the previous host process.
 pub(super) struct ClientAdopter<'a> {
     pub(super) poller: &'a Poller,
     pub(super) reach: &'a mut FunctionBus,
@@ -49,7 +50,7 @@ pub(super) struct ClientAdopter<'a> {
 }
 
 impl ClientAdopter<'_> {
-    /// Resumes a function's client, if the previous process had one. Returns the socket of a client that cannot be
+    /// Resumes a function's client, if the previous host process had one. Returns the socket of a client that cannot be
     /// resumed.
     pub(super) fn adopt(&mut self, place: usize, slot: &mut OfferedFunction) -> Option<StreamSocket> {
         let successor = &mut *slot.own.successor;
@@ -76,7 +77,7 @@ impl ClientAdopter<'_> {
                 tracing::error!(
                     function = slot.name,
                     %error,
-                    "cannot resume the connection of a client of the previous process"
+                    "cannot resume the connection of a client of the previous host process"
                 );
                 self.reach.unmap_all();
                 self.reach.clear_eventfds();
@@ -130,8 +131,8 @@ impl ClientAdopter<'_> {
     }
 }
 
-/// Maps a DMA window of the previous process's client again. If the client has shrunk its memory since, records the
-/// window as unreachable and returns the error.
+/// Maps a DMA window of the previous host process's client again. If the client has shrunk its memory since, records
+/// the window as unreachable and returns the error.
 fn map(
     reach: &mut FunctionBus,
     window: &SavedDmaWindow,
@@ -173,8 +174,8 @@ fn connect(
     Ok(())
 }
 
-/// Consumes the rest of the bytes that the previous process was consuming from the client's socket. For each consumed
-/// byte the kernel moves the peek offset back by one, which tells how many are left.
+/// Consumes the rest of the bytes that the previous host process was consuming from the client's socket. For each
+/// consumed byte the kernel moves the peek offset back by one, which tells how many are left.
 fn finish_consuming(stream: &StreamSocket, successor: &mut dyn ClientSaver) -> Result<(), ClientAdoptError> {
     let progress = successor.progress();
     if progress.consuming == 0 {

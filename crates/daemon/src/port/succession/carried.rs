@@ -1,5 +1,5 @@
-//! Shared memory with the counters that a port passes from its predecessors to its successor. It is separate from the
-//! journal, so that a journal of another version costs no counter. `counters` has the counters.
+//! Shared memory with the counters that a port passes from its predecessors to its successor process. It is separate
+//! from the journal, so that a journal of another version costs no counter. `counters` has the counters.
 
 use host::shared::SharedMemory;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,12 +12,12 @@ const PLACES: [u64; 2] = [4096, 4096 + ROOM];
 /// Bytes of the length field before a copy of the counters.
 const LENGTH: u64 = 8;
 
-/// Published counters of a port, in shared memory that the next process reads.
+/// Published counters of a port, in shared memory that the successor process reads.
 #[derive(Debug)]
 pub(super) struct SavedCounters(SharedMemory);
 
 impl SavedCounters {
-    /// Opens the memory of counters that the previous process left, or creates new memory.
+    /// Opens the memory of counters that the previous host process left, or creates new memory.
     pub(super) fn open(left: Option<OwnedFd>) -> Option<Self> {
         let left = left.and_then(|fd| SharedMemory::adopt(fd).ok());
         left.or_else(|| SharedMemory::new(PLACES[1] + ROOM).ok()).map(Self)
@@ -57,7 +57,7 @@ impl SavedCounters {
 }
 
 impl AsFd for SavedCounters {
-    /// Returns the descriptor of the counters' memory, to be kept for the next process.
+    /// Returns the file descriptor of the counters' memory, to be kept for the successor process.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

@@ -1,6 +1,6 @@
 //! Counters of a port that continue from process to process. A port saves the counters that it publishes, and its
-//! successor adds the counts that its own counters lack. After a hand-over no count is missing. After a crash, counts
-//! since the last status are missing.
+//! successor process adds the counts that its own counters lack. After a hand-over no count is missing. After a crash,
+//! counts since the last status are missing.
 
 use super::carried::SavedCounters;
 use crate::control::status::PortStatus;
@@ -9,27 +9,27 @@ use crate::totals::PortTotals;
 use crate::vault::PortDescriptorVault;
 use std::os::fd::AsFd;
 
-/// Name under which the vault keeps the memory of saved counters for the next process.
+/// Name under which the vault of kept file descriptors keeps the memory of saved counters for the successor process.
 const NAME: &str = "counters";
 
-/// Counts of a port's earlier processes, and the memory in which the sums are saved for the next process.
+/// Counts of a port's earlier processes, and the memory in which the sums are saved for the successor process.
 #[derive(Debug, Default)]
 pub(super) struct PredecessorCounters {
     /// Counts of earlier processes that this process's own counters do not include.
     predecessors: PortTotals,
-    /// Memory in which the counters are saved for the next process. Without it the successor counts from 0.
+    /// Memory in which the counters are saved for the successor process. Without it the successor counts from 0.
     notes: Option<SavedCounters>,
 }
 
 impl PredecessorCounters {
-    /// Opens the memory of saved counters. Returns the counters that a predecessor saved there.
+    /// Opens the memory of saved counters. Returns the counters that the previous host process saved there.
     pub(super) fn open(&mut self, port: &str, vault: &PortDescriptorVault) -> Option<PortTotals> {
         let left = vault.copy_named(NAME);
         let is_new = left.is_none();
         let Some(notes) = SavedCounters::open(left) else {
             tracing::error!(
                 port,
-                "cannot save the counters of the port; the counters restart at 0 in the next process"
+                "cannot save the counters of the port; the counters restart at 0 in the successor process"
             );
             return None;
         };
@@ -45,17 +45,17 @@ impl PredecessorCounters {
             .ok()
     }
 
-    /// Continues the counters `noted` that the previous process saved. `own` holds those of this process.
+    /// Continues the counters `noted` that the previous host process saved. `own` holds those of this process.
     pub(super) fn carry_over(&mut self, noted: PortTotals, own: &PortTotals) {
         self.predecessors = noted.beyond(own);
     }
 
-    /// Adds the counters of previous processes to a port's status.
+    /// Adds the counters of previous host processes to a port's status.
     pub(super) fn add_to(&self, status: &mut PortStatus) {
         self.predecessors.add_to(status);
     }
 
-    /// Saves the sums of this and earlier processes' counters for the next process.
+    /// Saves the sums of this and earlier processes' counters for the successor process.
     pub(super) fn note(&self, totals: &PortTotals) {
         if let (Some(notes), Ok(note)) = (&self.notes, state::write(totals)) {
             notes.write(&note);

@@ -1,6 +1,6 @@
-//! Creates a port's card from the saved state of the previous process. If the saved state of the whole port is valid,
-//! the card is exactly as the predecessor left it. Else a new card is set up from the predecessor's driver state,
-//! which guests see as a reset of the port. Without saved state the card is new.
+//! Creates a port's card from the saved state of the previous host process. If the saved state of the whole port is
+//! valid, the card is exactly as the predecessor left it. Else a new card is set up from the predecessor's driver
+//! state, which guests see as a reset of the port. Without saved state the card is new.
 
 #[cfg(test)]
 mod tests;
@@ -20,8 +20,8 @@ use i82576::Time;
 use iovm::VirtualFunctionState;
 use pcie::VfIndex;
 
-/// Creates the port's card from that part of the previous process's saved state that is trusted. The second value is
-/// `true` if the card is exactly as the predecessor left it.
+/// Creates the port's card from that part of the previous host process's saved state that is trusted. The second value
+/// is `true` if the card is exactly as the predecessor left it.
 pub(super) fn card(
     config: &PortConfig,
     link: bool,
@@ -37,7 +37,7 @@ pub(super) fn card(
                 tracing::error!(
                     port = config.name,
                     %error,
-                    "cannot restore the card of the previous process; guests see a reset"
+                    "cannot restore the card of the previous host process; guests see a reset"
                 );
             }
         }
@@ -50,7 +50,7 @@ pub(super) fn card(
                 tracing::error!(
                     port = config.name,
                     %error,
-                    "cannot restore the policy of the previous process; the configuration applies"
+                    "cannot restore the policy of the previous host process; the configuration applies"
                 );
             }
         }
@@ -58,7 +58,7 @@ pub(super) fn card(
     Ok((anew(config, link, bus, now)?, false))
 }
 
-/// Creates a port's card without any state of the previous process.
+/// Creates a port's card without any state of the previous host process.
 fn anew(
     config: &PortConfig,
     link: bool,
@@ -72,7 +72,7 @@ fn anew(
     })
 }
 
-/// Restores a port's card from the previous process's saved state of the whole port.
+/// Restores a port's card from the previous host process's saved state of the whole port.
 fn at_rest(
     config: &PortConfig,
     bytes: &[u8],
@@ -86,8 +86,8 @@ fn at_rest(
     }
 }
 
-/// Creates a new card, set up from the predecessor's driver state. `functions` holds the PCI configurations that
-/// guests have changed after that state was saved.
+/// Creates a new card, set up from the previous host process's driver state. `functions` holds the PCI configurations
+/// that guests have changed after that state was saved.
 fn by_software(
     config: &PortConfig,
     link: bool,

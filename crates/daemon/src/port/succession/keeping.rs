@@ -1,4 +1,5 @@
-//! Saver of one function's client for a successor: descriptors go to the vault, their purpose to the journal.
+//! Saver of one function's client for a successor process: file descriptors go to the vault, their purpose to the
+//! journal.
 //!
 //! A descriptor is kept before its purpose is saved, and released after its removal is saved and valid. So a successor
 //! finds each descriptor that the saved state names. It may also find a few others, and releases them.
@@ -18,7 +19,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// File of guest memory that is kept for the next process.
+/// File of guest memory that is kept for the successor process.
 #[derive(Debug)]
 struct GuestMemoryFile {
     identity: FileIdentity,
@@ -27,7 +28,7 @@ struct GuestMemoryFile {
     windows: usize,
 }
 
-/// Saver of one function's client for the next process, in journal and vault.
+/// Saver of one function's client for the successor process, in journal and vault.
 #[derive(Debug)]
 pub(in crate::port) struct JournalClientSaver {
     journal: FunctionJournal,
@@ -35,14 +36,14 @@ pub(in crate::port) struct JournalClientSaver {
     numbers: Arc<PortJournal>,
     vault: PortDescriptorVault,
     files: Vec<GuestMemoryFile>,
-    /// Numbers of the kept descriptors to release once the journal's next record is valid.
+    /// Numbers of the kept file descriptors to release once the journal's next record is valid.
     stale: Vec<u64>,
-    /// Worker that releases descriptors to the keeper, which may block.
+    /// Worker thread that releases file descriptors to the keeper process, which may block.
     worker: BlockingWorker,
     /// Numbers under which a new client's socket, reply file and register pages will be kept; `None` once they are
     /// kept.
     coming: Option<[u64; 3]>,
-    /// Numbers of an incomplete message's descriptors that are kept and that no record of the journal names yet.
+    /// Numbers of an incomplete message's file descriptors that are kept and that no record of the journal names yet.
     partial: Vec<u64>,
 }
 
@@ -53,7 +54,7 @@ fn pages_of(stream: u64) -> u64 {
 }
 
 impl JournalClientSaver {
-    /// Opens the saver of a function's client. `worker` releases descriptors, since the keeper may block.
+    /// Opens the saver of a function's client. `worker` releases file descriptors, since the keeper process may block.
     pub(in crate::port) fn new(
         numbers: &Arc<PortJournal>,
         function: Function,
@@ -66,7 +67,7 @@ impl JournalClientSaver {
         Self { journal, function, numbers, vault, files, stale, worker, coming: None, partial }
     }
 
-    /// Releases kept descriptors that the saved state does not need.
+    /// Releases kept file descriptors that the saved state does not need.
     fn forget(&self, numbers: Vec<u64>) {
         let numbers: Vec<u64> = numbers.into_iter().filter(|number| *number != 0).collect();
         if !numbers.is_empty() {

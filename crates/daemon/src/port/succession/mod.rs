@@ -1,4 +1,5 @@
-//! Succession of a port: state that this process leaves for its successor, and state that its predecessor has left.
+//! Succession of a port: state that this process leaves for its successor process, which replaces it after an upgrade
+//! or a crash, and state that the previous host process has left.
 //!
 //! | module | content |
 //! |---|---|
@@ -42,7 +43,7 @@ use keeping::JournalClientSaver;
 use pcie::Function;
 use std::sync::Arc;
 
-/// Saved state of this port for the next process, and trust in the state that the previous process saved.
+/// Saved state of this port for the successor process, and trust in the state that the previous host process saved.
 #[derive(Debug)]
 pub(in crate::port) struct PortSuccession {
     journal: Arc<PortJournal>,
@@ -50,14 +51,14 @@ pub(in crate::port) struct PortSuccession {
     vault: PortDescriptorVault,
     counters: PredecessorCounters,
     trust: SavedStateTrust,
-    /// True if the card is exactly as the previous process left it, so that drivers need not restart.
+    /// True if the card is exactly as the previous host process left it, so that drivers need not restart.
     exact: bool,
     /// True while the port continues from a previous process and has not completed a round of its loop yet.
     unproven: bool,
 }
 
 impl PortSuccession {
-    /// Opens the journal that the previous process left, or creates a new one.
+    /// Opens the journal that the previous host process left, or creates a new one.
     pub(in crate::port) fn open(
         config: &PortConfig,
         vault: PortDescriptorVault,
@@ -74,12 +75,12 @@ impl PortSuccession {
         })
     }
 
-    /// Returns the vault of the port's kept descriptors.
+    /// Returns the vault of the port's kept file descriptors.
     pub(in crate::port) fn vault(&self) -> &PortDescriptorVault {
         &self.vault
     }
 
-    /// Creates the port's card from that part of the previous process's saved state that is trusted.
+    /// Creates the port's card from that part of the previous host process's saved state that is trusted.
     pub(in crate::port) fn card(
         &mut self,
         config: &PortConfig,
@@ -92,7 +93,8 @@ impl PortSuccession {
         Ok(card)
     }
 
-    /// Returns the saver of a function's client. `worker` releases descriptors, since the keeper may block.
+    /// Returns the saver of a function's client. `worker` releases file descriptors, since the keeper process may
+    /// block.
     pub(in crate::port) fn of_client(
         &self,
         function: Function,
@@ -101,8 +103,8 @@ impl PortSuccession {
         Box::new(JournalClientSaver::new(&self.journal, function, &self.vault, worker))
     }
 
-    /// Resumes the previous process's client of a function, if there is one. If the client cannot be resumed, resets
-    /// the function and returns the client's socket.
+    /// Resumes the previous host process's client of a function, if there is one. If the client cannot be resumed,
+    /// resets the function and returns the client's socket.
     pub(in crate::port) fn adopt(
         &self,
         slot: &mut OfferedFunction,
@@ -124,8 +126,8 @@ impl PortSuccession {
         orphan
     }
 
-    /// Releases descriptors that the previous process kept and no function needs. Returns the sockets of clients whose
-    /// function is gone or that cannot be resumed.
+    /// Releases file descriptors that the previous host process kept and no function needs. Returns the sockets of
+    /// clients whose function is gone or that cannot be resumed.
     pub(in crate::port) fn forget_others(&self, slots: &[OfferedFunction]) -> Vec<StreamSocket> {
         let needed: Vec<u64> = slots.iter().flat_map(|slot| slot.own.successor.needed()).collect();
         let lost = self.vault.forget_others(&needed);
@@ -137,13 +139,13 @@ impl PortSuccession {
         self.journal.check_room(vfs)
     }
 
-    /// Saves the port's driver state, which includes the policies, for the next process.
+    /// Saves the port's driver state, which includes the policies, for the successor process.
     pub(in crate::port) fn note_software(&self, card: &mut dyn PortCard) {
         notes::note_software(&self.journal, card);
     }
 
-    /// Saves the state of the whole port for a successor. [`Self::disturb`] must precede the port's next change.
-    /// Returns `false` if the state cannot be saved.
+    /// Saves the state of the whole port for a successor process. [`Self::disturb`] must precede the port's next
+    /// change. Returns `false` if the state cannot be saved.
     pub(in crate::port) fn note_all(
         &mut self,
         engine: &mut PortEngine,
@@ -176,7 +178,8 @@ impl PortSuccession {
         self.rest.disturb();
     }
 
-    /// Records that the port works: it has completed a round of its loop, or the next process has refused it.
+    /// Records that the port works: its loop has completed a round, or the successor process has refused to take over
+    /// the port.
     pub(in crate::port) fn note_working(&mut self) {
         self.unproven = false;
         self.journal.succeeded();
@@ -189,12 +192,12 @@ impl PortSuccession {
         }
     }
 
-    /// Opens the memory of saved counters. Returns the counters that the previous process saved.
+    /// Opens the memory of saved counters. Returns the counters that the previous host process saved.
     pub(in crate::port) fn open_counters(&mut self) -> Option<PortTotals> {
         self.counters.open(self.vault.port(), &self.vault)
     }
 
-    /// Continues the counters `noted` that the previous process saved. `status` and `answers` hold those of this
+    /// Continues the counters `noted` that the previous host process saved. `status` and `answers` hold those of this
     /// process.
     pub(in crate::port) fn carry_counters_over(
         &mut self,
@@ -206,7 +209,7 @@ impl PortSuccession {
         self.counters.carry_over(noted, &PortTotals::of(status, uplink, answers));
     }
 
-    /// Adds the counters of earlier processes to a port's status, and saves the sums for the next process.
+    /// Adds the counters of earlier processes to a port's status, and saves the sums for the successor process.
     pub(in crate::port) fn publish(
         &self,
         status: &mut PortStatus,

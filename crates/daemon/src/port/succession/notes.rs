@@ -8,8 +8,8 @@ use crate::state::{self, SavedStateError};
 use iovm::VirtualFunctionState;
 use pcie::{Function, VfIndex};
 
-/// Saves the PCI configuration of one function for the next process. Saves the whole driver state if this part cannot
-/// be saved alone.
+/// Saves the PCI configuration of one function for the successor process. Saves the whole driver state if this part
+/// cannot be saved alone.
 pub(super) fn note_function(
     journal: &PortJournal,
     notes: &FunctionJournal,
@@ -43,10 +43,10 @@ pub(super) fn configurations(
     VfIndex::first(config.vfs.len()).filter_map(noted).collect()
 }
 
-/// Saves the driver state of a port for the next process.
+/// Saves the driver state of a port for the successor process.
 pub(super) fn note_software(journal: &PortJournal, card: &mut dyn PortCard) {
     let noted = card.save_drivers().is_ok_and(|bytes| journal.note_software(&bytes));
     if !noted {
-        tracing::error!("cannot save the port's policy for the next process");
+        tracing::error!("cannot save the port's policy for the successor process");
     }
 }

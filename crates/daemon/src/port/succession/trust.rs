@@ -1,5 +1,5 @@
-//! Decides which saved state of the previous process is used. A successor that fails because of bad saved state must
-//! not be followed by others without end, so each failed attempt reduces the trust.
+//! Decides which saved state of the previous host process is used. A successor process that fails because of bad saved
+//! state must not be followed by others without end, so each failed attempt reduces the trust.
 
 use crate::config::PortConfig;
 use crate::config::file::CardFamily;
@@ -8,32 +8,33 @@ use crate::state::{self, AvfPortState, PortSoftwareState, VirtioPortState};
 use crate::vault::PortDescriptorVault;
 use std::os::fd::AsFd;
 
-/// Name under which the vault keeps the port's journal for the next process.
+/// Name under which the vault of kept file descriptors keeps the port's journal for the successor process.
 const JOURNAL: &str = "journal";
 /// Number of attempts that may use the saved state of the whole port, and that may use saved state at all. If these
 /// fail before a completed round of the port's loop, the next attempt does without.
 const TRUST_REST: u64 = 2;
 const TRUST_NOTES: u64 = 4;
 
-/// Part of the previous process's saved state that this process trusts and uses.
+/// Part of the previous host process's saved state that this process trusts and uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) enum SavedStateTrust {
-    /// No previous process has left saved state.
+    /// No previous host process has left saved state.
     Nothing,
     Everything,
     Notes,
-    /// Only the sockets of the previous process's clients are used, and only to disconnect these clients.
+    /// Only the sockets of the previous host process's clients are used, and only to disconnect these clients.
     Clients,
 }
 
 impl SavedStateTrust {
-    /// Returns true if the previous process's clients are resumed.
+    /// Returns true if the previous host process's clients are resumed.
     pub(in crate::port) fn has_clients(self) -> bool {
         matches!(self, Self::Everything | Self::Notes)
     }
 }
 
-/// Opens the journal that the previous process left, or creates a new one. Decides how far the saved state is trusted.
+/// Opens the journal that the previous host process left, or creates a new one. Decides how far the saved state is
+/// trusted.
 pub(super) fn open(
     config: &PortConfig,
     vault: &PortDescriptorVault,
@@ -54,14 +55,14 @@ pub(super) fn open(
                 tracing::info!(
                     port = config.name,
                     attempt,
-                    "restoring the port from the state of the previous process"
+                    "restoring the port from the state of the previous host process"
                 );
                 if trust.has_clients() {
                     return Ok((journal, trust));
                 }
                 tracing::error!(
                     port = config.name,
-                    "the saved state of the previous process is not used: earlier processes failed with the \
+                    "the saved state of the previous host process is not used: earlier processes failed with the \
                      state, or the card family has changed"
                 );
             }
@@ -69,7 +70,7 @@ pub(super) fn open(
                 tracing::error!(
                     port = config.name,
                     %error,
-                    "cannot use the saved state of the previous process; clients are disconnected"
+                    "cannot use the saved state of the previous host process; clients are disconnected"
                 );
             }
         }
@@ -80,7 +81,7 @@ pub(super) fn open(
     Ok((journal, trust))
 }
 
-/// Returns true unless the previous process's driver state is that of another card family.
+/// Returns true unless the previous host process's driver state is that of another card family.
 fn is_of_family(config: &PortConfig, software: &[u8]) -> bool {
     software.is_empty()
         || match config.family {

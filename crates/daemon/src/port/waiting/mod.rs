@@ -20,8 +20,7 @@ use i82576::Time;
 use std::io;
 use std::time::Duration;
 
-/// Maximum number of consecutive rounds of the port's loop in which the kernel is not polled, while each round has
-/// work.
+/// Maximum number of consecutive busy rounds of the port's loop without a poll of the kernel.
 const UNPOLLED_ROUNDS: u8 = 8;
 
 /// Time for which mapped pages are polled without a pause after the last work. A nap and the wake-up from it take
@@ -32,8 +31,8 @@ const SPIN: Duration = Duration::from_micros(20);
 const SHORTEST: Duration = Duration::from_micros(16);
 const LONGEST: Duration = Duration::from_micros(160);
 
-/// Idle time after which the port's state is saved for the next process. A guest with traffic every millisecond does
-/// not pay for the saving.
+/// Idle time after which the port's state is saved for the successor process. A guest with traffic every millisecond
+/// does not pay for the saving.
 const REST: Duration = Duration::from_millis(50);
 
 /// Interface by which a waiting port reads the clock, sleeps, polls and saves.
@@ -57,10 +56,10 @@ pub(super) trait WaitEnvironment {
     /// true if a guest has.
     fn poll_pages(&mut self, time: Duration) -> bool;
 
-    /// Returns true if the port can be saved for the next process and is not saved yet.
+    /// Returns true if the port can be saved for the successor process and is not saved yet.
     fn may_note(&self) -> bool;
 
-    /// Saves the state of the whole port for the next process.
+    /// Saves the state of the whole port for the successor process.
     fn note(&mut self);
 
     /// Logs events of guests' drivers. Called before the first sleep, so that a port with work does not pay for it in

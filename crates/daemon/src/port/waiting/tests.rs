@@ -25,8 +25,8 @@ const STOP: ModelGuestAction = Send { must_poll_pages: false };
 /// Duration of one poll of the kernel in the model.
 const KERNEL_CALL: Duration = Duration::from_micros(1);
 
-/// Maximum number of moments between actions of the modelled port at which the guest may act. Afterwards the guest does
-/// the rest of its script at once.
+/// Maximum number of times at which the modelled guest may act, between actions of the modelled port. Afterwards the
+/// guest does the rest of its script at once.
 const MOMENTS: usize = 16;
 
 /// Choice of the moments at which the modelled guest acts. A test runs the model once for each choice.
@@ -48,8 +48,7 @@ impl GuestActionTimes {
         self.taken[self.next - 1]
     }
 
-    /// Advances to the next choice of the moments at which the modelled guest acts. Returns `false` after the last
-    /// choice.
+    /// Advances to the next choice of times at which the modelled guest acts. Returns `false` after the last choice.
     fn advance(&mut self) -> bool {
         self.taken.truncate(self.next);
         self.next = 0;

@@ -1,5 +1,5 @@
-//! Runs tests that measure a whole process in a process of their own: descriptors, memory, processor time, log lines.
-//! In a shared process other tests would be measured too.
+//! Runs tests that measure a whole process in a process of their own: file descriptors, memory, processor time, log
+//! lines. In a shared process other tests would be measured too.
 
 use rustix::param::clock_ticks_per_second;
 use std::process::Command;
@@ -23,7 +23,7 @@ pub(crate) fn alone(name: &str, body: impl FnOnce()) {
     assert!(output.status.success(), "{said}");
 }
 
-/// Returns the number of open descriptors of this process.
+/// Returns the number of open file descriptors of this process.
 pub(crate) fn descriptors() -> usize {
     // The listing has the descriptor that reads the folder, too.
     std::fs::read_dir("/proc/self/fd").unwrap().count() - 1

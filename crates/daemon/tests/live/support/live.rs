@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Time for which paused ports wait for the successor in [`LiveHost::hand_over`], longer than any machine
+/// Time for which paused ports wait for the successor process in [`LiveHost::hand_over`], longer than any machine
 /// needs.
 const ASIDE: Duration = Duration::from_secs(60);
 
@@ -57,7 +57,7 @@ impl LiveHost {
         Self { host: Some(RunningHost::start(config).unwrap()), folder }
     }
 
-    /// Replaces the host by a successor with the configuration `text`, which takes all clients over, as
+    /// Replaces the host by a successor process with the configuration `text`, which takes all clients over, as
     /// `softiov upgrade` does.
     pub(crate) fn hand_over(&mut self, text: &str) {
         let config = HostConfig::check(HostConfig::parse(text).unwrap(), self.folder.path()).unwrap();
@@ -78,7 +78,7 @@ impl LiveHost {
         self.folder.path().join(name).join("vf.sock")
     }
 
-    /// Returns the path of the vfio-user socket of a PF that a guest drives.
+    /// Returns the path of the PF's vfio-user socket. A guest drives the PF.
     pub(crate) fn pf_socket(&self) -> PathBuf {
         self.folder.path().join("pf0/pf.sock")
     }

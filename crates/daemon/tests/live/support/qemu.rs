@@ -1,5 +1,5 @@
 //! A VMM that behaves like QEMU 11.1: posted stores to BARs, synchronous stores to configuration space, one eventfd per
-//! message, memory announced with and without descriptors.
+//! message, memory announced with and without file descriptors.
 
 use super::PATIENCE;
 use super::machine::{CONFIG, MSIX, MachineWithFunction, Vmm};
@@ -81,8 +81,8 @@ pub(crate) struct QemuClient {
     pub(crate) gone: bool,
 }
 
-/// Shuts the connection down explicitly. A child process of another test has copies of all descriptors until it runs
-/// its own program, so closing alone would end the connection only then.
+/// Shuts the connection down explicitly. A child process of another test has copies of all file descriptors until it
+/// runs its own program, so closing alone would end the connection only then.
 impl Drop for QemuClient {
     fn drop(&mut self) {
         self.stream.hang_up();
@@ -124,7 +124,7 @@ impl QemuClient {
         self.ask_for_file(request, |answer, _| take(answer))
     }
 
-    /// Sends a vfio-user request like [`Self::ask`], and also passes the reply's descriptors to `take`.
+    /// Sends a vfio-user request like [`Self::ask`], and also passes the reply's file descriptors to `take`.
     pub(crate) fn ask_for_file<T>(
         &mut self,
         request: impl FnOnce(&mut Client<OwnedFd>, &mut MessageOutbox<OwnedFd>) -> u16,
@@ -307,7 +307,7 @@ fn region(qemu: &mut QemuClient, index: u32, room: u32) -> (u32, u64, u32) {
     qemu.ask(|client, out| client.region_info(out, index, room), take).unwrap()
 }
 
-/// Announces the guest's memory as QEMU does: RAM with a descriptor, ROM and another device's memory without.
+/// Announces the guest's memory as QEMU does: RAM with a file descriptor, ROM and another device's memory without.
 pub(crate) fn share(machine: &mut MachineWithFunction<QemuClient>) {
     let (low, high) = (machine.ram.fd(), machine.ram.fd());
     let qemu = &mut machine.vmm;
@@ -318,7 +318,7 @@ pub(crate) fn share(machine: &mut MachineWithFunction<QemuClient>) {
     qemu.unmap(HOLE, 0x2_0000).unwrap();
 }
 
-/// Announces the guest's RAM without descriptors, as QEMU does without `share=on`.
+/// Announces the guest's RAM without file descriptors, as QEMU does without `share=on`.
 pub(crate) fn announce_only(machine: &mut MachineWithFunction<QemuClient>) {
     let qemu = &mut machine.vmm;
     qemu.map(0, HOLE, None).unwrap();

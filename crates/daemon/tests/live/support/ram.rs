@@ -37,7 +37,7 @@ impl GuestRam {
         maps.lines().filter(|line| line.contains(&self.name)).count() - 1
     }
 
-    /// Returns a copy of the descriptor, to send to the host.
+    /// Returns a copy of the file descriptor, to send to the host.
     pub(crate) fn fd(&self) -> OwnedFd {
         self.fd.as_fd().try_clone_to_owned().unwrap()
     }

@@ -37,8 +37,8 @@ pub(crate) fn load(id: u16, region: u32, offset: u64, count: u32) -> Vec<u8> {
     message(id, Command::RegionRead, 0, &access(region, offset, count))
 }
 
-/// Returns a vfio-user message that maps a DMA window of guest memory. The memory's descriptor, if any, must be sent
-/// with the message.
+/// Returns a vfio-user message that maps a DMA window of guest memory. The memory's file descriptor, if any, must be
+/// sent with the message.
 pub(crate) fn dma_map(iova: u64, size: u64) -> Vec<u8> {
     dma_map_at(0, iova, size)
 }
@@ -88,7 +88,7 @@ impl RawConnection {
         self.0.write_all(bytes).unwrap();
     }
 
-    /// Sends a vfio-user message with any number of descriptors.
+    /// Sends a vfio-user message with any number of file descriptors.
     pub(crate) fn send_with(&mut self, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
         let copy = StreamSocket::adopt(OwnedFd::from(self.0.try_clone().unwrap())).unwrap();
         copy.send(bytes, fds).unwrap();

@@ -24,7 +24,7 @@ pub(crate) fn region(guest_address: u64, size: u64) -> MemoryRegion {
     MemoryRegion { guest_address, size, user_address: USER + guest_address, file_offset: guest_address }
 }
 
-/// Returns a copy of an eventfd's descriptor, to send to the host.
+/// Returns a copy of an eventfd's file descriptor, to send to the host.
 pub(crate) fn copy(eventfd: &EventFd) -> OwnedFd {
     eventfd.as_fd().try_clone_to_owned().unwrap()
 }
@@ -38,8 +38,8 @@ pub(crate) struct TestFrontEnd {
     pub(crate) ram: GuestRam,
 }
 
-/// Shuts the connection down explicitly. A child process of another test has copies of all descriptors until it runs
-/// its own program, so closing alone would end the connection only then.
+/// Shuts the connection down explicitly. A child process of another test has copies of all file descriptors until it
+/// runs its own program, so closing alone would end the connection only then.
 impl Drop for TestFrontEnd {
     fn drop(&mut self) {
         self.stream.hang_up();
@@ -158,7 +158,7 @@ impl TestFrontEnd {
         }
     }
 
-    /// Sends bytes with any number of descriptors. Returns false if the host has closed the connection.
+    /// Sends bytes with any number of file descriptors. Returns false if the host has closed the connection.
     pub(crate) fn send_raw(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> bool {
         self.stream.send(bytes, fds).unwrap() == SocketSent::Bytes(bytes.len())
     }

@@ -50,7 +50,7 @@ pub enum VirtchnlRefusal {
     /// The VLAN id is out of range, or the tag type was not offered.
     #[error("the requested VLAN is out of range (0-4095), or its tag type is unsupported")]
     VlanInvalid,
-    /// The VLAN is not in the administrator's list: granted in the reply, and withheld.
+    /// The VLAN is not in the administrator's list: the reply grants the request, but the VF does not become a member.
     #[error("the requested VLAN is not among the VF's allowed VLANs")]
     VlanNotAllowed,
     /// The VF's quota of VLANs is used up: granted in the reply, and ignored.

@@ -83,7 +83,7 @@ pub(super) struct AdminQueuesState {
 
 /// Results of one visit of the AVF's PF driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct AvfPfVisit {
+pub struct AvfPfVisitResults {
     /// Number of requests that the PF served in the visit.
     pub served: u32,
     /// VFs whose request was served in the visit, a bit each.
@@ -210,8 +210,8 @@ impl PfAdminQueues {
 
 impl AvfPf {
     /// Serves the VFs: first resets, then requests. Call it at most 3 ms after a request arrived.
-    pub fn visit<H: ControlHal>(&mut self, hal: &mut H) -> AvfPfVisit {
-        let mut visit = AvfPfVisit::default();
+    pub fn visit<H: ControlHal>(&mut self, hal: &mut H) -> AvfPfVisitResults {
+        let mut visit = AvfPfVisitResults::default();
         let receive = self.mail.receive;
         if self.mail.inbox.begin() {
             visit.resets = self.serve_resets(hal);

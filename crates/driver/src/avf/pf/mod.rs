@@ -41,7 +41,7 @@ mod vlans;
 
 pub use counters::{VirtchnlCounters, VirtchnlRefusal};
 pub use limits::LIMITS;
-pub use mail::AvfPfVisit;
+pub use mail::AvfPfVisitResults;
 pub use state::{AvfPfRestoreError, AvfPfState};
 
 use crate::conduct::ConductMonitor;

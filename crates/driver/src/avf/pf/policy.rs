@@ -105,8 +105,8 @@ impl AvfPf {
         }
     }
 
-    /// Sets the number of queue pairs of a VF that requests no number, and the most that it may request. Resets the VF
-    /// on a change. Returns false, and changes nothing, for invalid numbers.
+    /// Sets two numbers of queue pairs: that of a VF that requests no number, and the most that a VF may request.
+    /// Resets the VF on a change. Returns false, and changes nothing, for invalid numbers.
     pub fn set_pairs<H: ControlHal>(&mut self, hal: &mut H, vf: u8, pairs: u16, most: u16) -> bool {
         let Some(state) = self.vfs.get_mut(usize::from(vf)) else { return false };
         let new = AvfPolicy { pairs, most_pairs: most, ..state.decided };

@@ -15,7 +15,7 @@ use ::avf::virtchnl::{
 /// Unit of receive buffer sizes in bytes (i40e).
 const BUFFER_UNIT: u32 = 128;
 const BUFFERS: core::ops::RangeInclusive<u32> = BUFFER_UNIT..=16_256;
-/// Valid lengths in bytes of the longest frame that a VF requests (i40e).
+/// Range in bytes within which a VF may request its maximum frame length (i40e).
 const FRAMES: core::ops::RangeInclusive<u32> = 64..=16_383;
 /// Number that stands for no interrupt interval in a request; intervals have the numbers 0 to 2 (virtchnl, ITR index).
 const NO_ITR: u16 = 3;

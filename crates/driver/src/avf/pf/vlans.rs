@@ -72,7 +72,7 @@ impl AvfPf {
         answer
     }
 
-    /// Makes a VF a member of a VLAN that the VF requested, or withholds the VLAN if the policy denies it.
+    /// Makes a VF a member of a VLAN that the VF requested. If the policy denies the VLAN, only remembers the request.
     fn join_one<H: ControlHal>(&mut self, hal: &mut H, vf: u8, vlan: u16) -> Result<(), VirtchnlRefusal> {
         let state = self.state_mut(vf);
         if state.vlans.contains(&vlan) {

@@ -66,9 +66,9 @@ pub struct AvfDriverConfig {
     pub form: RxDescriptorFormat,
     /// True if received frames keep their check sequence. Needs [`VfCapabilities::CRC`].
     pub keep_fcs: bool,
-    /// Maximum number of queue pairs to use of those that the PF grants.
+    /// Maximum number of queue pairs that the driver uses, even if the PF grants more.
     pub pairs: u16,
-    /// Descriptors of each ring: a multiple of 32 up to 4096 (others are rounded).
+    /// Number of descriptors of each ring: a multiple of 32 up to 4096 (others are rounded).
     pub descriptors: u16,
     /// Number of frames sent, and of buffers returned, per doorbell: 1 to [`MAX_BATCH`].
     pub batch: u16,

@@ -33,7 +33,7 @@ const MAX_PIECES: usize = 16;
 pub struct RxCounters {
     /// Number of received frames that were passed to the caller.
     pub frames: u64,
-    /// Number of bytes of the received frames that were passed to the caller.
+    /// Number of bytes in received frames that were passed to the caller.
     pub bytes: u64,
     /// Number of receive buffers that received frames have filled, lost frames included.
     pub buffers: u64,

@@ -18,8 +18,8 @@ const SEGMENTS: u32 = 44;
 pub(super) const LARGEST: usize = SEGMENTS as usize * TCP_PAYLOAD;
 /// Receive window in segments before the receiver's first acknowledgement.
 const INITIAL_WINDOW: u16 = 3;
-/// Fraction of the receiver's window that must be open before the next packet is sent (Linux tcp_tso_win_divisor),
-/// unless no segment is unacknowledged.
+/// Divisor of the receiver's window: a third of the window must be free before the next packet is sent (Linux
+/// tcp_tso_win_divisor). A packet is always sent if no segment is unacknowledged.
 const DEFERRED: u32 = 3;
 /// Number of repeated TCP acknowledgements after which the stream resends everything after the acknowledged byte.
 const DUPLICATES: u32 = 3;

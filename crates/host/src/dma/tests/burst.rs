@@ -100,7 +100,7 @@ fn patchwork() -> DmaTable {
     table
 }
 
-/// Generates I/O virtual addresses in and around the regions of the DMA table that `patchwork` creates.
+/// Generates I/O virtual addresses in and around the DMA regions that `patchwork` creates.
 fn address() -> impl Strategy<Value = u64> {
     prop_oneof![8 => 0..11 * PAGE, 2 => (0..4096_u64).prop_map(u64::wrapping_neg), 1 => any::<u64>()]
 }

@@ -46,7 +46,7 @@ fn peeked_socket_bytes_stay_until_consumed() {
     assert!(!b.has_unread());
 }
 
-/// Peeks until nothing is left. Returns the bytes and number of descriptors of each peek.
+/// Peeks until nothing is left. Returns the bytes and number of file descriptors of each peek.
 fn peek_all(stream: &StreamSocket, buffer: &mut [u8]) -> Vec<(Vec<u8>, usize)> {
     let mut all = Vec::new();
     loop {

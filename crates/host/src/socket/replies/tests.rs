@@ -1,5 +1,5 @@
-//! Tests reply logs of a process that dies between any two calls, and of a successor that continues with the file and
-//! its records.
+//! Tests reply logs of a process that dies between any two calls, and of a successor process that continues with the
+//! file and its records.
 
 use super::*;
 use crate::socket::{ReceivedFds, SocketReceived};
@@ -44,8 +44,8 @@ impl ReplyLogOwner {
         assert!(received == bytes, "the client received other bytes");
     }
 
-    /// Simulates the end of the process, and adopts its reply log as the successor does. Returns the bytes that the
-    /// successor still has to send.
+    /// Simulates the end of the process, and adopts its reply log as the successor process does. Returns the bytes that
+    /// the successor still has to send.
     fn die(&mut self) -> Vec<u8> {
         let file = self.log.file.try_clone().unwrap();
         let (log, replies, sent) = ReplyLog::adopt(file, self.noted, self.held).unwrap();

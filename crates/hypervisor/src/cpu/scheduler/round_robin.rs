@@ -25,8 +25,8 @@ struct RoundRobinQueue {
 }
 
 impl RoundRobinScheduler {
-    /// Creates a scheduler with time slices of `slice` cycles, extended to the end of the step in which they are used
-    /// up.
+    /// Creates a scheduler with time slices of `slice` cycles, each extended to the end of the virtual CPU's step in
+    /// which the slice is used up.
     pub fn new(slice: u64) -> RoundRobinScheduler {
         RoundRobinScheduler { slice, queues: Vec::new(), favoured: None }
     }

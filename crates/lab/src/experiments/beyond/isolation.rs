@@ -18,9 +18,9 @@ const GUESTS: u8 = 4;
 const BROADCAST_KBPS: u32 = 10_000;
 /// Transmit rate limit of a VF, Mb/s: a tenth of the wire.
 const MAX_TX_RATE: u32 = 100;
-/// MTU in bytes of the guest that sends the hostile traffic.
+/// MTU in bytes of the hostile guest's network interface.
 const MTU: u16 = 1_500;
-/// Interval of the transmit interrupts of the guest that sends the hostile traffic, us.
+/// Interval between transmit interrupts of the hostile guest, us.
 const TRANSMIT_INTERVAL_US: u32 = 100;
 
 pub(crate) const ISOLATION: Experiment = Experiment {

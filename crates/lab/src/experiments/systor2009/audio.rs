@@ -58,7 +58,7 @@ pub(super) const AUDIO: Experiment = Experiment {
 
 /// Number of simulations of the audio experiment, with different start times and clock errors.
 const RUNS: u64 = 32;
-/// Simulated time of each simulation.
+/// Length of each simulation in simulated time.
 const SPAN: VirtualDuration = VirtualDuration::from_secs(60);
 /// Student's t for a 95 % confidence interval and 31 degrees of freedom.
 const T: f64 = 2.040;

@@ -39,7 +39,7 @@ const PER_ACK: u64 = 2;
 /// Event of the machine with a network card.
 #[derive(Debug, Clone, Copy)]
 pub enum NetworkEvent {
-    /// Event: the network card interrupts.
+    /// Event: the network card sends an interrupt.
     Interrupt,
 }
 
@@ -181,7 +181,8 @@ impl NetworkMachine {
         frames
     }
 
-    /// Returns the polling flag of the card's driver, from the state of the domain that runs the driver.
+    /// Returns the flag that the card's driver is polling. The flag is in the state of the guest or of the service
+    /// domain, whichever runs the driver.
     fn polls(&mut self) -> &mut bool {
         if self.domains.path == DevicePath::Direct { &mut self.guest.polls } else { &mut self.service.polls }
     }

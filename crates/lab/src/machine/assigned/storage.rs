@@ -115,11 +115,11 @@ pub struct DiskMachine {
     front: BlockFrontend,
     back: BlockBackend<GrantHandle>,
     shared: SplitDiskState,
-    /// Number of sectors per block that the program reads.
+    /// Number of disk sectors in a block; the program reads block by block.
     block: u32,
-    /// Number of sectors of the current block that the guest has not requested.
+    /// Number of sectors in the current block that the guest has not yet requested from the disk.
     unasked: u32,
-    /// Number of sectors of the current block that the guest has not received.
+    /// Number of sectors in the current block that the guest has not yet received from the disk.
     missing: u32,
     /// Next sector of the disk that the guest's program requests.
     sector: u64,

@@ -2,7 +2,7 @@
 //! port in turn. A guest's mailbox request waits for the next visit, for which the service domain is charged
 //! register by register. A bare machine has no service domain, so requests are not answered after the start.
 //!
-//! The PF takes no interrupts, and early visits that [`driver::pf::PfVisit`] may request are not made.
+//! The PF takes no interrupts, and early visits that [`driver::pf::PfVisitResults`] may request are not made.
 
 use crate::machine::parts::card::{NicPort, card_time};
 use driver::Hal;

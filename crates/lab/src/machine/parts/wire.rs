@@ -70,8 +70,8 @@ const REQUEST: usize = 1;
 const PACED: u32 = 8;
 /// Receive window in segments before the receiver's first acknowledgement.
 const INITIAL_WINDOW: u16 = 3;
-/// Fraction of the receiver's window that must be open before a stream sends (Linux tcp_tso_win_divisor),
-/// unless nothing is in flight.
+/// Divisor of the receiver's window: a third of the window must be free before a stream sends (Linux
+/// tcp_tso_win_divisor). A stream always sends if no segment is unacknowledged.
 const DEFERRED: u32 = 3;
 /// Number of duplicate acknowledgements that trigger a retransmission.
 const DUPLICATES: u32 = 3;

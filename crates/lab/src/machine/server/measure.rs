@@ -186,7 +186,7 @@ impl ServerResults {
         self.per_second(self.after.written_bytes - self.before.written_bytes) * 8.0 / 1e6
     }
 
-    /// Returns the percentage of frames from wires and messages of programs that no program has read.
+    /// Returns the loss in percent: frames from the wires, and programs' messages, that no program has read.
     #[must_use]
     pub fn loss_pct(&self) -> f64 {
         let offered = self.after.offered - self.before.offered;

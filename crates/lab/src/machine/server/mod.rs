@@ -55,9 +55,9 @@ pub enum ServerEvent {
     GuestCalled(usize),
     /// Event: this guest's front end sends an event to the service domain.
     ServiceCalled(usize),
-    /// Event: this virtual CPU of the service domain has to send withheld events.
+    /// Event: this virtual CPU of the service domain has to send its delayed events to guests.
     TellGuests(usize),
-    /// Event: the move of this worker, card or interface of the back end is complete.
+    /// Event: the move of this worker thread, card or interface of the back end is complete.
     Arrived(MovableBackEndPart),
 }
 

@@ -72,7 +72,7 @@ impl ServerMachine {
         }
     }
 
-    /// Completes a move of a worker, card or interface, and wakes the virtual CPU that now has it.
+    /// Completes a move of a worker thread, card or interface, and wakes the virtual CPU that now has it.
     pub(super) fn arrived(&mut self, what: MovableBackEndPart, now: VirtualInstant, core: &mut ServerCore) {
         let Some(split) = &mut self.split else { return };
         let (cpu, notified) = split.arrive(what, &mut self.chipset.channels);
@@ -81,7 +81,7 @@ impl ServerMachine {
         core.wake(self.service[cpu].vcpu, now);
     }
 
-    /// Handles the timer of a virtual CPU that withholds events, and wakes the virtual CPU to send them.
+    /// Handles the timer of a virtual CPU that delays events to guests, and wakes the virtual CPU to send the events.
     pub(super) fn tell_guests(&mut self, cpu: usize, now: VirtualInstant, core: &mut ServerCore) {
         if let Some(split) = &mut self.split {
             split.timer(cpu);
@@ -106,7 +106,7 @@ impl ServerMachine {
         self.wake(vm, now, core);
     }
 
-    /// Delivers a guest's event to the service domain's virtual CPU of its worker.
+    /// Delivers a guest's event to the service domain's virtual CPU of its worker thread.
     pub(super) fn call_service(&mut self, vm: usize, now: VirtualInstant, core: &mut ServerCore) {
         let Some((_, theirs)) = self.split.as_ref().map(|split| split.channel(vm)) else { return };
         let sent = self.chipset.channels.send(self.vms[vm].hardware.domain, theirs);

@@ -116,7 +116,7 @@ impl ServerMachine {
     }
 }
 
-/// Delay after which the service domain sends a withheld event.
+/// Longest delay of an event from the service domain to a guest.
 const WITHHELD: VirtualDuration = VirtualDuration::from_micros(50);
 
 /// Schedules the events, moves and timer that follow from a virtual CPU's network step, for the end of the

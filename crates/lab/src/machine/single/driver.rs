@@ -49,7 +49,7 @@ pub(super) struct DriverDomain {
     turn: usize,
     /// Number of guests' transmit requests that were inconsistent or whose segmentation failed.
     pub(super) refused: u64,
-    /// Number of packets that a card read from a page that was not their guest's.
+    /// Number of packets that a card read from a page of another domain than the sending guest.
     pub(super) stray_reads: u64,
 }
 

@@ -55,7 +55,7 @@ pub(super) struct GuestStream {
     acks: u32,
     /// Number of segments that the client received since its last acknowledgement.
     pub(super) client_unacknowledged: u32,
-    /// Number of ring slots of the guest's requests to the driver domain that have no response.
+    /// Number of ring slots with a request of the guest to which the driver domain has not responded.
     pub(super) requested: u32,
     /// Indices of the next buffer of the stream's transmit ring and of its receive ring.
     pub(super) buffers: [u64; 2],

@@ -36,7 +36,7 @@ struct AttackScenario {
     pages: PageOwners,
     card: CdnaCard,
     guards: Vec<CdnaGuardedRing>,
-    /// Number of pages that the card accessed in the attack for a domain that did not own them.
+    /// Number of pages that the card accessed during the attack on behalf of a domain that did not own the page.
     stray_reads: u64,
     /// Number of frames that each of the other guests has sent.
     left: Vec<u64>,

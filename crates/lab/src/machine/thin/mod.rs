@@ -133,7 +133,7 @@ pub type ThinHypervisorSimulation = Simulation<ThinHypervisorMachine>;
 pub struct ThinHypervisorResults {
     /// Payload that the guest's program read, Gb/s.
     pub throughput_gbps: f64,
-    /// Processor use of the guest without its busy program, in percent.
+    /// Processor time of the guest in percent of a processor, without the time of the guest's busy program.
     pub guest_pct: f64,
     /// Number of VM exits for interrupts per second.
     pub interrupt_exits_per_s: f64,

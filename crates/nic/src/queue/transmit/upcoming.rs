@@ -11,7 +11,7 @@ use offload::OffloadRequest;
 /// for checksums. If the first is a context, the data descriptors are copied here, so that a burst sees frames alone.
 #[derive(Debug, Clone)]
 pub(crate) struct BurstDescriptors {
-    /// Index in the queue's fetched burst of the first descriptor that was taken.
+    /// Index of the first taken descriptor in the queue's burst of fetched descriptors.
     pub(super) first: usize,
     /// True if the data descriptors were copied out of the queue's fetched burst.
     pub(super) copied: bool,

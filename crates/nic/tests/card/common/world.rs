@@ -34,9 +34,9 @@ pub(crate) struct TestBus {
     pub(crate) pin: Vec<bool>,
 }
 
-/// Wire with lists of frames to and from the card.
+/// Uplink in memory: a queue of frames that the card receives, and a list of frames that the card has sent.
 #[derive(Clone, Default)]
-pub(crate) struct FrameListWire {
+pub(crate) struct InMemoryUplinkWire {
     pub(crate) incoming: VecDeque<Vec<u8>>,
     pub(crate) outgoing: Vec<Vec<u8>>,
     /// True if the wire takes unsegmented packets, and segments them as Linux does.
@@ -49,12 +49,12 @@ pub(crate) struct FrameListWire {
 #[derive(Clone)]
 pub(crate) struct CardSurroundings {
     pub(crate) bus: TestBus,
-    pub(crate) wire: FrameListWire,
+    pub(crate) wire: InMemoryUplinkWire,
 }
 
 impl CardSurroundings {
     pub(crate) fn new() -> Self {
-        Self { bus: TestBus::default(), wire: FrameListWire::default() }
+        Self { bus: TestBus::default(), wire: InMemoryUplinkWire::default() }
     }
 }
 
@@ -112,7 +112,7 @@ impl Bus for TestBus {
     }
 }
 
-impl UplinkWire for FrameListWire {
+impl UplinkWire for InMemoryUplinkWire {
     fn transmit(&mut self, frame: &[u8]) -> bool {
         self.outgoing.push(frame.to_vec());
         true

@@ -52,7 +52,7 @@ enum InterruptAction {
 #[derive(Debug, Clone, Copy)]
 enum RegisterView {
     Pf(u32),
-    /// An offset in the PF's window onto a VF that exists or not.
+    /// VF index, which may exceed the enabled VFs, and offset in the PF's window onto the VF's registers.
     Window(u8, u32),
     Vf(u8, u32),
 }

@@ -210,7 +210,7 @@ impl InterruptModel {
         }
     }
 
-    /// Applies a read or a clearing write of a vector's cause.
+    /// Clears a vector's interrupt cause, after a read of the cause or a write that clears it.
     pub(super) fn acknowledge(&mut self, vector: usize) {
         let vector = &mut self.vectors[vector];
         vector.unmasked &= !(vector.cause && vector.auto_mask);

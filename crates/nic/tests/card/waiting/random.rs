@@ -58,7 +58,7 @@ struct WaitingScenario {
     next: usize,
     /// Number of the VF that receives each frame on the wire.
     on_wire: Vec<u8>,
-    /// Number of frames for each VF that the card has taken from the wire.
+    /// Number of frames that the card has taken from the wire, by destination VF.
     taken: [u64; VFS as usize],
     /// Number of frames that each VF has found in its ring.
     found: [u64; VFS as usize],

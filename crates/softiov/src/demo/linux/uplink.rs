@@ -1,5 +1,5 @@
 //! Sets up the network beyond the demo's uplink: a network namespace with the card's tap, an address and an iperf3
-//! server. The tap's descriptor stays valid when its interface moves.
+//! server. The tap's file descriptor stays valid when its interface moves.
 
 use crate::demo::print_progress;
 use anyhow::{Context, Result, ensure};

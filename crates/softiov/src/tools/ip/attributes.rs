@@ -15,7 +15,7 @@ pub(super) struct VfAttributes {
     rate: Option<u32>,
 }
 
-/// Attributes of `vf N` in the order in which iproute2 looks for them, since words may be abbreviated.
+/// Attributes of `vf N` in iproute2's order, which decides what an abbreviated word means.
 const NAMES: [&str; 11] = [
     "mac",
     "vlan",

@@ -13,7 +13,7 @@ pub(super) struct LinkStatistics {
     rx_bytes: u64,
     rx_packets: u64,
     rx_multicast: u64,
-    /// Number of received frames of a length that the card does not accept.
+    /// Number of received frames whose length the card does not accept.
     rx_length_errors: u64,
     /// Number of frames that the kernel received and dropped because the port read the uplink too late.
     rx_missed: u64,

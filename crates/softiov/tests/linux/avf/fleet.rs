@@ -108,7 +108,7 @@ pub(crate) fn last_of_64_vfs_is_like_the_first(world: &mut LinuxTestbed) -> Resu
     Ok(CheckOutcome::Passed)
 }
 
-/// Returns the status of those VFs of Alice's port that no check gives a guest.
+/// Returns the status of the VFs on Alice's port that have no guest in any check.
 fn without_guest(world: &LinuxTestbed) -> Result<Vec<VfStatus>> {
     let names = (0..64).map(|vf| format!("pf3vf{vf}"));
     let has_guest = |name: &str| name == ALICE_AVF || FLEET.contains(&name);

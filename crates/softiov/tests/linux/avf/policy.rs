@@ -278,7 +278,7 @@ fn broadcast(from: &AvfInterface<'_>, vlan: u8) -> Result<()> {
     from.guest.check_fails(&format!("ping -q -c {FRAMES} -i 0.02 -W 1 10.83.{vlan}.255")).map(drop)
 }
 
-/// Returns the number of requests of a VF that the PF has refused for a reason.
+/// Returns how many of a VF's requests the PF has refused for `reason`.
 fn refusals(status: &VfStatus, reason: &str) -> u64 {
     status.mailbox.refused.get(reason).copied().unwrap_or(0)
 }

@@ -59,7 +59,7 @@ pub(super) struct GuestContender {
 
 #[derive(Debug)]
 enum GuestForwarder {
-    /// VF of SoftIOV's card: a host of one port with its keeper, and the host's process.
+    /// VF of SoftIOV's card: a host of one port with its keeper process, and the host's process.
     Card {
         served: HostWithKeeper,
         host: Pid,
@@ -336,7 +336,7 @@ fn status(served: &HostWithKeeper) -> Result<VfStatus> {
     Ok(serde_json::from_str(&served.softiov(&format!("vf show {VF} --json"))?)?)
 }
 
-/// Returns the number of the VF's register reads and writes that reached the host.
+/// Returns the number of the VF's register reads and writes that the host carried out.
 fn accesses(served: &HostWithKeeper) -> Result<u64> {
     let VmmInterventions { reads, posted_writes, synchronous_writes, .. } = status(served)?.interventions;
     Ok(reads + posted_writes + synchronous_writes)

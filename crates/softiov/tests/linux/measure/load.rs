@@ -117,7 +117,7 @@ pub(super) struct LoadResult {
     pub(super) forwarder_ms: f64,
     /// Number of interrupts of the guest's network card.
     pub(super) interrupts: u64,
-    /// Number of reads and writes of the card's registers that left the guest.
+    /// Number of the guest's register accesses that the host counted, or of virtio-net's kicks.
     pub(super) accesses: u64,
 }
 
@@ -148,7 +148,7 @@ impl LoadResult {
 /// Counters of this machine around a load: register accesses, and processor time of QEMU and of the forwarder.
 #[derive(Debug)]
 pub(super) struct HostCounters {
-    /// Number of register reads and writes that reached the card's host, if the card is ours.
+    /// Number of register reads and writes that our host carried out; `None` for another program's card.
     pub(super) accesses: Option<u64>,
     /// Processor time of QEMU and of the forwarder; the forwarder's is zero where QEMU forwards.
     pub(super) vmm: Duration,

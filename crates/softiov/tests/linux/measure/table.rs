@@ -24,7 +24,7 @@ pub(super) struct ContenderRow {
     guest_ms_per_1000_packets: f64,
     vmm_ms_per_1000_packets: f64,
     forwarder_ms_per_1000_packets: f64,
-    /// Number of reads and writes of the card's registers that left the guest, per 1,000 packets.
+    /// Number of the guest's register accesses that the host counted, or of virtio-net's kicks, per 1,000 packets.
     accesses_per_1000_packets: f64,
     interrupts_per_1000_packets: f64,
     /// Number of retransmitted TCP segments in all rounds.

@@ -23,7 +23,7 @@ pub(super) const SHUT: &str = "pf1vf3";
 /// VLAN number in the guests' addresses on eth1, the network of a port without an uplink.
 const INNER: u8 = 200;
 
-/// Host with keeper, and the two guests Erin and Frank. The guests are dropped first.
+/// Host with keeper process, and the two guests Erin and Frank. The guests are dropped first.
 #[derive(Debug)]
 pub(crate) struct SurvivalTestbed {
     pub(super) erin: ScenarioGuest,
@@ -114,7 +114,7 @@ impl SurvivalTestbed {
         eventually(|| self.softiov("vf list").map(drop))
     }
 
-    /// Ends the host by SIGTERM to its keeper, and returns the keeper's exit status.
+    /// Ends the host by SIGTERM to its keeper process, and returns the keeper's exit status.
     pub(super) fn end_host(&mut self) -> Result<ExitStatus> {
         kill_process(Pid::from_child(&self.served.keeper), Signal::TERM)?;
         eventually(|| self.served.keeper.try_wait()?.context("the host does not end"))

@@ -18,8 +18,8 @@ use i82576::Time;
 use pcie::{MAX_VFS, VfIndex, VfSet};
 use std::time::Duration;
 
-/// Longest duration of a poll of the kernel that found an earlier event. A longer poll has waited for its event, so its
-/// end is the time of the event.
+/// Longest duration of a poll of the kernel that returned at once, because its event had happened before. A longer poll
+/// has waited for its event, so its end is the time of the event.
 const AT_ONCE: Duration = Duration::from_micros(20);
 
 /// Statistics of the VFs' mailbox requests and the PF driver's answers, since the port was first opened.
@@ -66,12 +66,12 @@ impl MailboxAnswers {
         self.waiting = self.waiting.without(answered);
     }
 
-    /// Returns the statistics of mailbox answers, to be saved for the next process.
+    /// Returns the statistics of mailbox answers, to be saved for the successor process.
     pub(in crate::port) fn save(&self) -> AnswerDelayTotals {
         AnswerDelayTotals { visits: self.visits, most: self.most, ..self.delays.save() }
     }
 
-    /// Continues the statistics of mailbox answers that the previous process has saved.
+    /// Continues the statistics of mailbox answers that the previous host process has saved.
     pub(in crate::port) fn resume(&mut self, totals: &AnswerDelayTotals) {
         (self.visits, self.most) = (totals.visits, totals.most);
         self.delays = MailboxDelays::restore(totals);

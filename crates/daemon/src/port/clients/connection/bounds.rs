@@ -37,8 +37,8 @@ impl VisitBudget {
     }
 }
 
-/// Error after a receive that lost some of the descriptors of a client's message. The host cannot know which are lost,
-/// and a window without its memory would fail silently.
+/// Error after a receive that lost some of the file descriptors of a client's message. The host cannot know which are
+/// lost, and a window without its memory would fail silently.
 const LOST_FDS: &str = "file descriptors of a message were lost: the client sent too many, or the host \
                         reached its limit of open files; raise LimitNOFILE= of its unit, or ulimit -Hn";
 
@@ -59,7 +59,7 @@ impl DisconnectReason {
         Self::Failed(error.to_string())
     }
 
-    /// Creates the reason for a connection that ends because descriptors of a message were lost.
+    /// Creates the reason for a connection that ends because file descriptors of a message were lost.
     pub(in crate::port::clients) fn lost_fds() -> Self {
         Self::Failed(LOST_FDS.to_owned())
     }

@@ -41,10 +41,10 @@ pub(in crate::port) trait ClientConnection: Debug + Send {
     /// Applies the outcome of a blocking call, and resumes the client if it waited for the call.
     fn finish(&mut self, device: &mut FunctionDevice<'_>, outcome: BlockingCallOutcome);
 
-    /// Updates the client's descriptors in the port's poller. `place` is the index of the client's function.
+    /// Updates the client's file descriptors in the port's poller. `place` is the index of the client's function.
     fn watch(&mut self, poller: &Poller, place: usize) -> io::Result<()>;
 
-    /// Removes the client's descriptors from the port's poller.
+    /// Removes the client's file descriptors from the port's poller.
     fn unwatch(&mut self, poller: &Poller);
 
     /// Returns the stall of a client that has stopped in the middle of a message, or reads no replies.
@@ -56,13 +56,14 @@ pub(in crate::port) trait ClientConnection: Debug + Send {
     /// Returns true if no reply to the client and no message from it is pending.
     fn is_idle(&self) -> bool;
 
-    /// Prepares the socket for the port's next round, after the next process may have received from it.
+    /// Prepares the socket for the port's next round, after the successor process may have received from it.
     fn resume_receiving(&self) -> io::Result<()>;
 
-    /// Returns true if the client continues with the next process of the host, and after a reset of the card. Else it
+    /// Returns true if the client continues with the host's successor process, and after a reset of the card. Else it
     /// is disconnected, and connects again.
     fn is_kept(&self) -> bool;
 
-    /// Ends the session, and releases memory and interrupts. Returns the socket, which may hold unread descriptors.
+    /// Ends the session, and releases memory and interrupts. Returns the socket, which may hold unread file
+    /// descriptors.
     fn close(self: Box<Self>, device: &mut FunctionDevice<'_>) -> StreamSocket;
 }

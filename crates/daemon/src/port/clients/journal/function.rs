@@ -27,8 +27,8 @@ pub(in crate::port) struct ClientProgress {
     /// Bytes of the first unfinished message behind the held ones, consumed and dropped because the message is too
     /// long.
     pub(in crate::port) skipped: u64,
-    /// Numbers of the descriptors that came with the first unfinished message, [`NOT_KEPT`] for unusable ones. 0 ends
-    /// the list.
+    /// Numbers of the file descriptors that came with the first unfinished message, [`NOT_KEPT`] for unusable ones. 0
+    /// ends the list.
     pub(in crate::port) fds: [u64; MAX_MESSAGE_FDS],
     /// Negotiated minor version of vfio-user, and true if one message may carry several writes.
     pub(in crate::port) agreed: Option<(u16, bool)>,
@@ -36,11 +36,11 @@ pub(in crate::port) struct ClientProgress {
     pub(in crate::port) torn: bool,
 }
 
-/// Number that stands for a descriptor that is not kept for the next process.
+/// Number that stands for a file descriptor that is not kept for the successor process.
 pub(in crate::port) const NOT_KEPT: u64 = u64::MAX;
 
 impl ClientProgress {
-    /// Returns the numbers of the kept descriptors of the incomplete message.
+    /// Returns the numbers of the kept file descriptors of the incomplete message.
     pub(in crate::port) fn fds(&self) -> impl Iterator<Item = u64> {
         self.fds.into_iter().take_while(|number| *number != 0)
     }
@@ -63,7 +63,8 @@ pub(in crate::port) struct SavedDmaWindow {
     pub(in crate::port) offset: u64,
 }
 
-/// Eventfd of an interrupt vector, as saved in the journal: interrupt type, vector, and number of the kept descriptor.
+/// Eventfd of an interrupt vector, as saved in the journal: interrupt type, vector, and number of the kept file
+/// descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) struct SavedEventfd {
     pub(in crate::port) index: u32,
@@ -71,7 +72,7 @@ pub(in crate::port) struct SavedEventfd {
     pub(in crate::port) number: u64,
 }
 
-/// Saved state of a function's client that the previous process left.
+/// Saved state of a function's client that the previous host process left.
 #[derive(Debug, Default)]
 pub(in crate::port) struct SavedClient {
     pub(in crate::port) progress: ClientProgress,
@@ -95,14 +96,15 @@ pub(in crate::port) struct FunctionJournal {
     released: Vec<u64>,
     /// Number of the journal's DMA window entries in use so far. Every window's index is below it.
     used: u64,
-    /// True if a DMA window or an eventfd was saved since the last step.
+    /// True if a DMA window or an eventfd was saved since the last journal step.
     touched: bool,
-    /// True if the previous process left this part of the journal, perhaps with an unfinished step.
+    /// True if the previous host process left this part of the journal, perhaps with an unfinished journal step.
     inherited: bool,
 }
 
 const USED: usize = 1;
-/// Offsets in the journal's entry of a DMA window: the step that removed the window, and the number of its file.
+/// Offsets in the journal's entry of a DMA window: the number of the journal step that removed the window, and the
+/// number of its file.
 const REMOVED: u64 = 8;
 const FILE: u64 = 40;
 
@@ -147,7 +149,8 @@ impl FunctionJournal {
         self.progress
     }
 
-    /// Returns true if DMA windows or eventfds were saved since the last step. The next step makes them valid.
+    /// Returns true if DMA windows or eventfds were saved since the last journal step. The next journal step makes the
+    /// windows and eventfds valid.
     pub(in crate::port) fn is_touched(&self) -> bool {
         self.touched
     }
@@ -291,7 +294,7 @@ impl FunctionJournal {
 /// changed their meaning.
 type ProgressWords = [u64; FDS + MAX_MESSAGE_FDS];
 
-/// Index of the first descriptor's number in the words of a saved [`ClientProgress`].
+/// Index of the first file descriptor's number in the words of a saved [`ClientProgress`].
 const FDS: usize = 13;
 // Each place of a record has 256 bytes (`layout::FunctionJournalOffsets::progress`).
 const _: () = assert!(size_of::<ProgressWords>() <= 256);

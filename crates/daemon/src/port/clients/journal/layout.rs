@@ -12,9 +12,9 @@ const MIB: u64 = 1 << 20;
 /// Offsets of single words at the journal's beginning.
 pub(super) struct JournalHeaderOffsets {
     pub(super) magic: u64,
-    /// Offset of the number for the next kept descriptor.
+    /// Offset of the number for the next kept file descriptor.
     pub(super) next: u64,
-    /// Number of attempts of successors to use the journal since the last attempt that worked.
+    /// Offset of the number of attempts of successor processes to use the journal since the last successful attempt.
     pub(super) attempts: u64,
     /// Offset of the number of the driver state saved last. Its parity says which of the two copies is valid.
     pub(super) software: u64,
@@ -29,7 +29,8 @@ pub(super) const HEADER: JournalHeaderOffsets =
 /// Offsets of the state of the whole port in the journal, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PortJournalOffsets {
-    /// Offsets of the two copies of the saved driver state. Each has its length and its bytes.
+    /// Offsets in the journal of the two copies of the saved driver state. Each copy is a length, followed by the
+    /// bytes.
     pub(super) software: [u64; 2],
     /// Bytes for each copy of the driver state, including the eight of its length.
     pub(super) software_room: u64,
@@ -86,7 +87,8 @@ pub(super) const IRQ: u64 = 32;
 pub(super) const IRQS_A_TYPE: u64 = 32;
 pub(super) const IRQ_TYPES: u64 = 3;
 pub(super) const WINDOW: u64 = 64;
-/// Number of DMA window entries: the most that a client may have, and room for those that it replaces within one step.
+/// Number of DMA window entries: the most that a client may have, and room for those that the client replaces within
+/// one journal step.
 pub(super) const MOST_WINDOWS: u64 = 65_536 + 8_192;
 
 const FIRST: u64 = 8 * MIB;

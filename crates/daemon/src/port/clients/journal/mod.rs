@@ -43,18 +43,18 @@ use pcie::Function;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// Reason why the previous process's journal cannot be used.
+/// Reason why the previous host process's journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// The journal's shared memory cannot be created or opened.
     #[error(transparent)]
     Memory(#[from] SharedMemoryError),
     /// The shared memory is not a journal of this version.
-    #[error("the saved state of the previous process is of another version of softiov")]
+    #[error("the saved state of the previous host process is of another version of softiov")]
     Version,
     /// The journal was made with room for fewer VFs, by an earlier version or for another family.
     #[error(
-        "the saved state of the previous process has room for {room} VFs, and the configuration has \
+        "the saved state of the previous host process has room for {room} VFs, and the configuration has \
          {wanted}; set vfs to at most {room}, or restart the host, which takes the port from its guests"
     )]
     Room {
@@ -65,7 +65,7 @@ pub enum JournalError {
     },
 }
 
-/// Journal of a port: shared memory with saved state, which the next process reads.
+/// Journal of a port: shared memory with saved state, which the successor process reads.
 #[derive(Debug)]
 pub(in crate::port) struct PortJournal {
     memory: Arc<SharedMemory>,
@@ -82,7 +82,7 @@ impl PortJournal {
         Ok(Self { memory, vfs })
     }
 
-    /// Opens the journal that the previous process left.
+    /// Opens the journal that the previous host process left.
     pub(in crate::port) fn adopt(fd: OwnedFd) -> Result<Self, JournalError> {
         let memory = Arc::new(SharedMemory::adopt(fd)?);
         let vfs = layout::vfs(memory.memory().len()).filter(|_| get(&memory, HEADER.magic) == MAGIC);
@@ -123,7 +123,8 @@ impl PortJournal {
         PortSnapshot::new(Arc::clone(&self.memory), layout::PortJournalOffsets::of(self.vfs))
     }
 
-    /// Returns a new number under which to keep a descriptor for the next process. Numbers are never used twice.
+    /// Returns a new number under which to keep a file descriptor for the successor process. Numbers are never used
+    /// twice.
     pub(in crate::port) fn number(&self) -> u64 {
         let number = get(&self.memory, HEADER.next);
         put(&self.memory, HEADER.next, &[number + 1]);
@@ -169,7 +170,7 @@ impl PortJournal {
 }
 
 impl AsFd for PortJournal {
-    /// Returns the descriptor of the journal's memory, to be kept for the next process.
+    /// Returns the file descriptor of the journal's memory, to be kept for the successor process.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.memory.as_fd()
     }

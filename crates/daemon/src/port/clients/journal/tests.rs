@@ -1,5 +1,5 @@
-//! Tests of the journal of clients: a process may end between any two stores to the journal. Its successor finds the
-//! state before the current step or after it.
+//! Tests of the journal of clients: a process may end between any two stores to the journal. Its successor process
+//! finds the state before the current step or after it.
 
 use super::function::SavedClient;
 use super::*;
@@ -35,7 +35,7 @@ fn progress(consuming: u64) -> ClientProgress {
     }
 }
 
-/// Returns the saved state of VF 3's client that the next process finds in the journal.
+/// Returns the saved state of VF 3's client that the successor process finds in the journal.
 fn found(journal: &PortJournal) -> SavedClient {
     let copy = journal.as_fd().try_clone_to_owned().unwrap();
     PortJournal::adopt(copy).unwrap().function(Function::Vf(3)).noted()
@@ -264,7 +264,7 @@ fn memory_without_a_journal_header_is_refused() {
     }
 }
 
-/// Returns the saved PCI configuration of VF 3 that the next process finds in the journal.
+/// Returns the saved PCI configuration of VF 3 that the successor process finds in the journal.
 fn configuration(journal: &PortJournal) -> Option<Vec<u8>> {
     let copy = journal.as_fd().try_clone_to_owned().unwrap();
     PortJournal::adopt(copy).unwrap().configuration(Function::Vf(3))

@@ -87,7 +87,7 @@ impl VhostUserConnection {
         }
     }
 
-    /// Has the worker check that a descriptor is an eventfd. The client waits for that.
+    /// Has the worker thread check that a file descriptor is an eventfd. The client waits for that.
     fn take_eventfd(
         &mut self,
         ring: u32,

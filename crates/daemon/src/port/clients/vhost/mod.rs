@@ -8,8 +8,8 @@
 //! | `regions` | memory regions that wait to be mapped |
 //! | `kicks` | eventfds of kicks in the port's poller |
 //!
-//! No front end is kept for the next process: its socket is closed, and it connects again. Split rings continue at the
-//! used index in guest memory, so that nothing is lost.
+//! No front end is kept for the successor process: its socket is closed, and it connects again. Split rings continue at
+//! the used index in guest memory, so that nothing is lost.
 
 mod apply;
 mod kicks;
@@ -220,7 +220,7 @@ impl ClientConnection for VhostUserConnection {
         self.outbox.pending() == 0 && !self.stream.has_unread()
     }
 
-    /// Does nothing: the next process does not receive from the socket.
+    /// Does nothing: the successor process does not receive from the socket.
     fn resume_receiving(&self) -> io::Result<()> {
         Ok(())
     }

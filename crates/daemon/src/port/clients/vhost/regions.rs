@@ -10,7 +10,7 @@ use vhost_user::backend::SharedRegion;
 /// Progress of a task to map memory regions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MappingProgress {
-    /// The worker maps a region.
+    /// The worker thread maps a region.
     Waiting,
     /// All regions of the task are mapped.
     Done,
@@ -38,7 +38,7 @@ impl PendingRegions {
         Self { regions: [region].into(), replaces: false }
     }
 
-    /// Has the worker map the next region.
+    /// Has the worker thread map the next region.
     pub(super) fn map_next(&mut self, device: &mut FunctionDevice<'_>) -> MappingProgress {
         let Some(SharedRegion { region, fd }) = self.regions.pop_front() else {
             return MappingProgress::Done;
@@ -57,7 +57,7 @@ impl PendingRegions {
         }
     }
 
-    /// Adds a region that the worker has mapped, and continues with the next one.
+    /// Adds a region that the worker thread has mapped, and continues with the next one.
     pub(super) fn mapped(
         &mut self,
         region: Result<MappedRegion, MapRegionError>,

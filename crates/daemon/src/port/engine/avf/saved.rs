@@ -109,8 +109,8 @@ impl AvfCard {
         Ok(avf)
     }
 
-    /// Creates an AVF port with a new card from the driver state `bytes` of the previous process. `since` holds the
-    /// PCI configurations that guests have changed after that state was saved. Settings that the configuration has
+    /// Creates an AVF port with a new card from the driver state `bytes` of the previous host process. `since` holds
+    /// the PCI configurations that guests have changed after that state was saved. Settings that the configuration has
     /// changed are applied.
     pub(in crate::port) fn by_software(
         config: &PortConfig,
@@ -228,7 +228,7 @@ impl AvfCard {
         state::write(&self.state(None))
     }
 
-    /// Encodes the state of the whole AVF port for the next process, while the port's loop is between two rounds.
+    /// Encodes the state of the whole AVF port for the successor process, while the port's loop is between two rounds.
     pub(super) fn at_rest(
         &mut self,
         watched: Time,

@@ -153,7 +153,7 @@ impl PortCard for I82576Card {
 
     fn visit(&mut self, _: &mut GuestBus, now: Time) -> PfDriverRun {
         let Some(HostedPf { pf, .. }) = self.pf_owner.hosted() else { return PfDriverRun::default() };
-        let driver::pf::PfVisit { served, link_changed, deadline, .. } =
+        let driver::pf::PfVisitResults { served, link_changed, deadline, .. } =
             pf.visit(&mut I82576PfHal::new(&mut self.nic, now));
         PfDriverRun { served: VfSet::new(served.into()), link_changed, deadline }
     }

@@ -19,11 +19,11 @@ use pcie::config::offset;
 use pcie::msix::MsiXControl;
 use pcie::{ConfigAccess, Function};
 
-/// Bytes of configuration space that are saved and restored for a PF that a guest drives.
+/// Number of saved bytes of a PF's configuration space, if a guest drives the PF.
 const CONFIG: usize = 256;
 
 impl I82576Card {
-    /// Creates a port's card without any state of the previous process.
+    /// Creates a port's card without any state of the previous host process.
     pub(in crate::port) fn bring_up(config: &PortConfig, link: bool, now: Time) -> Result<Self, EngineError> {
         let (nic, pf_owner) = PfOwner::bring_up(config, link, now)?;
         Ok(Self::new(nic, pf_owner))
@@ -59,8 +59,8 @@ impl I82576Card {
         Ok(InheritedCard { card: Box::new(Self::new(nic, pf_owner)), watched, functions })
     }
 
-    /// Creates a new card, set up from the previous process's driver state. `functions` holds the PCI configurations
-    /// that guests have changed after that state was saved.
+    /// Creates a new card, set up from the previous host process's driver state. `functions` holds the PCI
+    /// configurations that guests have changed after that state was saved.
     pub(in crate::port) fn by_software(
         config: &PortConfig,
         link: bool,
@@ -126,8 +126,8 @@ impl HostedPf {
 }
 
 impl PfOwner {
-    /// Applies to the restored card those settings that the configuration has changed since the previous process read
-    /// it.
+    /// Applies to the restored card those settings that the configuration has changed since the previous host process
+    /// read it.
     fn configured(mut self, config: &PortConfig, nic: &mut Nic, now: Time) -> Result<Self, EngineError> {
         let wanted = configured(config);
         let Some(HostedPf { pf, configured: before, .. }) = self.hosted() else { return Ok(self) };

@@ -11,7 +11,7 @@ use nic::{TrustedChecksum, UnsegmentedLayout};
 use std::fmt;
 use std::io;
 
-/// Context of a call to an uplink: the port's poller, the token of the uplink's descriptors, and the time.
+/// Context of a call to an uplink: the port's poller, the token of the uplink's file descriptors, and the time.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::port) struct UplinkPollContext<'a> {
     pub(in crate::port) poller: &'a Poller,
@@ -21,19 +21,19 @@ pub(in crate::port) struct UplinkPollContext<'a> {
 
 /// Uplink of any kind, as used by the port's thread.
 pub(super) trait UplinkBackend: fmt::Debug + Send {
-    /// Adds the uplink's descriptors, if it has any, to the port's poller.
+    /// Adds the uplink's file descriptors, if it has any, to the port's poller.
     fn join(&mut self, _at: UplinkPollContext<'_>) -> io::Result<()> {
         Ok(())
     }
 
-    /// Removes the uplink's descriptors from the poller.
+    /// Removes the uplink's file descriptors from the poller.
     fn leave_poller(&mut self, _poller: &Poller) {}
 
-    /// Records that a descriptor of the uplink is readable.
+    /// Records that a file descriptor of the uplink is readable.
     fn set_readable(&mut self) {}
 
-    /// Handles changes of the uplink's interface or peer. Returns `false` if there are none. Adds new descriptors to
-    /// the poller.
+    /// Handles changes of the uplink's interface or peer. Returns `false` if there are none. Adds new file descriptors
+    /// to the poller.
     fn follow(&mut self, _at: UplinkPollContext<'_>) -> bool {
         false
     }
@@ -91,10 +91,11 @@ pub(super) trait UplinkBackend: fmt::Debug + Send {
     /// Deletes the uplink's socket file when the uplink is dropped, unless [`UplinkBackend::leave`] is called before.
     fn own(&mut self) {}
 
-    /// Leaves the uplink's socket file to the next process.
+    /// Leaves the uplink's socket file to the successor process.
     fn leave(&mut self) {}
 
-    /// Ends the uplink after its replacement, and releases descriptors that are kept for the next process. May block.
+    /// Ends the uplink after its replacement, and releases file descriptors that are kept for the successor process.
+    /// May block.
     fn retire(self: Box<Self>) {}
 }
 

@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
     /// Name of the kind of interface, in status and log.
     const KIND: &'static str;
-    /// Name of the descriptor of this kind of interface among the kept descriptors.
+    /// Name of the file descriptor of this kind of interface among the kept descriptors.
     const KEPT: &'static str = Self::KIND;
     /// Parameters for attaching to an interface, beside the interface's name.
     type Terms: Debug + Clone + Send + 'static;
@@ -24,15 +24,15 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
     /// Attaches to the interface at the port's start, as configured.
     fn open(name: &InterfaceName, terms: &Self::Terms) -> Result<Self, UplinkError>;
 
-    /// Continues to use the interface of the previous process. Returns `None` if its interface is gone, or still in
-    /// use.
+    /// Continues to use the interface of the previous host process. Returns `None` if its interface is gone, or still
+    /// in use.
     fn adopt(fd: OwnedFd, name: &InterfaceName, terms: &Self::Terms) -> Option<Self>;
 
     /// Attaches to an existing interface. Returns `None` if there is none. The error has the reason, and whether
     /// retries are useless.
     fn open_existing(name: &InterfaceName, terms: &Self::Terms) -> Result<Option<Self>, (String, bool)>;
 
-    /// Returns the descriptor that the vault keeps for the next process.
+    /// Returns the file descriptor that the vault keeps for the successor process.
     fn kept(&self) -> BorrowedFd<'_> {
         self.as_fd()
     }
@@ -88,7 +88,8 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
         false
     }
 
-    /// Receives the next frame from the interface. After [`ReceiveOutcome::Empty`] the port waits on the descriptor.
+    /// Receives the next frame from the interface. After [`ReceiveOutcome::Empty`] the port waits on the file
+    /// descriptor.
     fn receive(&self, burst: &mut Self::Burst, into: &mut [u8]) -> io::Result<ReceiveOutcome>;
 
     /// Receives the next packet from the interface, unless one is pending. It stays next. Returns false if there is none.
@@ -129,7 +130,7 @@ pub(super) enum ReceiveOutcome {
     Empty,
 }
 
-/// Returns the name under which the keeper holds the descriptor of an interface.
+/// Returns the name under which the keeper process holds the file descriptor of an interface.
 pub(super) fn kept_as<D: UplinkDevice>(name: &(impl Display + ?Sized)) -> String {
     format!("{}.{name}", D::KEPT)
 }

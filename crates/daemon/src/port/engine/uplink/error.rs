@@ -21,7 +21,9 @@ pub enum UplinkError {
     #[error("cannot open the uplink: {0}")]
     Packet(#[from] PacketSocketError),
     /// The interface cannot be used by AF_XDP.
-    #[error("cannot open the uplink: {0}; xdp = \"best-effort\" falls back to a packet socket")]
+    #[error(
+        "cannot open the uplink with AF_XDP: {0}; set xdp = \"best-effort\", so that the host can use a packet socket"
+    )]
     Xdp(String),
     /// Changes of the uplink's interface cannot be watched.
     #[error(

@@ -56,8 +56,8 @@ pub(super) struct InterfaceUplink<D: UplinkDevice> {
 }
 
 impl<D: UplinkDevice> InterfaceUplink<D> {
-    /// Attaches to the interface, starts its watcher, and keeps its descriptor in the port's vault. If a predecessor's
-    /// interface is gone, the port starts and waits for it, so that guests keep their VFs.
+    /// Attaches to the interface, starts its watcher, and keeps its file descriptor in the port's vault. If the
+    /// previous host process's interface is gone, the port starts and waits for it, so that guests keep their VFs.
     pub(super) fn open(
         name: &InterfaceName,
         terms: &D::Terms,
@@ -119,7 +119,8 @@ impl<D: UplinkDevice> InterfaceUplink<D> {
         self.record.reattached();
     }
 
-    /// Detaches from the uplink's interface, if it is attached. The poller would report its descriptor without end.
+    /// Detaches from the uplink's interface, if it is attached. The poller would report its file descriptor without
+    /// end.
     fn detach(&mut self, poller: &Poller) {
         if let Some(device) = self.device.take() {
             self.record.drops.missed += device.missed();

@@ -80,8 +80,8 @@ pub(crate) struct PortUplink {
 }
 
 impl PortUplink {
-    /// Opens the configured uplink, or resumes the one that the previous process has left in the vault. No frame passes
-    /// before [`PortUplink::join`].
+    /// Opens the configured uplink, or resumes the one that the previous host process has left in the vault of kept
+    /// file descriptors. No frame passes before [`PortUplink::join`].
     pub(crate) fn open(config: &PortConfig, with: &UplinkResources<'_>) -> Result<Self, UplinkError> {
         let kind: Box<dyn UplinkBackend> = match &config.uplink {
             uplink::UplinkConfig::None => Box::new(NoUplink),
@@ -131,7 +131,7 @@ impl PortUplink {
         [self.stages.deadline(), self.kind.deadline()].into_iter().flatten().min()
     }
 
-    /// Releases kept descriptors of the previous process's uplink that this configuration does not use.
+    /// Releases kept file descriptors of the previous host process's uplink that this configuration does not use.
     pub(in crate::port) fn forget_others(config: &PortConfig, vault: &PortDescriptorVault) {
         let ours = match &config.uplink {
             uplink::UplinkConfig::Tap(name) => kept_as::<TapDevice<HostStackTap>>(name),
@@ -155,7 +155,7 @@ impl PortUplink {
         }
     }
 
-    /// Adds the uplink's descriptors to the port's poller.
+    /// Adds the uplink's file descriptors to the port's poller.
     pub(super) fn join(&mut self, at: UplinkPollContext<'_>) -> io::Result<()> {
         self.kind.join(at)
     }
@@ -188,12 +188,12 @@ impl PortUplink {
         self.kind.own();
     }
 
-    /// Leaves the uplink's socket file to the next process.
+    /// Leaves the uplink's socket file to the successor process.
     pub(super) fn leave(&mut self) {
         self.kind.leave();
     }
 
-    /// Ends the uplink, and releases descriptors that are kept for the next process. May block.
+    /// Ends the uplink, and releases file descriptors that are kept for the successor process. May block.
     pub(crate) fn retire(self) {
         self.kind.retire();
     }
@@ -203,7 +203,7 @@ impl PortUplink {
         std::mem::replace(&mut self.policy, policy)
     }
 
-    /// Records that a descriptor of the uplink is readable.
+    /// Records that a file descriptor of the uplink is readable.
     pub(super) fn set_readable(&mut self) {
         self.kind.set_readable();
     }
@@ -218,7 +218,7 @@ impl PortUplink {
         self.kind.may_sleep()
     }
 
-    /// Sets the time of the round of the port's loop that begins now.
+    /// Sets the uplink's time to the start of the present round of the port's loop.
     pub(super) fn set_time(&mut self, now: Time) {
         self.now = now;
     }

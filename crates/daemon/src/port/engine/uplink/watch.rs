@@ -115,7 +115,7 @@ impl<D: UplinkDevice> InterfaceWatcherHandle<D> {
         Ok((seen, Self { orders, waker, news, thread: Some(thread), vault, name }))
     }
 
-    /// Creates the descriptors on which the watching thread waits.
+    /// Creates the file descriptors on which the watching thread waits.
     fn descriptors() -> io::Result<(LinkMonitor, Poller, ThreadWaker)> {
         let (links, poller, waker) = (LinkMonitor::new()?, Poller::new()?, ThreadWaker::new()?);
         poller.add(&waker, WAKER, PollInterest::READ)?;
@@ -134,7 +134,7 @@ impl<D: UplinkDevice> InterfaceWatcherHandle<D> {
         self.order(WatcherCommand::Close(device));
     }
 
-    /// Ends the watching thread, and releases the descriptor that is kept for the next process.
+    /// Ends the watching thread, and releases the file descriptor that is kept for the successor process.
     pub(super) fn retire(mut self) {
         self.stop();
         self.vault.forget_named(&kept_as::<D>(&self.name));
@@ -305,8 +305,8 @@ impl<D: UplinkDevice> InterfaceWatcher<D> {
         }
     }
 
-    /// Closes the device, whose interface is gone. The vault keeps the device's descriptor, by which a successor knows
-    /// that the port had a device.
+    /// Closes the device, whose interface is gone. The vault keeps the device's file descriptor, by which a successor
+    /// process knows that the port had a device.
     fn drop_device(&mut self) {
         (self.device, self.reported, self.index) = (None, None, 0);
         let (port, name, kind) = (&self.port, self.name.as_str(), D::KIND);

@@ -23,8 +23,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// Longest time to wait for an interface that another process uses: at the start, and at a return. A process that
-/// ends releases it a moment later. A predecessor keeps it until its successor is ready.
+/// Longest time to wait for an interface that another process uses: at the start, and at a return. A process that ends
+/// releases it a moment later. The previous host process keeps it until its successor process is ready.
 const PATIENCE: Duration = Duration::from_secs(5);
 const TAKE_OVER: Duration = Duration::from_secs(4);
 
@@ -124,8 +124,8 @@ impl UplinkDevice for XdpDevice {
         })
     }
 
-    /// Attaches again, since sockets and program belong to one process. A predecessor that still runs keeps the
-    /// interface until it ends, and so does an uplink that this one replaces. Then the watcher attaches later.
+    /// Attaches again, since sockets and program belong to one process. The previous host process that still runs keeps
+    /// the interface until it ends, and so does an uplink that this one replaces. Then the watcher attaches later.
     fn adopt(fd: OwnedFd, name: &InterfaceName, terms: &XdpAttachOptions) -> Option<Self> {
         if !InterfaceHold::is_held(&fd) {
             return None;

@@ -58,8 +58,8 @@ impl VirtioCard {
         Self::bring_up(config, link, rules, decided(config), monitors_of_all(Vec::new()))
     }
 
-    /// Creates a virtio port with the policies and the conduct in `bytes`, which the previous process saved. Settings
-    /// that the configuration has changed are applied.
+    /// Creates a virtio port with the policies and the conduct in `bytes`, which the previous host process saved.
+    /// Settings that the configuration has changed are applied.
     pub(in crate::port) fn by_software(
         config: &PortConfig,
         link: bool,
@@ -85,7 +85,7 @@ impl VirtioCard {
         Ok(InheritedCard { card: Box::new(card), watched, functions: clients })
     }
 
-    /// Creates a virtio port from a checked state of the previous process.
+    /// Creates a virtio port from a checked state of the previous host process.
     fn inherit(
         config: &PortConfig,
         link: bool,
@@ -117,7 +117,7 @@ impl VirtioCard {
         })
     }
 
-    /// Encodes the state of the whole port for the next process, while the port's loop is between two rounds.
+    /// Encodes the state of the whole port for the successor process, while the port's loop is between two rounds.
     pub(super) fn at_rest(
         &self,
         watched: Time,

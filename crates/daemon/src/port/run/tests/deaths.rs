@@ -1,5 +1,5 @@
-//! Tests of crashes while a port handles a request. A process may die at any moment, and its successor sends the
-//! request's one reply. Tests kill the port before and after each save of the client's state, and while it sends a
+//! Tests of crashes while a port handles a request. A process may die at any moment, and its successor process sends
+//! the request's one reply. Tests kill the port before and after each save of the client's state, and while it sends a
 //! reply.
 
 use super::*;
@@ -199,8 +199,8 @@ impl CrashingPortFixture {
         assert_eq!(self.progress().extent.end % 4096, 4090);
     }
 
-    /// Replaces the crashed port by its successor. Checks that the successor sends the one reply to the request, and
-    /// that the client can continue.
+    /// Replaces the crashed port by its successor process. Checks that the successor sends the one reply to the
+    /// request, and that the client can continue.
     fn check_successor(&mut self, id: u16, what: &str) {
         self.world.succeed();
         assert_eq!(self.reply().expect("the successor has not crashed").0, id, "{what}");

@@ -107,7 +107,7 @@ impl CdnaCard {
         }
     }
 
-    /// Returns the number of descriptors of a context that the card has completed.
+    /// Returns the number of ring descriptors that the card has completed for a CDNA context.
     pub(crate) fn consumed(&self, context: usize, direction: usize) -> u32 {
         self.context(context).map_or(0, |found| found.queues[direction & 1].consumed)
     }

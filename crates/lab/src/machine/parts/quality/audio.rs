@@ -60,7 +60,7 @@ type AudioCore = crate::machine::engine::SimulationCore<AudioEvent>;
 #[derive(Debug)]
 pub(crate) struct AudioMachine {
     guest: VcpuId,
-    /// Period of the audio device.
+    /// Time in which the audio device plays the samples of one period.
     period: VirtualDuration,
     /// Mean work of the player per period.
     mean: VirtualDuration,

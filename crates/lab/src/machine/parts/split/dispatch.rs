@@ -1,7 +1,7 @@
-//! Moves back-end workers, cards and interfaces between virtual CPUs. A worker or card leaves a virtual CPU between two
-//! of its turns and arrives at another when the current step ends, so it never runs on two at once. An interface leaves
-//! its worker once drained. Its event channels are rebound on arrival, by [`EventChannels::rebind`], which loses no
-//! event. The dispatcher's own cost is not charged.
+//! Moves back-end workers, cards and interfaces between virtual CPUs. A worker thread or card leaves a virtual CPU
+//! between two of its turns and arrives at another when the current step ends, so it never runs on two at once. An
+//! interface leaves its worker once drained. Its event channels are rebound on arrival, by [`EventChannels::rebind`],
+//! which loses no event. The dispatcher's own cost is not charged.
 
 use super::{ServiceCpuView, SplitNetwork};
 use hypervisor::account::CycleCategory;
@@ -18,20 +18,20 @@ const SAMPLE: u32 = 10;
 /// Part of the back end that the dispatcher can move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MovableBackEndPart {
-    /// Back-end worker, which moves to another virtual CPU.
+    /// Back-end worker thread, which moves to another virtual CPU.
     Worker(usize),
     /// The interrupts and polls of a card, which move to another virtual CPU.
     Card(usize),
-    /// Guest's interface, which moves to another back-end worker.
+    /// Guest's interface, which moves to another back-end worker thread.
     Interface(VifIndex),
 }
 
-/// Virtual CPU of a back-end worker or card: the current one, and the one to move to.
+/// Virtual CPU of a back-end worker thread or card: the current one, and the one to move to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PartLocation {
     pub(super) cpu: usize,
     wanted: usize,
-    /// The worker or card has left its virtual CPU and not arrived at the next.
+    /// The worker thread or card has left its virtual CPU and not arrived at the next.
     pub(super) is_moving: bool,
 }
 
@@ -40,13 +40,13 @@ impl PartLocation {
         Self { cpu, wanted: cpu, is_moving: false }
     }
 
-    /// Returns `true` if the worker or card is on virtual CPU `cpu`.
+    /// Returns `true` if the worker thread or card is on virtual CPU `cpu`.
     pub(super) fn is_on(self, cpu: usize) -> bool {
         self.cpu == cpu && !self.is_moving
     }
 
-    /// Starts a move of the worker or card, if it is on virtual CPU `cpu` and assigned to another. Returns `true` if it
-    /// left.
+    /// Starts a move of the worker thread or card, if it is on virtual CPU `cpu` and assigned to another. Returns
+    /// `true` if it left.
     fn leaves(&mut self, cpu: usize) -> bool {
         let leaves = self.is_on(cpu) && self.wanted != cpu;
         self.is_moving |= leaves;
@@ -69,7 +69,7 @@ pub(super) struct BackEndPlacement {
     /// Number of frames that each interface had counted at the last load sample.
     loads: Vec<u64>,
     pub(super) workers: Vec<PartLocation>,
-    /// Back-end worker that each interface should have.
+    /// Back-end worker thread that each interface should have.
     pub(super) assigned: Vec<usize>,
     /// Interfaces that are being drained to move.
     moving: Vec<VifIndex>,
@@ -77,9 +77,9 @@ pub(super) struct BackEndPlacement {
     leaving: VecDeque<MovableBackEndPart>,
     /// Number of completed moves of workers, cards and interfaces.
     pub(super) arrived: u64,
-    /// Time at which each back-end worker last stopped running, to detect overlaps.
+    /// Time at which each back-end worker thread last stopped running, to detect overlaps.
     until: Vec<VirtualInstant>,
-    /// Number of times that a back-end worker began to run before its previous run had ended.
+    /// Number of times that a back-end worker thread began to run before its previous run had ended.
     pub(super) overlaps: u64,
 }
 
@@ -105,7 +105,7 @@ impl BackEndPlacement {
         PartLocation::on(self.dispatcher.cpu(n, cpus))
     }
 
-    /// Records when a back-end worker runs, and counts a run that overlaps the same worker's previous run.
+    /// Records when a back-end worker thread runs, and counts a run that overlaps the same worker's previous run.
     pub(super) fn turn(&mut self, worker: usize, from: VirtualInstant, to: VirtualInstant) {
         self.overlaps += u64::from(from < self.until[worker]);
         self.until[worker] = to;
@@ -155,8 +155,8 @@ impl SplitNetwork {
         (0..self.placement.assigned.len() as u16).for_each(|vif| self.reassign(VifIndex(vif)));
     }
 
-    /// Starts to move an interface to its assigned worker. An interface that is already moving starts again after its
-    /// arrival.
+    /// Starts to move an interface to its assigned worker thread. An interface that is already moving starts again
+    /// after its arrival.
     fn reassign(&mut self, vif: VifIndex) {
         let worker = self.placement.assigned[usize::from(vif.0)];
         if self.backend.start_move(vif, worker) {
@@ -164,7 +164,7 @@ impl SplitNetwork {
         }
     }
 
-    /// Returns `true` if an interface that is to move is drained, and its worker is on virtual CPU `cpu`.
+    /// Returns `true` if an interface that is to move is drained, and its worker thread is on virtual CPU `cpu`.
     pub(super) fn may_leave(&self, cpu: usize) -> bool {
         let may = |vif: &VifIndex| {
             self.placement.workers[self.backend.worker_of(*vif)].is_on(cpu) && self.backend.is_drained(*vif)
@@ -201,12 +201,12 @@ impl SplitNetwork {
         left > 0
     }
 
-    /// Removes and returns the next worker, card or interface that left in the last step.
+    /// Removes and returns the next worker thread, card or interface that left in the last step.
     pub(crate) fn next_leaving(&mut self) -> Option<MovableBackEndPart> {
         self.placement.leaving.pop_front()
     }
 
-    /// Completes a move of a worker, card or interface. Returns its new virtual CPU, and the notifications from
+    /// Completes a move of a worker thread, card or interface. Returns its new virtual CPU, and the notifications from
     /// rebinding its event channels.
     pub(crate) fn arrive(
         &mut self,

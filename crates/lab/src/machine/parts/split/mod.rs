@@ -111,11 +111,11 @@ struct PendingCpuWork {
     /// Kind of network work that the virtual CPU does next: 0 polls a card, 1 takes frames from guests, 2
     /// copies frames to guests.
     turn: usize,
-    /// Index of the back-end worker that ran last on the virtual CPU.
+    /// Index of the back-end worker thread that ran last on the virtual CPU.
     worker: usize,
-    /// The virtual CPU has to send its workers' withheld events to guests now.
+    /// True if the virtual CPU has to send the delayed events of its worker threads to guests now.
     notify_due: bool,
-    /// A timer is set at which the virtual CPU has to send its workers' withheld events to guests.
+    /// True if a timer is set at which the virtual CPU has to send the delayed events of its worker threads to guests.
     has_timer: bool,
 }
 

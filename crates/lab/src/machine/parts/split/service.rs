@@ -59,8 +59,8 @@ impl ServiceCpuView<'_> {
 }
 
 impl SplitNetwork {
-    /// Executes one network step of a virtual CPU: starts moves, takes events, sends withheld events, or
-    /// polls and copies frames. Returns `false` if there was nothing to do.
+    /// Executes one network step of a virtual CPU: starts moves, takes events, sends delayed events, or polls and
+    /// copies frames. Returns `false` if there was nothing to do.
     pub(crate) fn step(&mut self, view: &mut ServiceCpuView) -> bool {
         self.leave(view) || self.events(view) || self.notify_guests(view) || (0..3).any(|_| self.turn(view))
     }
@@ -72,7 +72,7 @@ impl SplitNetwork {
         due || *notify_due || !polls.is_empty() || self.may_leave(cpu) || self.has_frames(cpu)
     }
 
-    /// Returns `true` if a worker on virtual CPU `cpu` has frames from guests or for guests.
+    /// Returns `true` if a worker thread on virtual CPU `cpu` has frames from guests or for guests.
     pub(crate) fn has_frames(&self, cpu: usize) -> bool {
         let has = |worker| self.backend.may_transmit(worker) || self.backend.may_receive(worker);
         self.workers_on(cpu).any(has)
@@ -82,13 +82,13 @@ impl SplitNetwork {
         (0..self.backend.workers()).filter(move |worker| self.placement.workers[*worker].is_on(cpu))
     }
 
-    /// Returns `true` if a virtual CPU has no timer yet and needs one for events that its workers withhold.
+    /// Returns `true` if a virtual CPU has no timer and needs one: its worker threads delay events to guests.
     pub(crate) fn needs_timer(&mut self, cpu: usize) -> bool {
         let withholds = self.workers_on(cpu).any(|worker| self.backend.has_withheld_events(worker));
         withholds && !core::mem::replace(&mut self.duties[cpu].has_timer, true)
     }
 
-    /// Handles the timer of a virtual CPU: its next step sends the withheld events.
+    /// Handles the timer of a virtual CPU: its next step sends the delayed events to guests.
     pub(crate) fn timer(&mut self, cpu: usize) {
         (self.duties[cpu].has_timer, self.duties[cpu].notify_due) = (false, true);
     }
@@ -143,7 +143,7 @@ impl SplitNetwork {
         }
     }
 
-    /// Sends the events withheld by the workers of a virtual CPU, after its timer.
+    /// Sends the delayed events of a virtual CPU's worker threads to guests, after the virtual CPU's timer has expired.
     fn notify_guests(&mut self, view: &mut ServiceCpuView) -> bool {
         if !core::mem::take(&mut self.duties[view.cpu].notify_due) {
             return false;
@@ -180,8 +180,8 @@ impl SplitNetwork {
         true
     }
 
-    /// Returns the back-end worker that runs next on a virtual CPU, in round-robin order, among those for
-    /// which `may` finds work.
+    /// Returns the back-end worker thread that runs next on a virtual CPU, in round-robin order, among those for which
+    /// `may` finds work.
     fn next_worker(
         &mut self,
         cpu: usize,
@@ -223,7 +223,7 @@ impl SplitNetwork {
         }
     }
 
-    /// Takes frames from the guests of a back-end worker: releases the pages of sent frames, then takes more
+    /// Takes frames from the guests of a back-end worker thread: releases the pages of sent frames, then takes more
     /// frames.
     fn transmit(&mut self, worker: usize, view: &mut ServiceCpuView) {
         view.charge(CycleCategory::Kernel, CostConstant::Softirq);
@@ -241,7 +241,7 @@ impl SplitNetwork {
         }
     }
 
-    /// Copies a batch of frames to the guests of a back-end worker.
+    /// Copies a batch of frames to the guests of a back-end worker thread.
     fn receive(&mut self, worker: usize, view: &mut ServiceCpuView) {
         view.charge(CycleCategory::Kernel, CostConstant::Softirq);
         let table = view.table;

@@ -35,7 +35,7 @@ impl InboxMonitor {
         !core::mem::replace(&mut self.entered, true)
     }
 
-    /// Leaves the monitor thread.
+    /// Releases the monitor thread, so that another processor can enter it.
     pub(crate) fn leave(&mut self) {
         self.entered = false;
     }

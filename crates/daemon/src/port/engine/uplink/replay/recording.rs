@@ -22,7 +22,7 @@ const TIME_OFFSET: OptionCode = OptionCode(14);
 /// Bit of a pcap file's link-type word: set if the upper four bits hold the length of the frame check sequence.
 const HAS_FCS_LENGTH: u32 = 1 << 26;
 
-/// Content of one block of a recording that the replay uses: a frame, a malformed packet, or other data.
+/// Content of one block of a recording, as the replay uses it: a frame, a malformed packet, or other data.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RecordingBlockContent<'a> {
     /// Frame of the recording, and its time in nanoseconds. A Simple Packet Block has no time.

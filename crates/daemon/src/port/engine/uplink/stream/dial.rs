@@ -27,22 +27,23 @@ const MOST: Duration = Duration::from_secs(5);
 /// Maximum number of log lines per minute that a peer can cause.
 const LOG_BURST: u32 = 20;
 
-/// Name under which the vault keeps the stream uplink's listening socket for the next process.
+/// Name under which the vault of kept file descriptors keeps the stream uplink's listening socket for the successor
+/// process.
 pub(in crate::port::engine::uplink) const LISTENER: &str = "stream";
 
-/// Tokens of the poller of the thread that finds the stream's peer.
+/// Poller token of the waker, in the thread that connects to the stream's peer.
 const WAKER: u64 = 0;
 const CALLERS: u64 = 1;
 
 /// Order of a port to the thread that connects its stream uplink to a peer.
 #[derive(Debug)]
 enum DialerCommand {
-    /// Close the connection to this stream peer, for this reason. Closing may block, because descriptors may have come
-    /// with the bytes.
+    /// Close the connection to this stream peer, for this reason. Closing may block, because file descriptors may have
+    /// come with the bytes.
     Close(StreamSocket, ReceivedFds, &'static str),
     /// Delete the listening socket's file when the thread ends.
     Own,
-    /// Leave the listening socket's file to the next process, which listens on it.
+    /// Leave the listening socket's file to the successor process, which listens on it.
     Leave,
     Stop,
 }
@@ -112,7 +113,7 @@ impl DialerHandle {
         self.order(DialerCommand::Leave);
     }
 
-    /// Ends the connecting thread, and releases the socket that is kept for the next process.
+    /// Ends the connecting thread, and releases the socket that is kept for the successor process.
     pub(super) fn retire(mut self) {
         self.stop();
         self.with.forget_named(LISTENER);
@@ -142,7 +143,7 @@ impl Drop for DialerHandle {
     }
 }
 
-/// Returns the stream uplink's listening socket of the previous process, or opens a new one.
+/// Returns the stream uplink's listening socket of the previous host process, or opens a new one.
 fn listen(
     path: &Path,
     access: SocketAccess,

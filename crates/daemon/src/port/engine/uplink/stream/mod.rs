@@ -40,7 +40,7 @@ pub(super) struct StreamUplink {
     waits_for_room: bool,
     inbox: StreamReceiveBuffer,
     outbox: StreamSendBuffer,
-    /// Descriptors that came with the stream's bytes, which a valid peer never sends.
+    /// File descriptors that came with the stream's bytes, which a valid peer never sends.
     fds: ReceivedFds,
     passed_over: u32,
     met: bool,
