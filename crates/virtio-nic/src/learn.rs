@@ -1,6 +1,7 @@
 //! Learns the address of a VF whose rules have none: the source address of its first frame.
 
 use crate::device::VirtioDevice;
+use crate::limits::MAX_PAIRS;
 use pcie::{Bus, Function};
 use plane::PortIndex;
 use plane::frame::{AddressPair, HEADER};
@@ -9,42 +10,74 @@ use units::MacAddress;
 use virtio::ChainBurst;
 use virtio::net::NetHeaderFormat;
 
-/// Reads the source address of the first packet of a VF's device, which stays in its ring. Returns true if the device has an
-/// address now. An address of another VF is not learned: its frames would go to both.
+/// Reads the source address of the first packets of a VF's device, which stay in their rings, and learns one. An address
+/// of another VF is not learned: its frames would go to both. Returns the transmit rings to visit before the device has an
+/// address, as a mask: those whose first packet has no address to learn. `None` if the device has an address now.
 #[cold]
-pub(crate) fn learn<B: Bus>(devices: &mut [VirtioDevice], vf: usize, bus: &mut B) -> bool {
+pub(crate) fn learn<B: Bus>(devices: &mut [VirtioDevice], vf: usize, bus: &mut B) -> Option<u16> {
     let port = PortIndex::of_field(vf as u32);
-    let Some(device) = devices.get_mut(vf) else { return false };
-    let ready = device.ready;
-    let queues = (0..device.transmit.len()).filter(|queue| ready >> queue & 1 != 0);
-    let found = queues.into_iter().find_map(|queue| first_source(device, queue, port, bus));
-    let mut others = devices.iter().enumerate().filter(|(other, _)| *other != vf);
-    let learned = found.filter(|source| !others.any(|(_, device)| device.owns(*source)));
-    devices[vf].learned = learned;
-    learned.is_some()
+    let is_taken = |devices: &[VirtioDevice], source| {
+        devices.iter().enumerate().any(|(other, device)| other != vf && device.owns(source))
+    };
+    let (ready, mut useless) = (devices[vf].ready, 0);
+    for queue in (0..MAX_PAIRS).filter(|queue| ready >> queue & 1 != 0) {
+        match first_source(&mut devices[vf], queue, port, bus) {
+            FirstPacket::From(source) if !is_taken(devices, source) => {
+                devices[vf].learned = Some(source);
+                return None;
+            }
+            // A packet that arrives from now on has to be looked at before it leaves.
+            FirstPacket::Missing => await_packet(&mut devices[vf], queue, port, bus),
+            FirstPacket::From(_) | FirstPacket::WithoutAddress => useless |= 1 << queue,
+        }
+    }
+    Some(useless)
 }
 
-/// Returns the source address of the first packet of a ring. A packet that is too short, or from a group, has none.
+/// First packet of a transmit ring.
+enum FirstPacket {
+    Missing,
+    /// The packet is from a group, too short, or the ring is malformed. The visit that follows drops it, or stops the ring.
+    WithoutAddress,
+    From(MacAddress),
+}
+
+/// Asks the driver of an empty ring for a notification of its first packet.
+fn await_packet<B: Bus>(device: &mut VirtioDevice, queue: usize, port: PortIndex, bus: &mut B) {
+    let arrived = device.transmit.get_mut(queue).is_some_and(|ring| ring.arm(port, bus).unwrap_or(true));
+    if !arrived {
+        device.ready &= !(1 << queue);
+    }
+}
+
+/// Returns the first packet of a ring.
 fn first_source<B: Bus>(
     device: &mut VirtioDevice,
     queue: usize,
     port: PortIndex,
     bus: &mut B,
-) -> Option<MacAddress> {
+) -> FirstPacket {
     let size = NetHeaderFormat::of(device.accepted).size();
-    let ring = device.transmit.get_mut(queue)?;
+    let Some(ring) = device.transmit.get_mut(queue) else { return FirstPacket::Missing };
     let mut burst = ChainBurst::default();
-    // A malformed ring is stopped by the visit that follows.
-    ring.fetch(port, &mut burst, 1, bus).ok()?;
-    let chain = *burst.chains().first()?;
-    ring.queue.as_mut()?.unfetch(&[chain]);
-    let mut buffers = BufferChain::default();
-    burst.readable(&chain).iter().for_each(|buffer| buffers.push(buffer.address, buffer.length));
-    let mut head = [0; HEADER];
-    buffers.skip(size);
-    if buffers.bytes() < HEADER {
-        return None;
+    match ring.fetch(port, &mut burst, 1, bus) {
+        Ok(0) => return FirstPacket::Missing,
+        Ok(_) => {}
+        Err(_) => return FirstPacket::WithoutAddress,
     }
-    buffers.read(Function::Vf(port.get()), bus, &mut head).ok()?;
-    Some(AddressPair::of(&head).source()).filter(|source| !source.is_group())
+    if let Some(queue) = &mut ring.queue {
+        queue.unfetch(burst.chains());
+    }
+    let source = burst.chains().first().and_then(|chain| {
+        let mut buffers = BufferChain::default();
+        burst.readable(chain).iter().for_each(|buffer| buffers.push(buffer.address, buffer.length));
+        let mut head = [0; HEADER];
+        buffers.skip(size);
+        if buffers.bytes() < HEADER {
+            return None;
+        }
+        buffers.read(Function::Vf(port.get()), bus, &mut head).ok()?;
+        Some(AddressPair::of(&head).source()).filter(|source| !source.is_group())
+    });
+    source.map_or(FirstPacket::WithoutAddress, FirstPacket::From)
 }

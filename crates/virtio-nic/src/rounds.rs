@@ -20,14 +20,15 @@ impl Nic {
         let (mut more, mut due) = (false, None);
         for vf in 0..self.devices.len() {
             let port = PortIndex::of_field(vf as u32);
-            let mut ready = self.devices[vf].ready;
+            let (mut ready, mut budget) = (self.devices[vf].ready, budget);
             if ready != 0 && self.devices[vf].rules.enabled && self.devices[vf].address().is_none() {
                 // The switch's tables have to know the address before the first frame leaves.
-                self.changed |= learn(&mut self.devices, vf, bus);
-                more |= self.changed;
-                if self.changed {
-                    continue;
-                }
+                let visits = learn(&mut self.devices, vf, bus);
+                self.changed |= visits.is_none();
+                ready = visits.unwrap_or(0);
+                more |= self.devices[vf].ready & !ready != 0;
+                // The next packet of the ring may have an address to learn.
+                budget = budget.min(1);
             }
             while ready != 0 {
                 let queue = ready.trailing_zeros() as u8;

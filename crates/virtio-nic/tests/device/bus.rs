@@ -22,6 +22,8 @@ pub(crate) struct GuestsBus {
     pub(crate) holes_last: usize,
     /// VF that changes its own memory while the card reads it, the range in which it does so, and the state of its choice.
     pub(crate) turmoil: Option<(u8, Range<u64>, u32)>,
+    /// Bytes that a VF's driver stores while the card runs: number of accesses before that, VF, address and bytes.
+    pub(crate) late: Option<(usize, u8, u64, Vec<u8>)>,
 }
 
 impl GuestsBus {
@@ -29,6 +31,9 @@ impl GuestsBus {
         let fault = DmaFault { function, iova };
         let Function::Vf(n) = function else { return Err(fault) };
         self.accesses += 1;
+        if let Some((_, vf, place, bytes)) = self.late.take_if(|late| self.accesses > late.0) {
+            self.memories[usize::from(vf)][place as usize..][..bytes.len()].copy_from_slice(&bytes);
+        }
         let end = iova.checked_add(length as u64).ok_or(fault)?;
         let holed = |(vf, hole): &(u8, Range<u64>)| *vf == n && iova < hole.end && hole.start < end;
         if self.accesses > self.holes_after && self.holes.iter().any(holed) {

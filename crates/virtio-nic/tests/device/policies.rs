@@ -1,6 +1,7 @@
 //! Policy of VFs: addresses, VLANs, checks, rates, and rings that a transport stops.
 
 use crate::address;
+use crate::driver::{load, store};
 use crate::exchange::datagram;
 use crate::machine::{MODERN, Machine};
 use plane::PortIndex;
@@ -97,6 +98,24 @@ fn vf_without_an_address_takes_that_of_its_first_frame() {
     machine.poll(0);
     assert_eq!((machine.received(1).len(), machine.received(0).len()), (1, 1));
     assert!(machine.wire.sent.is_empty());
+}
+
+#[test]
+fn first_frame_that_arrives_during_a_visit_leaves_too() {
+    for accesses in 0..20 {
+        let mut machine = machine();
+        machine.nic.set_rules(0, VfRules { spoof_check: true, ..VfRules::default() });
+        let index = machine.guests[0].rings[1].addresses().driver + 2;
+        assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[1; 100]), &[]));
+        let published: [u8; 2] = load(&machine.bus.memories[0], index);
+        store(&mut machine.bus.memories[0], index, &[0; 2]);
+        machine.bus.late = Some((machine.bus.accesses + accesses, 0, index, published.to_vec()));
+        machine.poll(0);
+        store(&mut machine.bus.memories[0], index, &published);
+        machine.nic.kick(0, 1);
+        machine.poll(0);
+        assert_eq!(machine.received(1).len(), 1, "{accesses} accesses before the driver's");
+    }
 }
 
 #[test]
