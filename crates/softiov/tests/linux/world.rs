@@ -4,6 +4,7 @@
 use crate::guest::{BOOT, COMMAND, ScenarioGuest, eventually, last_events};
 use crate::survival::SurvivalTestbed;
 use crate::testpmd;
+use crate::virtio;
 use crate::wire::{MTU, WireNamespace};
 use anyhow::{Context, Result, anyhow, bail};
 use daemon::RunningHost;
@@ -49,6 +50,9 @@ pub(crate) const PF: &str = "pf2";
 /// Name of the VF of the third family for a guest with split rings. That for a guest with packed rings follows.
 pub(crate) const SPLIT: &str = "pf5vf0";
 pub(crate) const PACKED: &str = "pf5vf1";
+/// Name of the VF of the third family for a client of one check. VFs for a guest with interfaces of fewer features follow.
+pub(crate) const VISITOR_VIRTIO: &str = "pf5vf2";
+pub(crate) const REDUCED: [&str; 6] = ["pf5vf3", "pf5vf4", "pf5vf5", "pf5vf6", "pf5vf7", "pf5vf8"];
 
 /// Guests that run through all checks: names, processors, and functions from eth0 on. The addresses of the first end in
 /// 1.
@@ -218,14 +222,15 @@ impl LinuxTestbed {
         boot_on_pf(builder, assets)
     }
 
-    /// Boots the guest in which testpmd drives two VFs and a PF ([`VISITOR`], [`VISITOR_AVF`] and [`PF`], in the order
-    /// of their slots), unless it runs. The guest loads no drivers, so that it need not settle.
+    /// Boots the guest in which testpmd drives three VFs and a PF ([`VISITOR`], [`VISITOR_AVF`], [`PF`] and
+    /// [`VISITOR_VIRTIO`], in the order of their slots), unless it runs. The guest loads no drivers, so that it need not settle.
     pub(crate) fn prepare_dpdk(&mut self) -> Result<()> {
         if self.dpdk.is_none() {
             self.send_visitors_home()?;
             let sockets = [VISITOR, VISITOR_AVF, PF].map(|function| self.socket(function));
             let builder = LinuxGuest::builder("dpdk").cpus(2).memory_mib(384).coldplug(false);
             let builder = sockets.into_iter().fold(builder, GuestBuilder::vf_socket);
+            let builder = builder.vhost_socket(self.socket(VISITOR_VIRTIO), 2, &[virtio::mac(5)]);
             let guest =
                 self.boot_visitor(builder, &self.assets.clone().with_dpdk(DpdkSeries::Bookworm2211)?)?;
             testpmd::prepare(&guest)?;
@@ -243,15 +248,15 @@ impl LinuxTestbed {
     /// processors and two queue pairs.
     pub(crate) fn settle_virtio(&mut self) -> Result<()> {
         if self.virtio.is_none() {
-            let judy = LinuxGuest::builder("judy").vhost_socket(self.socket(SPLIT), 1, &[]);
-            let packed = [("packed", true.into())];
+            let judy = LinuxGuest::builder("judy").vhost_socket(self.socket(SPLIT), 1, &[virtio::mac(6)]);
+            let packed = [("packed", true.into()), virtio::mac(7)];
             let kim = LinuxGuest::builder("kim").cpus(2).vhost_socket(self.socket(PACKED), 2, &packed);
             let judy = ScenarioGuest::spawn(judy, &self.assets, SPLIT, 6)?;
             let kim = ScenarioGuest::spawn(kim, &self.assets, PACKED, 7)?;
             [&judy, &kim].iter().try_for_each(|guest| guest.linux.wait_ready(BOOT))?;
             self.virtio = Some([judy, kim]);
         }
-        for vf in [SPLIT, PACKED] {
+        for vf in [SPLIT, PACKED, VISITOR_VIRTIO] {
             self.change(vf, virtio_defaults())?;
         }
         settle_all(self.virtio.iter().flatten())
@@ -445,6 +450,6 @@ fn config(wire: Option<&WireNamespace>) -> String {
          [[port]]\n{third}\npf = \"guest\"\nmac = {PF_MAC:?}\n\
          [[port]]\nfamily = \"avf\"\nvfs = 64\nuplink.wire = \"avf\"\nwait = {wait:?}\nlimits.storm.quarantine = {STORM}\n\
          [[port]]\nfamily = \"avf\"\nvfs = 2\nuplink.wire = \"avf\"\nwait = \"mapped\"\n\
-         [[port]]\nfamily = \"virtio\"\nvfs = 2\n"
+         [[port]]\nfamily = \"virtio\"\nvfs = 9\n"
     )
 }
