@@ -59,6 +59,8 @@ pub(crate) fn receives_and_sends(world: &mut LinuxTestbed) -> Result<CheckOutcom
 }
 
 /// Checks that testpmd on the host connects to a VF's socket as virtio-user, with split rings, and answers pings of a guest.
+/// Long frames are exchanged without `VIRTIO_F_IN_ORDER` only: with it, the card finds the several buffers of testpmd's answers
+/// malformed, for a reason that is not known yet.
 pub(crate) fn user_port_exchanges_frames(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let dpdk = HostDpdk::prepare()?;
     // The guest for DPDK holds the VF.
@@ -66,16 +68,18 @@ pub(crate) fn user_port_exchanges_frames(world: &mut LinuxTestbed) -> Result<Che
     virtio::linked(world)?;
     let [judy, _] = world.virtio()?;
     virtio::add_address(judy, JUDY)?;
-    let before = world.vf(VISITOR_VIRTIO)?;
-    let echo = HostTestpmd::start(world, &dpdk)?;
-    let answered = answers(judy, &[56, 1400]);
-    let after = world.vf(VISITOR_VIRTIO)?;
-    let said = echo.finish()?;
-    let least = 2 * u64::from(PINGS);
-    answered.with_context(|| format!("{after:?}: {said}"))?;
-    let (received, sent) = (after.rx.packets - before.rx.packets, after.tx.packets - before.tx.packets);
-    ensure!(received >= least && sent >= least, "{received} frames received, {sent} sent: {said}");
-    ensure!(testpmd::number(&said, "TX-packets:")? >= least, "testpmd did not send: {said}");
+    for (in_order, sizes) in [(1, &[56, 1400][..]), (0, &[56, 1400, 8000])] {
+        let before = world.vf(VISITOR_VIRTIO)?;
+        let echo = HostTestpmd::start(world, &dpdk, in_order)?;
+        let answered = answers(judy, sizes);
+        let after = world.vf(VISITOR_VIRTIO)?;
+        let said = echo.finish()?;
+        let least = sizes.len() as u64 * u64::from(PINGS);
+        answered.with_context(|| format!("in order: {in_order}; {after:?}: {said}"))?;
+        let (received, sent) = (after.rx.packets - before.rx.packets, after.tx.packets - before.tx.packets);
+        ensure!(received >= least && sent >= least, "{received} frames received, {sent} sent: {said}");
+        ensure!(testpmd::number(&said, "TX-packets:")? >= least, "testpmd did not send: {said}");
+    }
     Ok(CheckOutcome::Passed)
 }
 
@@ -99,14 +103,15 @@ struct HostTestpmd {
 
 impl HostTestpmd {
     /// Starts testpmd that answers pings from the socket of a VF.
-    fn start(world: &LinuxTestbed, dpdk: &HostDpdk) -> Result<Self> {
+    fn start(world: &LinuxTestbed, dpdk: &HostDpdk, in_order: u8) -> Result<Self> {
         let (socket, (_, mac)) = (world.socket(VISITOR_VIRTIO), virtio::mac(5));
         let (socket, mac) = (socket.display(), mac.as_str().unwrap_or_default());
         let output = NamedTempFile::new()?;
         let mut command = dpdk.testpmd();
         command.args(["-l", "0,1", "--no-pci", "--no-telemetry", "--no-huge", "-m", "128"]);
         command.args(["--single-file-segments", "--no-shconf"]);
-        command.arg(format!("--vdev=net_virtio_user0,path={socket},mac={mac},queues=1,packed_vq=0"));
+        let rings = format!("queues=1,packed_vq=0,in_order={in_order}");
+        command.arg(format!("--vdev=net_virtio_user0,path={socket},mac={mac},{rings}"));
         command.args(["--", "--auto-start", "--no-lsc-interrupt", "--total-num-mbufs=8192"]);
         command.args(["--forward-mode=icmpecho", "--max-pkt-len=9018", "--enable-scatter"]);
         command.arg("--tx-offloads=0x8000").stdin(Stdio::piped());
