@@ -1,5 +1,5 @@
-//! DPDK's testpmd with the poll-mode drivers of Intel's gigabit cards and of Adaptive Virtual Functions, for a
-//! guest that drives its function without the kernel. It is a second archive behind the guest's initramfs, which
+//! DPDK's testpmd with the poll-mode drivers of Intel's gigabit cards, of Adaptive Virtual Functions and of virtio, for
+//! a guest that drives its function without the kernel. It is a second archive behind the guest's initramfs, which
 //! Linux unpacks over the first, so other guests do not pay for it. DPDK's other programs and drivers are not
 //! included.
 
@@ -72,7 +72,8 @@ const LIBRARIES: [&str; 18] = [
     "pdump",
 ];
 pub(super) const PROGRAM: &str = "usr/bin/dpdk-testpmd";
-const PLUGINS: [&str; 3] = ["librte_mempool_ring", "librte_net_e1000", "librte_net_iavf"];
+const PLUGINS: [&str; 4] =
+    ["librte_mempool_ring", "librte_net_e1000", "librte_net_iavf", "librte_net_virtio"];
 
 /// Library that libc loads by itself when a thread is cancelled, as testpmd does at its end.
 const UNWINDER: &str = "libgcc_s.so.1";
@@ -96,7 +97,8 @@ pub(super) fn prepare(builder: &mut AssetBuilder, series: DpdkSeries, initramfs:
 fn prepare_archive(builder: &mut AssetBuilder, series: DpdkSeries) -> Result<PathBuf> {
     let part = builder.cache.part("dpdk", &format!("3 {} {PLUGINS:?}", recipe(series)));
     if builder.needs_build(&part)? {
-        let root = unpack(builder, series, &[], &[])?;
+        let virtio = format!("librte-net-virtio{}", series.abi());
+        let root = unpack(builder, series, &[&virtio], &[])?;
         let path = builder.cache.build_folder("dpdk-archive")?.join("dpdk.cpio");
         fs::write(&path, archive(series, &root)?).at(&path)?;
         builder.cache.publish(&path, &part)?;

@@ -11,23 +11,28 @@ const BEGIN: &str = "<!-- printed by the Linux tests -->\n";
 const END: &str = "<!-- end -->\n";
 
 /// Driver whose conformance a check tests, by the beginning of the check's name; the first match counts.
-const JUDGES: [(&str, &str); 24] = [
+const JUDGES: [(&str, &str); 29] = [
     ("demo::", "iavf and igbvf of Linux 6.1"),
     ("measure::queues::", "iavf of Linux 6.1"),
     ("measure::versions::", "iavf and igbvf of Linux 6.1"),
     ("measure::", "iavf, igbvf and virtio_net of Linux 6.1"),
     ("survival::avf", "iavf of Linux 6.1"),
+    ("survival::virtio", "virtio_net of Linux 6.1"),
     ("avf::", "iavf of Linux 6.1"),
+    ("virtio::kernels::of_trixie", "virtio_net of Linux 6.12"),
+    ("virtio::kernels::of_backports", "virtio_net of trixie-backports"),
+    ("virtio::", "virtio_net of Linux 6.1"),
     ("vfio::our_drivers_drive_qemus", "QEMU's igb device"),
     ("vfio::our_vf_driver_works_under", "igb of Linux 6.1, on QEMU's igb device"),
     ("vfio::", "our card, through VFIO of Linux 6.1"),
     ("dpdk::pf", "DPDK 22.11's igb driver"),
     ("dpdk::iavf::of_trixie", "DPDK 24.11's iavf driver"),
     ("dpdk::iavf", "DPDK 22.11's iavf driver"),
+    ("dpdk::virtio", "DPDK 22.11's virtio driver"),
     ("dpdk::", "DPDK 22.11's igbvf driver"),
     ("ipxe::fetches_a_file_over_a_vf", "iPXE's driver of Adaptive Virtual Functions"),
+    ("ipxe::fetches_a_file_over_virtio", "iPXE's driver of virtio"),
     ("ipxe::", "iPXE's driver of the 82576"),
-    ("virtio::", "virtio_net of Linux 6.1"),
     ("igb::", "igb of Linux 6.1"),
     ("hub::", "QEMU's netdev stream"),
     ("ip::", "iproute2 6.1 and igb of Linux 6.1, on QEMU's igb device"),

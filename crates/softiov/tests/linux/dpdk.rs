@@ -3,6 +3,7 @@
 //! address).
 
 pub(crate) mod iavf;
+pub(crate) mod virtio;
 
 use crate::guest::{ScenarioGuest, eventually};
 use crate::report::CheckOutcome;

@@ -2,6 +2,7 @@
 //! connections survive if a host returns. Times are printed, not judged.
 
 mod scene;
+pub(crate) mod virtio;
 
 use crate::avf;
 use crate::guest::{BOOT, COMMAND, ScenarioGuest, eventually};

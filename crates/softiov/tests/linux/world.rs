@@ -6,6 +6,7 @@ mod settings;
 use crate::guest::{BOOT, COMMAND, ScenarioGuest, eventually, last_events};
 use crate::survival::SurvivalTestbed;
 use crate::testpmd;
+use crate::virtio;
 use crate::wire::{MTU, WireNamespace};
 use anyhow::{Context, Result, anyhow, bail};
 use daemon::RunningHost;
@@ -52,6 +53,9 @@ pub(crate) const PF: &str = "pf2";
 /// Name of the VF of the third family for a guest with split rings. That for a guest with packed rings follows.
 pub(crate) const SPLIT: &str = "pf5vf0";
 pub(crate) const PACKED: &str = "pf5vf1";
+/// Name of the VF of the third family for a client of one check. VFs for a guest with interfaces of fewer features follow.
+pub(crate) const VISITOR_VIRTIO: &str = "pf5vf2";
+pub(crate) const REDUCED: [&str; 6] = ["pf5vf3", "pf5vf4", "pf5vf5", "pf5vf6", "pf5vf7", "pf5vf8"];
 
 /// Guests that run through all checks: names, processors, and functions from eth0 on. The addresses of the first end in
 /// 1.
@@ -221,14 +225,15 @@ impl LinuxTestbed {
         boot_on_pf(builder, assets)
     }
 
-    /// Boots the guest in which testpmd drives two VFs and a PF ([`VISITOR`], [`VISITOR_AVF`] and [`PF`], in the order
-    /// of their slots), unless it runs. The guest loads no drivers, so that it need not settle.
+    /// Boots the guest in which testpmd drives three VFs and a PF ([`VISITOR`], [`VISITOR_AVF`], [`PF`] and
+    /// [`VISITOR_VIRTIO`], in the order of their slots), unless it runs. The guest loads no drivers, so that it need not settle.
     pub(crate) fn prepare_dpdk(&mut self) -> Result<()> {
         if self.dpdk.is_none() {
             self.send_visitors_home()?;
             let sockets = [VISITOR, VISITOR_AVF, PF].map(|function| self.socket(function));
             let builder = LinuxGuest::builder("dpdk").cpus(2).memory_mib(384).coldplug(false);
             let builder = sockets.into_iter().fold(builder, GuestBuilder::vf_socket);
+            let builder = builder.vhost_socket(self.socket(VISITOR_VIRTIO), 2, &[virtio::mac(5)]);
             let guest =
                 self.boot_visitor(builder, &self.assets.clone().with_dpdk(DpdkSeries::Bookworm2211)?)?;
             testpmd::prepare(&guest)?;

@@ -1,9 +1,10 @@
-//! Host in a process of its own, as a user starts it, with two guests that have a VF on each of its three ports. eth0
-//! is on the port with an uplink (if available), eth1 on the next; a check sets up the VF of the second family.
+//! Host in a process of its own, as a user starts it, with two guests that have a VF on each of its four ports. eth0
+//! is on the port with an uplink (if available), eth1 on the next; checks set up the VFs of the other families.
 
 use crate::guest::{BOOT, ScenarioGuest, eventually};
 use crate::served::HostWithKeeper;
 use crate::stream::IperfStream;
+use crate::virtio;
 use crate::wire::WireNamespace;
 use anyhow::{Context, Result, ensure};
 use linux_guest::{BootFiles, GuestBuilder, LinuxGuest};
@@ -40,7 +41,8 @@ impl SurvivalTestbed {
         let served = HostWithKeeper::start(&format!(
             "[[port]]\n{uplink}[[port]]\n\
              [[port.vf]]\nindex = 2\naccess = {{ group = {VMM}, mode = \"0660\" }}\n\
-             [[port]]\nfamily = \"avf\"\nvfs = 2\n"
+             [[port]]\nfamily = \"avf\"\nvfs = 2\n\
+             [[port]]\nfamily = \"virtio\"\nvfs = 2\n"
         ))?;
         wire.map_or(Ok(()), |wire| wire.plug(TAP))?;
         let [erin, frank] = [("erin", 0), ("frank", 1)].map(|(name, vf)| boot(&served, assets, name, vf));
@@ -156,5 +158,6 @@ fn boot(served: &HostWithKeeper, assets: &BootFiles, name: &str, vf: u8) -> Resu
     let builder = LinuxGuest::builder(name).vf_socket(served.socket(eth0));
     let builder = builder.vf_socket(served.socket(&format!("pf1vf{vf}")));
     let builder = builder.vf_socket(served.socket(&format!("pf2vf{vf}")));
+    let builder = builder.vhost_socket(served.socket(&format!("pf3vf{vf}")), 1, &[virtio::mac(vf)]);
     ScenarioGuest::spawn(builder, assets, eth0, 6 + vf)
 }

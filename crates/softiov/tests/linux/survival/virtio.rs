@@ -1,0 +1,60 @@
+//! Checks the third family while its host's process is replaced or killed. QEMU connects again to the next process, which
+//! starts the rings at the used index in guest memory.
+
+use super::scene::SurvivalTestbed;
+use super::{TIMES, losses, with_scene};
+use crate::avf::no_checksum_errors;
+use crate::guest::eventually;
+use crate::report::CheckOutcome;
+use crate::stream::{EVERY_MS, IperfStream, PingSeries};
+use crate::virtio;
+use crate::world::LinuxTestbed;
+use anyhow::{Context, Result, ensure};
+use std::time::Duration;
+
+/// IPv4 addresses of both guests on the port of the third family.
+const ADDRESSES: [&str; 2] = ["10.84.1.1", "10.84.1.2"];
+
+/// Checks `softiov upgrade` under a stream between VFs of the third family, several times: QEMU connects to the new process,
+/// the link comes back, and the stream continues.
+pub(crate) fn streams_outlive_hand_overs(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+    outlive(world, |scene, _| {
+        // On a busy machine a successor may be too late; then the host resumes, and the upgrade is repeated.
+        eventually(|| scene.softiov("upgrade")).map(drop)
+    })
+}
+
+/// Checks SIGKILL of the host under a stream between VFs of the third family, several times: QEMU connects to the next process,
+/// the link comes back, and the stream continues.
+pub(crate) fn streams_outlive_crashes(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+    outlive(world, |scene, round| scene.kill_host(Duration::from_millis(300 + 37 * u64::from(round))))
+}
+
+/// Runs a TCP stream and pings between both guests while the host is replaced several times, and prints the interruptions.
+fn outlive(
+    world: &mut LinuxTestbed,
+    replace: impl Fn(&SurvivalTestbed, u32) -> Result<()>,
+) -> Result<CheckOutcome> {
+    with_scene(world, |scene, _| {
+        let [erin, frank] = scene.guests();
+        let interface = virtio::set_up(erin, 0, ADDRESSES[0])?;
+        virtio::set_up(frank, 0, ADDRESSES[1])?;
+        erin.reach(ADDRESSES[1])?;
+        let mut stream = IperfStream::open(erin, ADDRESSES[1])?;
+        let (before, mut missed) = (losses(erin, &interface)?, Vec::new());
+        for round in 0..TIMES {
+            let pings = PingSeries::start(erin, ADDRESSES[1])?;
+            replace(scene, round)?;
+            virtio::wait_link(erin, &interface)?;
+            erin.reach(ADDRESSES[1])?;
+            stream.moves().with_context(|| format!("round {round}"))?;
+            missed.push(pings.stop()?.missed * EVERY_MS);
+        }
+        let gap = stream.close()?;
+        let lost = losses(erin, &interface)? - before;
+        print!("(no answer for {missed:?} ms, no byte for {gap:.1} s, {lost} links lost) ");
+        ensure!(lost <= TIMES, "the link went down {lost} times in {TIMES} rounds");
+        scene.guests().into_iter().try_for_each(no_checksum_errors)?;
+        scene.all_machines_run()
+    })
+}
