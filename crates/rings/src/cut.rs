@@ -11,7 +11,7 @@ use crate::packet::{PacketDropReason, PacketOffloads};
 use crate::packets::PacketTransmitter;
 use crate::places::FrameMemory;
 use offload::checksum::PartialChecksum;
-use offload::plain::PlainFrame;
+use offload::plain::{PlainFrame, PlainFrameKind};
 use offload::segment::SegmentationState;
 use offload::template::SegmentTemplate;
 use pcie::burst::{BURST, HEADERS, LONGEST, SegmentPayloads};
@@ -92,13 +92,12 @@ fn begin<'a, C: PacketTransmitter, L: FrameForwarder>(
     let tag = terms.tag.filter(|_| verdict.strips());
     let told = RunProperties { tag, inexact: verdict.is_inexact(), from_uplink: false };
     let first = cut.chunk(0).filter(|_| cut.longest() <= longest)?.len();
-    // A driver leaves the lengths of the packet's own headers to the card.
     let mut completed = headers;
-    let mut begun = cut.clone();
-    begun.complete_headers(&mut completed[..length], first, PartialChecksum::default());
-    let plain = PlainFrame::of(completed.first_chunk()?, length + first)
-        .filter(|plain| plain.is_udp() == asked.udp)?;
-    let template = SegmentTemplate::of(&cut, &headers[..length], plain.find_sealed(&begun.sealed()?)?)?;
+    let (plain, found) = first_segment(&cut, &mut completed, first)?;
+    if plain.is_udp() != asked.udp {
+        return None;
+    }
+    let template = SegmentTemplate::of(&cut, &headers[..length], found)?;
     // Segments leave before later buffers are read, so all have to be readable now.
     let (addresses, lengths) = buffers.all();
     let (function, hint, bus) = card.source(sender);
@@ -124,6 +123,20 @@ fn begin<'a, C: PacketTransmitter, L: FrameForwarder>(
         told,
         alone: false,
     })
+}
+
+/// Completes the headers of a packet's first segment, which has `payload` bytes of payload. Returns the segment's first
+/// bytes and its properties, or `None` if it is not plain.
+fn first_segment<'a>(
+    cut: &SegmentationState,
+    headers: &'a mut [u8; HEADERS],
+    payload: usize,
+) -> Option<(PlainFrame<'a>, PlainFrameKind)> {
+    // A driver leaves the lengths of the packet's own headers to the card.
+    let (mut cut, length) = (cut.clone(), cut.chunk(0)?.start);
+    cut.complete_headers(&mut headers[..length], payload, PartialChecksum::default());
+    let plain = PlainFrame::of(headers.first_chunk()?, length + payload)?;
+    Some((plain, plain.find_sealed(&cut.sealed()?)?))
 }
 
 /// Delivers the next segments of a packet to the port, at most a burst. Returns the number of delivered segments.

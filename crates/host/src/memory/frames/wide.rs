@@ -149,8 +149,8 @@ mod avx2 {
     };
     use std::{mem, ptr};
 
-    use super::copy_tail;
     use crate::memory::copy::guest_may_have_written;
+    use crate::memory::frames::wide::copy_tail;
 
     /// Bytes of an AVX2 register.
     const BLOCK: usize = size_of::<__m256i>();
