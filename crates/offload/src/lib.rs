@@ -9,6 +9,7 @@
 //! | [`request`] | a sender's description of a packet, and its requests |
 //! | [`insert`] | puts checksums into a frame |
 //! | [`segment`] | cuts a packet into frames |
+//! | [`template`] | the fast path of [`segment`] for the headers of plain packets |
 //! | [`uncut`] | packets that the kernel at the uplink cuts |
 //! | [`verify`] | checks checksums |
 //! | [`toeplitz`] | the hash that spreads frames over queues |
@@ -28,6 +29,7 @@ pub mod insert;
 pub mod plain;
 pub mod request;
 pub mod segment;
+pub mod template;
 pub mod toeplitz;
 pub mod uncut;
 pub mod verify;

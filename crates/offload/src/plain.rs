@@ -20,7 +20,7 @@ use plane::frame::{TransportProtocol, TrustedChecksum};
 
 /// Number of a frame's first bytes that [`PlainFrame`] examines. A caller copies as many for a [`UnsummedFrame`].
 pub const LOOK: usize = 48;
-const HEAD: usize = 64;
+pub(crate) const HEAD: usize = 64;
 /// Offset in a plain frame of the first byte that the payload's sum includes. The words before are in [`LOOK`].
 const SUM_FROM: usize = 32;
 /// Offsets in a plain frame: the addresses of the IPv4 header, the transport header, and the end of the two ports.
@@ -65,6 +65,12 @@ impl PlainFrameKind {
     #[must_use]
     pub const fn is_network_right(self) -> bool {
         self.0 & Self::NETWORK_WRONG == 0
+    }
+
+    /// Returns these properties with a right or a wrong checksum of the IPv4 header.
+    #[inline(always)]
+    pub(crate) const fn with_network(self, right: bool) -> Self {
+        Self(self.0 & !Self::NETWORK_WRONG | if right { 0 } else { Self::NETWORK_WRONG })
     }
 
     /// Returns true if the transport's checksum is right; `None` if the packet has none.
@@ -290,7 +296,7 @@ impl<'a> PlainFrame<'a> {
 
 /// Writes a number into the first bytes of a frame in network byte order.
 #[inline(always)]
-fn put(head: &mut [u8; HEAD], at: usize, value: u16) {
+pub(crate) fn put(head: &mut [u8; HEAD], at: usize, value: u16) {
     [head[at], head[at + 1]] = value.to_be_bytes();
 }
 

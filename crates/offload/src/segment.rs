@@ -54,12 +54,12 @@ impl TcpFlagMasks {
 
 /// Sums of header bytes that all segments of a packet share, so that they need not be summed up again.
 #[derive(Debug, Clone, Copy, Default)]
-struct SharedHeaderSums {
+pub(crate) struct SharedHeaderSums {
     /// Sum of the IPv4 header without length, identification and checksum.
-    ip: PartialChecksum,
+    pub(crate) ip: PartialChecksum,
     /// Sum of the transport header without options, the seed in its checksum field. TCP's sequence number and flags, or
     /// UDP's length, are left out.
-    l4: PartialChecksum,
+    pub(crate) l4: PartialChecksum,
     /// Sum of the pseudo header without the length, which the driver leaves in the checksum field.
     seed: PartialChecksum,
 }
@@ -89,15 +89,15 @@ pub struct SegmentationState {
     /// Numbers of bytes in the packet: headers, and the payload behind them.
     headers: usize,
     payload: usize,
-    request: OffloadRequest,
+    pub(crate) request: OffloadRequest,
     transport: TransportProtocol,
-    mss: usize,
+    pub(crate) mss: usize,
     masks: TcpFlagMasks,
-    seal_ip: bool,
-    same: SharedHeaderSums,
+    pub(crate) seal_ip: bool,
+    pub(crate) same: SharedHeaderSums,
     /// Number of segments of the packet, at least one.
     total: u32,
-    next: u32,
+    pub(crate) next: u32,
     sealed: Option<TrustedChecksum>,
 }
 
@@ -226,6 +226,7 @@ impl SegmentationState {
     /// Returns the byte range of a later segment's payload in the packet, `ahead` segments after the next one. Returns
     /// `None` if there is no such segment.
     #[must_use]
+    #[inline]
     pub fn chunk(&self, ahead: u32) -> Option<Range<usize>> {
         let start = (self.next + ahead) as usize * self.mss;
         let end = self.payload.min(start + self.mss);
@@ -324,7 +325,7 @@ impl SegmentationState {
         let advance = self.next.wrapping_mul(self.mss as u32);
         let sequence = [header[4], header[5], header[6], header[7]];
         let sequence = u32::from_be_bytes(sequence).wrapping_add(advance);
-        let flags = u16::from_be_bytes([header[12], header[13]]) & (0xf000 | self.mask());
+        let flags = u16::from_be_bytes([header[12], header[13]]) & (0xf000 | self.mask(self.next));
         [header[4], header[5], header[6], header[7]] = sequence.to_be_bytes();
         [header[12], header[13]] = flags.to_be_bytes();
         if self.request.l4_checksum {
@@ -345,8 +346,10 @@ impl SegmentationState {
         }
     }
 
-    fn mask(&self) -> u16 {
-        let (first, last) = (self.next == 0, self.next + 1 == self.total);
+    /// Returns the mask of TCP flags of a segment.
+    #[inline]
+    pub(crate) fn mask(&self, at: u32) -> u16 {
+        let (first, last) = (at == 0, at + 1 == self.total);
         match (first, last) {
             // The only segment is first and last at once and keeps the flags of both.
             (true, true) => self.masks.first | self.masks.last,

@@ -11,8 +11,9 @@ use crate::packet::{PacketDropReason, PacketOffloads};
 use crate::packets::PacketTransmitter;
 use crate::places::FrameMemory;
 use offload::checksum::PartialChecksum;
-use offload::plain::PlainFrame;
+use offload::plain::{PlainFrame, PlainFrameKind};
 use offload::segment::SegmentationState;
+use offload::template::SegmentTemplate;
 use pcie::burst::{BURST, HEADERS, LONGEST, SegmentPayloads};
 use pcie::{Bus, HintedMemory};
 use plane::frame::{AddressPair, HEADROOM};
@@ -26,6 +27,7 @@ struct SegmentedPacket<'a, O> {
     headers: [u8; HEADERS],
     length: usize,
     cut: SegmentationState,
+    template: SegmentTemplate,
     cursor: BufferCursor,
     /// Port that gets all segments, and the segments' receive queue there.
     port: PortIndex,
@@ -90,11 +92,12 @@ fn begin<'a, C: PacketTransmitter, L: FrameForwarder>(
     let tag = terms.tag.filter(|_| verdict.strips());
     let told = RunProperties { tag, inexact: verdict.is_inexact(), from_uplink: false };
     let first = cut.chunk(0).filter(|_| cut.longest() <= longest)?.len();
-    // A driver leaves the lengths of the packet's own headers to the card.
     let mut completed = headers;
-    cut.clone().complete_headers(&mut completed[..length], first, PartialChecksum::default());
-    let plain = PlainFrame::of(completed.first_chunk()?, length + first)
-        .filter(|plain| plain.is_udp() == asked.udp)?;
+    let (plain, found) = first_segment(&cut, &mut completed, first)?;
+    if plain.is_udp() != asked.udp {
+        return None;
+    }
+    let template = SegmentTemplate::of(&cut, &headers[..length], found)?;
     // Segments leave before later buffers are read, so all have to be readable now.
     let (addresses, lengths) = buffers.all();
     let (function, hint, bus) = card.source(sender);
@@ -112,6 +115,7 @@ fn begin<'a, C: PacketTransmitter, L: FrameForwarder>(
         headers,
         length,
         cut,
+        template,
         cursor,
         port,
         spread,
@@ -119,6 +123,20 @@ fn begin<'a, C: PacketTransmitter, L: FrameForwarder>(
         told,
         alone: false,
     })
+}
+
+/// Completes the headers of a packet's first segment, which has `payload` bytes of payload. Returns the segment's first
+/// bytes and its properties, or `None` if it is not plain.
+fn first_segment<'a>(
+    cut: &SegmentationState,
+    headers: &'a mut [u8; HEADERS],
+    payload: usize,
+) -> Option<(PlainFrame<'a>, PlainFrameKind)> {
+    // A driver leaves the lengths of the packet's own headers to the card.
+    let (mut cut, length) = (cut.clone(), cut.chunk(0)?.start);
+    cut.complete_headers(&mut headers[..length], payload, PartialChecksum::default());
+    let plain = PlainFrame::of(headers.first_chunk()?, length + payload)?;
+    Some((plain, plain.find_sealed(&cut.sealed()?)?))
 }
 
 /// Delivers the next segments of a packet to the port, at most a burst. Returns the number of delivered segments.
@@ -129,17 +147,17 @@ fn send_run<C: PacketTransmitter, L: FrameForwarder>(
     frames: &mut BurstMemory,
     lane: &mut L,
 ) -> usize {
-    let count = find_payloads(large, buffers, frames);
-    let SegmentedPacket {
-        sender, headers, length, cut, port, spread: (queue, hash), terms, told, alone, ..
-    } = large;
-    let count = lane.admits(&frames.padded[..count], *terms);
-    let (function, hint, _) = card.source(*sender);
+    let (function, hint, _) = card.source(large.sender);
     let mut hint = *hint;
     let from = HintedMemory { function, hint: &mut hint };
-    let Some(receiver) = card.receiver(*port, *queue, *told) else { return 0 };
-    let (tried, sent) = receiver.fill_cut(from, frames, count, (&headers[..*length], cut, *hash));
-    *alone = sent < tried;
+    let Some(mut receiver) = card.receiver(large.port, large.spread.0, large.told) else { return 0 };
+    let ready = receiver.ready().min(BURST);
+    receiver.posted.addresses(&receiver.ring, &mut frames.targets[..ready]);
+    let count = find_payloads(large, (ready, receiver.longest), buffers, frames);
+    let count = lane.admits(&frames.padded[..count], large.terms);
+    let sent = receiver.fill_cut(from, frames, count, large);
+    let SegmentedPacket { sender, cut, port, spread: (queue, _), terms, alone, .. } = large;
+    *alone = sent < count;
     *card.source(*sender).1 = hint;
     if sent > 0 {
         cut.pass(sent as u32);
@@ -151,51 +169,51 @@ fn send_run<C: PacketTransmitter, L: FrameForwarder>(
     sent
 }
 
-/// Finds the pieces of the next segments' payloads: a piece for each buffer that holds a part of a payload. Ends before
-/// the first segment that has to be sent alone, or when a burst has no room for more pieces. Returns the number of
-/// segments.
+/// Finds the pieces of the payloads of the next segments, one segment for each of `targets`: a piece for each buffer of
+/// the sender that holds a part of a payload. The first piece of a segment follows the segment's headers in the receive
+/// buffer, and each other piece the piece before it. Ends before the first segment that has to be sent alone or is
+/// longer than `longest`, or when a burst has no room for more pieces. Returns the number of segments.
 fn find_payloads<O>(
     large: &mut SegmentedPacket<'_, O>,
+    (ready, longest): (usize, usize),
     buffers: &BufferChain,
     frames: &mut BurstMemory,
 ) -> usize {
-    let BurstMemory { sources, lengths, padded, piece_ends, .. } = frames;
+    let BurstMemory { sources, lengths, padded, targets, piece_ends, piece_targets, .. } = frames;
+    let first = large.cut.chunk(0).unwrap_or_default().start;
+    // The next burst begins its search where this one does, or later.
+    let Some((mut address, mut left)) = large.cursor.seek(buffers, first) else { return 0 };
     let (mut cursor, mut used) = (large.cursor, 0);
-    for (ahead, (whole, end)) in padded.iter_mut().zip(piece_ends).enumerate() {
+    let segments = padded.iter_mut().zip(piece_ends).zip(targets).take(ready);
+    for (ahead, ((whole, end), target)) in segments.enumerate() {
         let Some(chunk) = large.cut.chunk(ahead as u32) else { return ahead };
         *whole = (large.length + chunk.len()) as u32;
-        if *whole < SHORTEST {
+        if *whole < SHORTEST || *whole as usize > longest {
             return ahead;
         }
-        let mut at = chunk.start;
+        let (mut at, mut place) = (chunk.start, target.wrapping_add(large.length as u64));
         while at < chunk.end {
-            let slot = sources.get_mut(used).zip(lengths.get_mut(used));
-            let Some((slot, (address, left))) = slot.zip(cursor.seek(buffers, at)) else { return ahead };
+            if left == 0 {
+                let Some(found) = cursor.seek(buffers, at) else { return ahead };
+                (address, left) = found;
+            }
+            if used == BURST {
+                return ahead;
+            }
             let length = left.min(chunk.end - at);
-            (*slot.0, *slot.1) = (address, length as u32);
-            (at, used) = (at + length, used + 1);
+            (sources[used], piece_targets[used], lengths[used]) = (address, place, length as u32);
+            (at, used, left) = (at + length, used + 1, left - length);
+            address = address.wrapping_add(length as u64);
+            place = place.wrapping_add(length as u64);
         }
         *end = used;
     }
-    BURST
+    ready.min(BURST)
 }
 
-/// Finds the destination of each piece of payload: each follows the piece before it, and a segment's first piece
-/// follows the headers, which have `behind` bytes.
-fn find_places(frames: &mut BurstMemory, segments: usize, behind: u64) {
-    let BurstMemory { lengths, targets, piece_ends, piece_targets, .. } = frames;
-    let mut piece = 0;
-    for (target, end) in targets[..segments].iter().zip(piece_ends) {
-        let mut at = target.wrapping_add(behind);
-        for (place, length) in piece_targets[piece..*end].iter_mut().zip(&lengths[piece..*end]) {
-            *place = at;
-            at = at.wrapping_add(u64::from(*length));
-        }
-        piece = *end;
-    }
-}
-
-/// Returns the sum of a segment's payload, from the lengths and the sums of its pieces.
+/// Returns the sum of a segment's payload, from the lengths and the sums of its pieces. A separate function, since most
+/// payloads have one piece.
+#[inline(never)]
 fn sum_of_pieces(lengths: &[u32], sums: &[u64]) -> PartialChecksum {
     let (mut all, mut before) = (PartialChecksum::default(), 0);
     for (length, sum) in lengths.iter().zip(sums) {
@@ -206,23 +224,18 @@ fn sum_of_pieces(lengths: &[u32], sums: &[u64]) -> PartialChecksum {
 }
 
 impl<B: Bus, S: RxFormat> PlainReceiver<'_, B, S> {
-    /// Puts the first `count` segments of a burst into receive buffers that are ready. Returns the number of segments
-    /// that have a buffer, and of those that were delivered. Source addresses, lengths and sums are those of pieces of
-    /// payloads, padded lengths those of segments.
+    /// Puts the first `count` segments of a burst into receive buffers, which are ready. Returns the number of delivered
+    /// segments. Source addresses, lengths and sums are those of pieces of payloads, padded lengths those of segments.
     #[inline(never)]
-    fn fill_cut(
-        mut self,
+    fn fill_cut<O>(
+        self,
         from: HintedMemory<'_>,
         frames: &mut BurstMemory,
         count: usize,
-        (headers, cut, hash): (&[u8], &SegmentationState, Option<u32>),
-    ) -> (usize, usize) {
-        let ready = self.ready();
-        let Self { posted, ring, longest, function, bus, format, .. } = self;
-        let segments = frames.padded[..count.min(ready)].iter();
-        let fits = segments.take_while(|whole| **whole as usize <= longest).count();
-        posted.addresses(&ring, &mut frames.targets[..fits]);
-        find_places(frames, fits, headers.len() as u64);
+        large: &SegmentedPacket<'_, O>,
+    ) -> usize {
+        let SegmentedPacket { headers, length, cut, template, spread: (_, hash), .. } = large;
+        let Self { posted, ring, function, bus, format, .. } = self;
         let BurstMemory {
             sources,
             lengths,
@@ -235,34 +248,33 @@ impl<B: Bus, S: RxFormat> PlainReceiver<'_, B, S> {
             kinds,
             ..
         } = frames;
-        let ends = &piece_ends[..fits];
+        let ends = &piece_ends[..count];
         let pieces = ends.last().copied().unwrap_or(0);
         let (sources, lengths, sums) = (&sources[..pieces], &lengths[..pieces], &mut sums[..pieces]);
         let to = HintedMemory { function, hint: &mut posted.buffers };
         let payloads = SegmentPayloads { sources, lengths, targets: &piece_targets[..pieces], sums };
         let copied = bus.copy(from, to, payloads);
-        let (mut cut, mut plain, mut piece) = (cut.clone(), 0, 0);
+        let (mut plain, mut piece) = (0, 0);
         for (at, end) in ends.iter().enumerate().take_while(|(_, end)| **end <= copied) {
-            completed[at][..headers.len()].copy_from_slice(headers);
-            let segment = &mut completed[at][..headers.len()];
-            let sum = sum_of_pieces(&lengths[piece..*end], &sums[piece..*end]);
-            cut.complete_headers(segment, padded[at] as usize - headers.len(), sum);
-            // The headers of UDP are shorter than the bytes that are examined; those behind them do not count.
-            let found =
-                completed[at].first_chunk().and_then(|head| PlainFrame::of(head, padded[at] as usize));
-            let found = found.zip(cut.sealed()).and_then(|(found, sealed)| found.find_sealed(&sealed));
-            let Some(found) = found else { break };
+            completed[at] = *headers;
+            let Some(head) = completed[at].first_chunk_mut() else { break };
+            let sum = match &sums[piece..*end] {
+                [sum] => PartialChecksum::default().words(*sum),
+                sums => sum_of_pieces(&lengths[piece..*end], sums),
+            };
+            let payload = padded[at] as usize - length;
+            let Some(found) = template.complete((cut, at as u32), head, payload, sum) else { break };
             kinds[at] = found;
             (plain, piece) = (plain + 1, *end);
         }
         let to = HintedMemory { function, hint: &mut posted.buffers };
-        let sent = bus.scatter(to, &completed[..plain], headers.len(), &targets[..plain]).min(plain);
-        let words = kinds.iter().zip(padded).map(|(found, whole)| format.words(*found, hash, *whole));
+        let sent = bus.scatter(to, &completed[..plain], *length, &targets[..plain]).min(plain);
+        let words = kinds.iter().zip(padded).map(|(found, whole)| format.words(*found, *hash, *whole));
         match ring.size() {
             32 => posted.fill_with::<4, _>(sent, words.take(sent)),
             _ => posted.fill_with::<2, _>(sent, words.take(sent)),
         }
-        (fits, sent)
+        sent
     }
 }
 

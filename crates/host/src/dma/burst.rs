@@ -113,12 +113,8 @@ impl DmaTable {
         length: usize,
         targets: &[u64],
     ) -> usize {
-        let lengths = [length as u32; BURST];
-        let count = headers.len().min(targets.len());
-        let written =
-            FrameAddresses::find(&targets[..count], &lengths, &mut DmaRegionCursor::new(self, hint));
-        frames::scatter(headers, &written);
-        written.len()
+        let count = targets.len().min(BURST);
+        frames::scatter(headers, length, &targets[..count], &mut DmaRegionCursor::new(self, hint))
     }
 
     /// Reads descriptors of a ring from guest memory. The ring's hint is the index of the DMA region that the ring used

@@ -5,7 +5,7 @@
 //! load before an earlier one. The callers check the bounds.
 
 use std::arch::asm;
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Longest copy in bytes whose word order is guaranteed: a cache line of ring descriptors, 16 bytes each.
@@ -13,6 +13,10 @@ const ORDERED_LIMIT: usize = 64;
 const WORD: usize = size_of::<u64>();
 /// Bytes at the start of a frame, which hold the headers of most frames.
 const HEAD: usize = 64;
+/// Bytes of a cache line.
+pub(super) const LINE: usize = 64;
+/// Number of cache lines that [`prefetch_group`] prefetches.
+pub(super) const GROUP: usize = 8;
 /// Bytes of a short (16-byte) receive or transmit descriptor.
 pub(super) const SHORT: usize = 16;
 /// Bytes of a long (32-byte) receive or transmit descriptor.
@@ -199,17 +203,50 @@ pub(crate) fn done_last(words: usize) -> impl Iterator<Item = usize> {
 /// line fetched that way is still the other processor's too, and the store has to wait for it a second time. All x86-64
 /// processors know PREFETCHW: the first of Intel's do nothing for it.
 #[inline]
-pub(super) fn prefetch(at: NonNull<u8>, writes: bool) {
+pub(super) fn prefetch(at: *const u8, writes: bool) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let at = at.as_ptr();
         if writes {
             // SAFETY: a prefetch is a hint. It never faults, and the program cannot see what it does.
             unsafe { asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags, readonly)) };
         } else {
             // SAFETY: as above.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (at, writes);
+}
+
+/// Prefetches eight consecutive cache lines of memory, for writing if `writes`. `at` is in the first of them.
+#[inline(always)]
+pub(super) fn prefetch_group(at: *const u8, writes: bool) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        if writes {
+            // One statement for all lines: the compiler would compute the address of each other statement apart.
+            // SAFETY: a prefetch is a hint. It never faults, and the program cannot see what it does.
+            unsafe {
+                asm!(
+                    "prefetchw [{at}]",
+                    "prefetchw [{at} + 64]",
+                    "prefetchw [{at} + 128]",
+                    "prefetchw [{at} + 192]",
+                    "prefetchw [{at} + 256]",
+                    "prefetchw [{at} + 320]",
+                    "prefetchw [{at} + 384]",
+                    "prefetchw [{at} + 448]",
+                    at = in(reg) at,
+                    options(nostack, preserves_flags, readonly)
+                );
+            }
+        } else {
+            for line in 0..GROUP {
+                // SAFETY: as above.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(line * LINE).cast()) };
+            }
         }
     }
     #[cfg(not(target_arch = "x86_64"))]

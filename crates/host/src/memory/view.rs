@@ -5,10 +5,9 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::{MappedFile, MemoryAccessError, copy};
+use super::copy::{self, LINE};
+use super::{MappedFile, MemoryAccessError};
 
-/// Bytes of a cache line.
-pub(super) const LINE: usize = 64;
 /// Maximum bytes of a frame that are prefetched into the processor's caches.
 pub(super) const PREFETCHED: usize = 32 * LINE;
 
@@ -159,7 +158,7 @@ pub fn prefetch(bytes: &[u8], writes: bool) {
 unsafe fn prefetch_lines(first: NonNull<u8>, length: usize, writes: bool) {
     for at in (0..length).step_by(LINE) {
         // SAFETY: the caller vouches for `length` bytes.
-        copy::prefetch(unsafe { first.add(at) }, writes);
+        copy::prefetch(unsafe { first.add(at) }.as_ptr(), writes);
     }
 }
 

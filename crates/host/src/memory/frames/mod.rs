@@ -12,11 +12,11 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 
-use wide::{copy_and_sum, copy_heads};
+use wide::{copy_header, copy_heads, widest_copy};
 
 use super::MemoryView;
-use super::copy::{guest_may_have_written, prefetch};
-use super::view::{LINE, PREFETCHED};
+use super::copy::{GROUP, LINE, guest_may_have_written, prefetch, prefetch_group};
+use super::view::PREFETCHED;
 
 /// Bytes of a frame's head, which is copied to private memory.
 pub(crate) const HEAD: usize = 64;
@@ -91,12 +91,32 @@ impl<'map, const WRITES: bool> MappedBytes<'map, WRITES> {
     /// Prefetches the cache lines of a mapped range after its first line, up to a limit.
     #[inline]
     fn prefetch_rest(self) {
-        let lines = self.len.min(PREFETCHED).div_ceil(LINE);
-        for line in 1..lines {
-            // SAFETY: `line * LINE` is less than the bytes there are.
-            prefetch(unsafe { self.at.add(line * LINE) }, WRITES);
-        }
+        for_rest_of(self.len, |offset, group| prefetch_at::<WRITES>(self.at, offset, group));
     }
+}
+
+/// Calls `line` with the offsets of a frame's cache lines after the first, up to a limit: of groups of lines, or of
+/// single lines of a short frame. The last group of lines ends at the frame's end and may overlap the group before it,
+/// which costs less than a loop over single lines.
+#[inline(always)]
+fn for_rest_of(len: usize, mut line: impl FnMut(usize, bool)) {
+    let lines = len.min(PREFETCHED).div_ceil(LINE);
+    if lines > GROUP {
+        let mut first = 1;
+        while first < lines {
+            line(first.min(lines - GROUP) * LINE, true);
+            first += GROUP;
+        }
+    } else {
+        (1..lines).for_each(|at| line(at * LINE, false));
+    }
+}
+
+/// Prefetches a line at an offset of a frame, or a group of lines.
+#[inline(always)]
+fn prefetch_at<const WRITES: bool>(frame: NonNull<u8>, offset: usize, group: bool) {
+    let at = frame.as_ptr().wrapping_add(offset);
+    if group { prefetch_group(at, WRITES) } else { prefetch(at, WRITES) }
 }
 
 /// Interface for the copies of frames: selects one of a client's DMA regions, and returns its mapped bytes.
@@ -173,14 +193,15 @@ impl<'map, 'run, const WRITES: bool> FrameAddresses<'map, 'run, WRITES> {
         let (mut found, mut long, mut short) = (0, 0, false);
         for ((address, length), slot) in addresses.iter().zip(lengths).zip(&mut at) {
             let Some(frame) = find(*address, *length) else { break };
-            prefetch(frame.at, WRITES);
+            prefetch(frame.at.as_ptr(), WRITES);
             if *length != HEAD as u32 {
-                short |= *length < HEAD as u32;
                 if *length > HEAD as u32 {
                     if long < AHEAD {
                         frame.prefetch_rest();
                     }
                     long += 1;
+                } else {
+                    short = true;
                 }
             }
             slot.write(frame.at);
@@ -215,13 +236,6 @@ impl<'map, 'run, const WRITES: bool> FrameAddresses<'map, 'run, WRITES> {
     fn heads(&self) -> impl Iterator<Item = (NonNull<u8>, usize)> {
         let lengths = self.lengths.iter().map(|length| (*length as usize).min(HEAD));
         self.starts().iter().copied().zip(lengths)
-    }
-
-    /// Returns the memory of frame `at` of the burst, if the frame has more than `bytes` bytes.
-    #[inline(always)]
-    fn longer(&self, at: usize, bytes: usize) -> Option<MappedBytes<'map, WRITES>> {
-        let len = self.lengths.get(at).filter(|length| **length > bytes as u32)?;
-        Some(MappedBytes { at: *self.starts().get(at)?, len: *len as usize, mapped: PhantomData })
     }
 }
 
@@ -314,27 +328,27 @@ fn copy_behind<const SKIPPED: usize>(
     targets: &FrameAddresses<'_, '_, true>,
     sums: &mut [u64],
 ) {
-    let longer = |at| Some((sources.longer(at, SKIPPED)?, targets.longer(at, SKIPPED)?));
-    for (at, sum) in sums.iter_mut().enumerate().take(targets.count) {
-        if let Some((source, target)) = longer(at + AHEAD) {
-            source.prefetch_rest();
-            target.prefetch_rest();
+    let copy_and_sum = widest_copy();
+    let (from, to) = (sources.starts(), targets.starts());
+    let count = from.len().min(to.len()).min(sums.len());
+    let (from, to, sums) = (&from[..count], &to[..count], &mut sums[..count]);
+    let lengths = (&sources.lengths[..count], &targets.lengths[..count]);
+    for at in 0..count {
+        let ahead = at + AHEAD;
+        if ahead < count {
+            for_rest_of(lengths.0[ahead].min(lengths.1[ahead]) as usize, |offset, group| {
+                prefetch_at::<false>(from[ahead], offset, group);
+                prefetch_at::<true>(to[ahead], offset, group);
+            });
         }
-        if let Some((source, target)) = longer(at) {
-            *sum = copy_rest(&source, &target, SKIPPED);
+        let length = lengths.0[at].min(lengths.1[at]) as usize;
+        if length > SKIPPED {
+            // SAFETY: both places were found with at least `length` bytes, of which `SKIPPED` are not copied.
+            sums[at] = unsafe {
+                let (from, to) = (from[at].add(SKIPPED), to[at].add(SKIPPED));
+                copy_and_sum(from.as_ptr(), to.as_ptr(), length - SKIPPED)
+            };
         }
-    }
-}
-
-/// Copies the bytes of a frame after the first `skipped` to its target, and returns their sum. Frame and target are
-/// longer than `skipped` bytes.
-#[inline(never)]
-fn copy_rest(source: &MappedBytes<'_, false>, target: &MappedBytes<'_, true>, skipped: usize) -> u64 {
-    let length = target.len.min(source.len).saturating_sub(skipped);
-    // SAFETY: the caller has found both places longer than `skipped`, so they have this many bytes behind the skipped ones.
-    unsafe {
-        let (source, target) = (source.at.add(skipped).as_ptr(), target.at.add(skipped).as_ptr());
-        copy_and_sum(source, target, length)
     }
 }
 
@@ -349,12 +363,23 @@ pub(crate) fn copy(
     guest_may_have_written();
 }
 
-/// Writes the start of each header of a burst to its target, as many bytes as the target has.
-pub(crate) fn scatter<const N: usize>(headers: &[[u8; N]], targets: &FrameAddresses<'_, '_, true>) {
-    for ((target, length), bytes) in targets.starts().iter().zip(targets.lengths).zip(headers) {
-        let length = bytes.len().min(*length as usize);
-        // SAFETY: the target has as many mapped bytes as are copied from the headers, which are ours.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), target.as_ptr(), length) };
+/// Writes the first `length` bytes of each header to its target, up to the first target whose memory is not found.
+/// Returns the number of written headers.
+#[inline(always)]
+pub(crate) fn scatter<'map, const N: usize>(
+    headers: &[[u8; N]],
+    length: usize,
+    targets: &[u64],
+    memory: &mut impl DmaRegionSelector<'map, true>,
+) -> usize {
+    let length = length.min(N);
+    let mut written = 0;
+    for (header, target) in headers.iter().zip(targets) {
+        let Some(place) = find(memory, *target, length as u32) else { break };
+        // SAFETY: as many mapped bytes are in the place as are copied from the header, which is ours.
+        unsafe { copy_header(header.as_ptr(), place.at.as_ptr(), length) };
+        written += 1;
     }
     guest_may_have_written();
+    written
 }

@@ -25,47 +25,113 @@ pub(super) unsafe fn copy_heads<const N: usize>(pairs: impl Iterator<Item = (*co
     }
 }
 
-/// Copies bytes and returns their sum as little-endian 32-bit words, which cannot overflow 64 bits.
+/// Copies a header: one of usual length by its first and its last bytes, which may overlap, without a call.
 ///
 /// # Safety
 /// `length` bytes must be mapped at both places, at `to` for writing.
-pub(super) unsafe fn copy_and_sum(from: *const u8, to: *mut u8, length: usize) -> u64 {
-    #[cfg(target_arch = "x86_64")]
-    let whole = if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: as the caller says, and the processor has AVX2.
-        unsafe { avx2::copy_blocks(from, to, length / BLOCK) }
-    } else {
-        // SAFETY: as the caller says.
-        unsafe { copy_blocks(from, to, length / BLOCK) }
-    };
-    #[cfg(not(target_arch = "x86_64"))]
-    // SAFETY: as the caller says.
-    let whole = unsafe { copy_blocks(from, to, length / BLOCK) };
-    let (at, mut rest) = (length - length % BLOCK, [0; BLOCK]);
-    // SAFETY: as the caller says; `rest` has room for less than a block.
+#[inline(always)]
+pub(super) unsafe fn copy_header(from: *const u8, to: *mut u8, length: usize) {
+    // SAFETY: as the caller says; no piece is longer than the header.
     unsafe {
-        ptr::copy_nonoverlapping(from.add(at), rest.as_mut_ptr(), length - at);
-        guest_may_have_written();
-        ptr::copy_nonoverlapping(rest.as_ptr(), to.add(at), length - at);
+        match length {
+            32..=64 => copy_ends::<32>(from, to, length),
+            65..=128 => copy_ends::<64>(from, to, length),
+            _ => ptr::copy_nonoverlapping(from, to, length),
+        }
     }
-    whole + sum_of(&rest)
+}
+
+/// Copies the first and the last `PIECE` of `length` bytes.
+///
+/// # Safety
+/// `length` bytes must be mapped at both places, at `to` for writing. `length` is from one to two pieces.
+#[inline(always)]
+unsafe fn copy_ends<const PIECE: usize>(from: *const u8, to: *mut u8, length: usize) {
+    let last = length - PIECE;
+    // SAFETY: as the caller says.
+    unsafe {
+        ptr::copy_nonoverlapping(from, to, PIECE);
+        ptr::copy_nonoverlapping(from.add(last), to.add(last), PIECE);
+    }
+}
+
+/// Function that copies bytes and returns their sum as little-endian 32-bit words, which cannot overflow 64 bits.
+///
+/// # Safety
+/// As many bytes as the third argument says must be mapped at both addresses, at the second for writing.
+type CopyAndSum = unsafe fn(*const u8, *mut u8, usize) -> u64;
+
+/// Returns the function that copies and sums payloads by the widest registers.
+pub(super) fn widest_copy() -> CopyAndSum {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        return avx2::copy_and_sum;
+    }
+    copy_and_sum
+}
+
+/// Copies and sums a payload by portable code.
+///
+/// # Safety
+/// See [`CopyAndSum`].
+unsafe fn copy_and_sum(from: *const u8, to: *mut u8, length: usize) -> u64 {
+    // SAFETY: as the caller says.
+    unsafe { copy_blocks(from, to, length / BLOCK) + copy_tail(from, to, length) }
+}
+
+/// Copies the bytes behind the last whole block of `length` bytes, in pieces of 8, 4, 2 and 1 bytes. Returns their sum.
+///
+/// # Safety
+/// See [`CopyAndSum`].
+#[inline(always)]
+unsafe fn copy_tail(from: *const u8, to: *mut u8, length: usize) -> u64 {
+    let (mut sum, mut at) = (0, length - length % BLOCK);
+    // SAFETY: as the caller says: each piece is at most as long as what is left from `at` on.
+    unsafe {
+        while length - at >= 8 {
+            let piece = u64::from_le_bytes(copy_piece(from.add(at), to.add(at)));
+            sum += (piece >> 32) + (piece & u64::from(u32::MAX));
+            at += 8;
+        }
+        if length & 4 != 0 {
+            sum += u64::from(u32::from_le_bytes(copy_piece(from.add(at), to.add(at))));
+            at += 4;
+        }
+        if length & 2 != 0 {
+            sum += u64::from(u16::from_le_bytes(copy_piece(from.add(at), to.add(at))));
+            at += 2;
+        }
+        if length & 1 != 0 {
+            // It is the third byte of its word behind two others.
+            sum += u64::from(u8::from_le_bytes(copy_piece(from.add(at), to.add(at)))) << (8 * (length & 2));
+        }
+    }
+    sum
+}
+
+/// Copies `N` bytes, and returns them. Each is loaded once.
+///
+/// # Safety
+/// `N` bytes must be mapped at both places, at `to` for writing.
+#[inline(always)]
+unsafe fn copy_piece<const N: usize>(from: *const u8, to: *mut u8) -> [u8; N] {
+    // SAFETY: as the caller says; an array of bytes needs no alignment.
+    let bytes = unsafe { from.cast::<[u8; N]>().read() };
+    guest_may_have_written();
+    // SAFETY: as above.
+    unsafe { to.cast::<[u8; N]>().write(bytes) };
+    bytes
 }
 
 /// Copies whole blocks of a payload by portable code, and returns their sum.
 ///
 /// # Safety
-/// The conditions of [`copy_and_sum`] apply, of `blocks` blocks.
+/// The conditions of [`CopyAndSum`] apply, of `blocks` blocks.
 unsafe fn copy_blocks(from: *const u8, to: *mut u8, blocks: usize) -> u64 {
     let mut sum = 0;
     for at in (0..blocks).map(|block| block * BLOCK) {
-        let mut bytes = [0; BLOCK];
         // SAFETY: as the caller says.
-        unsafe {
-            ptr::copy_nonoverlapping(from.add(at), bytes.as_mut_ptr(), BLOCK);
-            guest_may_have_written();
-            ptr::copy_nonoverlapping(bytes.as_ptr(), to.add(at), BLOCK);
-        }
-        sum += sum_of(&bytes);
+        sum += sum_of(&unsafe { copy_piece(from.add(at), to.add(at)) });
     }
     sum
 }
@@ -78,12 +144,13 @@ fn sum_of(bytes: &[u8; BLOCK]) -> u64 {
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use std::arch::x86_64::{
-        __m256i, _mm256_add_epi64, _mm256_blend_epi32, _mm256_loadu_si256, _mm256_setzero_si256,
-        _mm256_srli_epi64, _mm256_storeu_si256,
+        __m256i, _mm256_add_epi64, _mm256_loadu_si256, _mm256_setzero_si256, _mm256_slli_epi64,
+        _mm256_srli_epi64, _mm256_storeu_si256, _mm256_sub_epi64,
     };
     use std::{mem, ptr};
 
     use crate::memory::copy::guest_may_have_written;
+    use crate::memory::frames::wide::copy_tail;
 
     /// Bytes of an AVX2 register.
     const BLOCK: usize = size_of::<__m256i>();
@@ -100,6 +167,16 @@ mod avx2 {
         }
     }
 
+    /// Copies and sums a payload by AVX2 registers.
+    ///
+    /// # Safety
+    /// See [`super::CopyAndSum`]; the processor must have AVX2.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn copy_and_sum(from: *const u8, to: *mut u8, length: usize) -> u64 {
+        // SAFETY: as the caller says.
+        unsafe { copy_blocks(from, to, length / BLOCK) + copy_tail(from, to, length) }
+    }
+
     /// Number of 32-byte blocks that are loaded before the first of them is stored.
     const GROUP: usize = 4;
 
@@ -108,7 +185,8 @@ mod avx2 {
     /// # Safety
     /// The conditions of [`super::copy_blocks`] apply; the processor must have AVX2.
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn copy_blocks(from: *const u8, to: *mut u8, blocks: usize) -> u64 {
+    #[inline]
+    unsafe fn copy_blocks(from: *const u8, to: *mut u8, blocks: usize) -> u64 {
         let mut sums = [_mm256_setzero_si256(); 2];
         let single = blocks - blocks % GROUP;
         for at in (0..single).step_by(GROUP) {
@@ -119,10 +197,14 @@ mod avx2 {
             // SAFETY: as above, of one block.
             sums = unsafe { copy_group::<1>(from.add(at * BLOCK), to.add(at * BLOCK), sums) };
         }
-        lanes(_mm256_add_epi64(sums[0], sums[1])).into_iter().sum()
+        let [all, high] = sums;
+        let low = _mm256_sub_epi64(all, _mm256_slli_epi64::<32>(high));
+        lanes(_mm256_add_epi64(low, high)).into_iter().sum()
     }
 
-    /// Copies `N` blocks of 32 bytes, and adds them to the sums of the even and of the odd 32-bit words.
+    /// Copies `N` blocks of 32 bytes, and adds them to two sums: of 64-bit words, and of the high halves of these words.
+    /// The first sum loses its carries. The second does not, so the sum of the low halves is what the first has more
+    /// than the second, modulo 2^64.
     ///
     /// # Safety
     /// The conditions of [`copy_blocks`] apply, of `N` blocks.
@@ -131,7 +213,7 @@ mod avx2 {
     unsafe fn copy_group<const N: usize>(
         from: *const u8,
         to: *mut u8,
-        [mut even, mut odd]: [__m256i; 2],
+        [mut all, mut high]: [__m256i; 2],
     ) -> [__m256i; 2] {
         let mut blocks = [_mm256_setzero_si256(); N];
         for (at, block) in blocks.iter_mut().enumerate() {
@@ -142,11 +224,10 @@ mod avx2 {
         for (at, block) in blocks.into_iter().enumerate() {
             // SAFETY: as above.
             unsafe { _mm256_storeu_si256(to.add(at * BLOCK).cast(), block) };
-            // 64-bit lanes add 32-bit words, so that no carry is lost.
-            even = _mm256_add_epi64(even, _mm256_blend_epi32::<0b1010_1010>(block, _mm256_setzero_si256()));
-            odd = _mm256_add_epi64(odd, _mm256_srli_epi64::<32>(block));
+            all = _mm256_add_epi64(all, block);
+            high = _mm256_add_epi64(high, _mm256_srli_epi64::<32>(block));
         }
-        [even, odd]
+        [all, high]
     }
 
     fn lanes(register: __m256i) -> [u64; 4] {
@@ -169,7 +250,7 @@ mod tests {
             // SAFETY: both vectors have the bytes.
             let portable = unsafe { copy_blocks(bytes.as_ptr(), copies[0].as_mut_ptr(), blocks) };
             // SAFETY: as above.
-            let sum = unsafe { copy_and_sum(bytes.as_ptr(), copies[1].as_mut_ptr(), bytes.len()) };
+            let sum = unsafe { widest_copy()(bytes.as_ptr(), copies[1].as_mut_ptr(), bytes.len()) };
             let mut rest = bytes[blocks * BLOCK..].to_vec();
             copies[0][blocks * BLOCK..].copy_from_slice(&rest);
             rest.resize(BLOCK, 0);
