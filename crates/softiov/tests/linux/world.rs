@@ -15,7 +15,6 @@ use daemon::control::client::ask;
 use daemon::control::protocol::{ControlAnswer, ControlRequest, SettingsCommand};
 use daemon::control::status::{FunctionStatus, LinkState, PortStatus, VfStatus};
 use daemon::settings::{PortSettings, VfSettings};
-
 use linux_guest::{BootFiles, DpdkSeries, GuestBuilder, KernelSeries, LinuxGuest};
 use settings::{config, defaults, no_rules};
 use std::cell::OnceCell;
