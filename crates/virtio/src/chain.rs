@@ -118,8 +118,8 @@ impl Chain {
     #[inline]
     pub fn used(&self, written: u32) -> UsedChain {
         let written = written.min(self.writable_bytes);
-        let complete = written == self.writable_bytes && self.fault.is_none();
-        UsedChain { id: self.id, slots: self.slots, written, complete }
+        let skippable = self.writable_bytes == 0 && self.fault.is_none();
+        UsedChain { id: self.id, slots: self.slots, written, skippable }
     }
 }
 
@@ -129,16 +129,17 @@ pub struct UsedChain {
     pub(crate) id: u16,
     pub(crate) slots: u16,
     pub(crate) written: u32,
-    /// True if the device wrote all writable bytes of the chain. Only such a chain may be skipped by an in-order batch.
-    pub(crate) complete: bool,
+    /// True if an in-order batch may skip the chain: the device writes nothing to it. A batch could skip completely written
+    /// chains too, but DPDK's driver reads the length of every receive buffer from its own element.
+    pub(crate) skippable: bool,
 }
 
 /// Returns the number of chains at the start that one used element returns, if chains are used in order: all before the
-/// last are assumed to be used completely (sections 2.7.9 and 2.8.8).
+/// last are skipped, and assumed to be used completely (sections 2.7.9 and 2.8.8).
 #[inline]
 pub(crate) fn batch(returned: &[UsedChain]) -> usize {
-    let complete = returned.iter().take_while(|chain| chain.complete).count();
-    returned.len().min(complete + 1)
+    let skipped = returned.iter().take_while(|chain| chain.skippable).count();
+    returned.len().min(skipped + 1)
 }
 
 /// Chain that is one buffer in one entry of the ring.

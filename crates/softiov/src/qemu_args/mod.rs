@@ -162,7 +162,9 @@ fn memory_size(text: &str) -> Result<String, String> {
     let digits = text.trim_end_matches(['K', 'M', 'G', 'T', 'k', 'm', 'g', 't']);
     let number = digits.parse::<u64>().ok().filter(|number| *number > 0);
     match number {
-        Some(_) if text.len() - digits.len() <= 1 => Ok(text.to_owned()),
+        // QEMU takes a number without a unit for bytes at a memory backend, and for MiB elsewhere.
+        Some(_) if text == digits => Ok(format!("{text}M")),
+        Some(_) if text.len() - digits.len() == 1 => Ok(text.to_owned()),
         _ => Err("not a size such as 512M or 2G".to_owned()),
     }
 }

@@ -9,7 +9,7 @@ use crate::avf::no_checksum_errors;
 use crate::guest::{BOOT, ScenarioGuest, eventually};
 use crate::report::CheckOutcome;
 use crate::stream::IperfStream;
-use crate::world::{LinuxTestbed, PACKED, SPLIT, settle_all};
+use crate::world::{LinuxTestbed, PACKED, SPLIT, VISITOR_VIRTIO, settle_all};
 use anyhow::{Context, Result, ensure};
 use daemon::control::status::{LinkState, VfStatus};
 use daemon::settings::VfSettings;

@@ -25,6 +25,8 @@ pub(in crate::port) struct ClientResources {
     pub(super) refused_eventfd: Option<EventFdError>,
     /// Fault because of which the card does not serve a vhost-user client's ring, for the log.
     pub(super) ring_fault: Option<String>,
+    /// True if a vhost-user client has started a ring, and shares no memory.
+    pub(super) ring_without_memory: bool,
 }
 
 impl ClientResources {
@@ -38,6 +40,7 @@ impl ClientResources {
             refused: None,
             refused_eventfd: None,
             ring_fault: None,
+            ring_without_memory: false,
         }
     }
 }

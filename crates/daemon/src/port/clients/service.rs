@@ -36,7 +36,7 @@ pub(in crate::port) fn lacks_memory(
     reach: &FunctionBus,
 ) -> bool {
     let unreachable = reach.memory().shareable_regions() == 0 && !reach.memory().is_empty();
-    (unreachable || slot.private_memory) && card.is_bus_master(slot.function)
+    slot.own.ring_without_memory || (unreachable || slot.private_memory) && card.is_bus_master(slot.function)
 }
 
 /// Returns true if a guest that has just enabled bus mastering writes to private copies of the memory that its VMM

@@ -2,7 +2,7 @@
 
 use super::PORT;
 use super::front_end::{TestFrontEnd, region};
-use super::guest::{VirtioGuest, exchange};
+use super::guest::{RECEIVE, RING, VirtioGuest, exchange};
 use crate::support::eventually;
 use crate::support::live::LiveHost;
 use crate::support::ram::SIZE;
@@ -11,6 +11,22 @@ use std::os::fd::OwnedFd;
 use vhost_user::message::{FrontendRequest, MemoryRegion};
 
 const MIB: u64 = 1 << 20;
+
+#[test]
+fn ring_without_shared_memory_is_explained() {
+    let live = LiveHost::with(PORT);
+    let guest = VirtioGuest::boot(&live, 0);
+    guest.front.stream.hang_up();
+    eventually("the VF is free", || live.show(0).peer.is_none());
+    let mut front = TestFrontEnd::greet(&live.socket(0));
+    let ring = &guest.receive;
+    front.start_ring(RECEIVE, (RING.into(), 0), ring.addresses, (&ring.kick, &ring.call));
+    eventually("the remedy is shown", || {
+        live.show(0).function.hint.is_some_and(|hint| hint.contains("share=on"))
+    });
+    front.stream.hang_up();
+    eventually("the remedy is gone", || live.show(0).function.hint.is_none());
+}
 
 #[test]
 fn memory_table_and_slots_map_and_unmap_guest_memory() {

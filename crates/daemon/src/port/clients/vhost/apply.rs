@@ -52,6 +52,9 @@ impl VhostUserConnection {
             BackendEvent::RingFaulty { ring, fault } => {
                 record(device, "ring is invalid", ring.into());
                 device.own.ring_fault = Some(format!("ring {ring}: {fault}"));
+                // QEMU sends no region of memory that it cannot share.
+                device.own.ring_without_memory =
+                    device.engine.reach_mut(device.function).memory_mut().mapped_bytes() == 0;
             }
             BackendEvent::KickSet { ring, fd } => {
                 self.kicks.set(ring, None);
@@ -210,6 +213,7 @@ fn start(setup: &RingSetup, device: &mut FunctionDevice<'_>) {
     match with_nic(device, |nic, vf| nic.start_ring(vf, &start)) {
         Some(Ok(())) => {
             record(device, "ring started", ring.into());
+            device.own.ring_without_memory = false;
             // The guest may have made buffers available before, and the previous process may have used some without an
             // interrupt.
             with_nic(device, |nic, vf| nic.kick(vf, ring));

@@ -233,6 +233,7 @@ impl ClientConnection for VhostUserConnection {
         let reach = device.engine.reach_mut(device.function);
         reach.unmap_all();
         reach.clear_eventfds();
+        device.own.ring_without_memory = false;
         let Self { stream, session, outbox, fds, regions, .. } = *self;
         let errands = device.errands();
         errands.discard((session, outbox, fds, regions));
