@@ -99,13 +99,8 @@ fn begin<'a, C: PacketTransmitter, L: FrameForwarder>(
     }
     let template = SegmentTemplate::of(&cut, &headers[..length], found)?;
     // Segments leave before later buffers are read, so all have to be readable now.
-    let (addresses, lengths) = buffers.all();
-    let (function, hint, bus) = card.source(sender);
-    for (addresses, lengths) in addresses.chunks(BURST).zip(lengths.chunks(BURST)) {
-        let space = HintedMemory { function, hint: &mut *hint };
-        if bus.gather(space, addresses, lengths, &mut frames.heads) < addresses.len() {
-            return None;
-        }
+    if !are_readable(card, sender, buffers, frames) {
+        return None;
     }
     let spread = if card.spreads(port) { card.spread(port, &plain) } else { (0, None) };
     let cursor = BufferCursor::default();
@@ -122,6 +117,21 @@ fn begin<'a, C: PacketTransmitter, L: FrameForwarder>(
         terms,
         told,
         alone: false,
+    })
+}
+
+/// Returns true if the card can read the first bytes of all of a packet's buffers.
+fn are_readable<C: PacketTransmitter>(
+    card: &mut C,
+    sender: TransmitQueueId,
+    buffers: &BufferChain,
+    frames: &mut BurstMemory,
+) -> bool {
+    let (addresses, lengths) = buffers.all();
+    let (function, hint, bus) = card.source(sender);
+    addresses.chunks(BURST).zip(lengths.chunks(BURST)).all(|(addresses, lengths)| {
+        let space = HintedMemory { function, hint: &mut *hint };
+        bus.gather(space, addresses, lengths, &mut frames.heads) == addresses.len()
     })
 }
 
