@@ -74,7 +74,8 @@ pub(crate) fn run(options: &InstructionsArgs) -> Result<ExitCode> {
 
 /// Returns the instructions per frame of each counted path of a frame.
 pub(crate) fn count() -> Result<Vec<(String, InstructionCounts)>> {
-    let programs = [("nic", build("nic")?), ("avf-nic", build("avf-nic")?), ("driver", build("driver")?)];
+    let built = ["nic", "avf-nic", "virtio-nic", "driver"].map(|package| Ok((package, build(package)?)));
+    let programs = built.into_iter().collect::<Result<Vec<_>>>()?;
     let case = |&(package, case, frames): &(&str, &str, u64)| {
         let program = programs.iter().find(|(of, _)| *of == package).map(|(_, program)| program);
         let program = program.context("a package of the counted cases has no benchmark frame_path")?;
