@@ -140,7 +140,7 @@ fn main() {
     let modern = VirtioFeatures::VERSION_1 | VirtioFeatures::MRG_RXBUF | VirtioFeatures::EVENT_IDX;
     for (kind, packed, more) in [
         ("split", false, VirtioFeatures::NONE),
-        ("packed", true, VirtioFeatures::NONE),
+        ("packed in any order", true, VirtioFeatures::NONE),
         ("packed in order", true, VirtioFeatures::IN_ORDER),
     ] {
         for length in [64, 1514] {

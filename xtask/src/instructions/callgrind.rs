@@ -93,13 +93,13 @@ const COPIES: &str = "copies";
 /// Returns the part of the frame's path that a source file belongs to: a module of a card, the plane or the drivers; a
 /// crate below them; or the standard library. Returns `None` for the benchmark itself and the rest of libc.
 fn stop_of(file: &str) -> Option<&str> {
-    let of = ["crates/nic/src/", "crates/avf-nic/src/", "crates/plane/src/", "crates/driver/src/"];
-    let inside = of.into_iter().find_map(|of| file.split_once(of));
+    let of = ["nic", "avf-nic", "virtio-nic", "plane", "driver"].map(|name| format!("crates/{name}/src/"));
+    let inside = of.iter().find_map(|of| file.split_once(of.as_str()));
     if let Some((_, inside)) = inside {
         let first = inside.split('/').next().unwrap_or(inside);
         return Some(first.strip_suffix(".rs").unwrap_or(first));
     }
-    ["rings", "host", "vfio-client", "offload", "i82576", "avf", "pcie", "units"]
+    ["rings", "host", "vfio-client", "offload", "i82576", "avf", "virtio", "pcie", "units"]
         .into_iter()
         .find(|name| file.contains(&format!("crates/{name}/src/")))
         .or_else(|| file.contains("/library/").then_some("std"))

@@ -33,7 +33,7 @@ const CASES: [(&str, &str, u64); 23] = [
     ("avf-nic", "AVF to AVF, with policy, 64 bytes, flexible", 32),
     ("avf-nic", "AVF to AVF, checksum inserted, with policy, 64 bytes, legacy", 32),
     ("virtio-nic", "virtio to virtio, with policy, 64 bytes, split", 32),
-    ("virtio-nic", "virtio to virtio, with policy, 64 bytes, packed", 32),
+    ("virtio-nic", "virtio to virtio, with policy, 64 bytes, packed in any order", 32),
     ("virtio-nic", "virtio to virtio, with policy, 64 bytes, packed in order", 32),
     ("virtio-nic", "virtio to virtio, with policy, 1514 bytes, packed in order", 32),
     ("driver", "VF driver sends, 82576, 64 bytes", 32),
