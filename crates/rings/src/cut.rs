@@ -120,7 +120,7 @@ fn begin<'a, C: PacketTransmitter, L: FrameForwarder>(
     })
 }
 
-/// Returns true if the card can read the first bytes of all of a packet's buffers.
+/// Returns true if the card can read all buffers of a packet.
 fn are_readable<C: PacketTransmitter>(
     card: &mut C,
     sender: TransmitQueueId,

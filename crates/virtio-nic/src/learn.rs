@@ -12,7 +12,7 @@ use virtio::net::NetHeaderFormat;
 
 /// Reads the source address of the first packets of a VF's device, which stay in their rings, and learns one. An address
 /// of another VF is not learned: its frames would go to both. Returns the transmit rings to visit before the device has an
-/// address, as a mask: those whose first packet has no address to learn. `None` if the device has an address now.
+/// address, as a mask: those whose first packet has no address to learn, or that have a paused packet. `None` if the device has an address now.
 #[cold]
 pub(crate) fn learn<B: Bus>(devices: &mut [VirtioDevice], vf: usize, bus: &mut B) -> Option<u16> {
     let port = PortIndex::of_field(vf as u32);
@@ -21,6 +21,11 @@ pub(crate) fn learn<B: Bus>(devices: &mut [VirtioDevice], vf: usize, bus: &mut B
     };
     let (ready, mut useless) = (devices[vf].ready, 0);
     for queue in (0..MAX_PAIRS).filter(|queue| ready >> queue & 1 != 0) {
+        // The rest of a paused packet waits for no address: its first segments have left.
+        if devices[vf].held.is_of(queue as u8) {
+            useless |= 1 << queue;
+            continue;
+        }
         match first_source(&mut devices[vf], queue, port, bus) {
             FirstPacket::From(source) if !is_taken(devices, source) => {
                 devices[vf].learned = Some(source);
@@ -37,7 +42,8 @@ pub(crate) fn learn<B: Bus>(devices: &mut [VirtioDevice], vf: usize, bus: &mut B
 /// First packet of a transmit ring.
 enum FirstPacket {
     Missing,
-    /// The packet is from a group, too short, or the ring is malformed. The visit that follows drops it, or stops the ring.
+    /// The packet is from a group, too short, or the ring is malformed. The visit that follows sends or drops the packet, or
+    /// stops the ring.
     WithoutAddress,
     From(MacAddress),
 }

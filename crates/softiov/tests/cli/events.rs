@@ -56,7 +56,7 @@ fn events_follow_prints_new_events() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines().map(Result::unwrap);
-    assert!(lines.next().unwrap().contains("pf0vf2: ready"));
+    assert!(lines.next().unwrap().contains("pf0vf2: the VF is ready for a client"));
     softiov(serve.folder(), &["vf", "set", "pf0vf2", "--state", "disable"]);
     let line = lines.next().unwrap();
     assert!(line.contains("pf0vf2: the VF's link is down"), "{line}");

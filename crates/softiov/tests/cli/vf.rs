@@ -216,8 +216,12 @@ fn qemu_args_refuses_an_invalid_memory_size_and_a_port() {
         let said = ask(&format!("qemu-args pf0vf0 --memory={size}"));
         assert!(said.status == Some(2) && said.err.contains("512M"), "{size}: {said:?}");
     }
-    for size in ["512", "768M", "2g"] {
-        assert!(ask(&format!("qemu-args pf0vf0 --memory {size}")).out.contains(&format!("size={size},")));
+    for (size, printed) in [("512", "512M"), ("768M", "768M"), ("2g", "2g")] {
+        let out = ask(&format!("qemu-args pf0vf0 --memory {size}")).out;
+        assert!(
+            out.contains(&format!("size={printed},")) && out.contains(&format!("-m {printed} ")),
+            "{out}"
+        );
     }
     let said = ask("qemu-args pf0");
     assert_eq!(said.status, Some(1));

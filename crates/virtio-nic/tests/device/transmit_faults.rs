@@ -36,15 +36,7 @@ fn disabled_ring_leaves_the_paused_packet_of_another() {
     machine.post(1, &[&[1600][..]; 60]);
     let rules = VfRules { max_tx_rate: 10, ..machine.nic.rules(0).unwrap().clone() };
     machine.nic.set_rules(0, rules);
-    let header = NetHeader {
-        flags: flag::NEEDS_CSUM,
-        gso_type: gso::TCPV4,
-        gso_size: 1448,
-        checksum_start: 34,
-        checksum_offset: 16,
-        ..NetHeader::default()
-    };
-    let packet = machine.place(0, header, &large_packet(0, 1, &[7; 30_000]), &[]);
+    let packet = machine.place(0, tcp_header(), &large_packet(0, 1, &[7; 30_000]), &[]);
     assert!(machine.make_available(0, 3, &packet));
     machine.poll(0);
     // The first ring is visited before the second, which has the packet.
@@ -53,6 +45,37 @@ fn disabled_ring_leaves_the_paused_packet_of_another() {
     (1..1000).for_each(|step| machine.poll(step * 1_000_000));
     let payload: usize = machine.received(1).iter().map(|(_, bytes, _)| bytes.len() - 54).sum();
     assert_eq!(payload, 30_000, "the rest of the packet leaves when it is due");
+}
+
+#[test]
+fn paused_packet_continues_after_its_vf_has_lost_its_address() {
+    let mut machine = Machine::with(&[1, 1].map(|pairs| GuestKind::of(false, MODERN, pairs)));
+    machine.post(1, &[&[1600][..]; 60]);
+    machine.nic.set_rules(0, VfRules { max_tx_rate: 10, ..VfRules::default() });
+    let packet = machine.place(0, tcp_header(), &large_packet(0, 1, &[7; 30_000]), &[]);
+    assert!(machine.make_available(0, 1, &packet));
+    machine.poll(0);
+    // A VMM that pauses its guest stops both rings, and starts them where they were.
+    let positions = [0, 1].map(|ring| machine.nic.stop_ring(0, ring));
+    assert_eq!(machine.nic.address(0), None);
+    for (ring, position) in (0..).zip(positions) {
+        machine.start(0, ring, Some(position)).unwrap();
+    }
+    (1..1000).for_each(|step| machine.poll(step * 1_000_000));
+    let payload: usize = machine.received(1).iter().map(|(_, bytes, _)| bytes.len() - 54).sum();
+    assert_eq!(payload, 30_000, "the guest notifies the device of nothing");
+}
+
+/// Returns the header of a large TCP packet to segment.
+fn tcp_header() -> NetHeader {
+    NetHeader {
+        flags: flag::NEEDS_CSUM,
+        gso_type: gso::TCPV4,
+        gso_size: 1448,
+        checksum_start: 34,
+        checksum_offset: 16,
+        ..NetHeader::default()
+    }
 }
 
 #[test]

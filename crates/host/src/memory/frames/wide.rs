@@ -203,8 +203,8 @@ mod avx2 {
     }
 
     /// Copies `N` blocks of 32 bytes, and adds them to two sums: of 64-bit words, and of the high halves of these words.
-    /// The first sum loses its carries. The second does not, so the sum of the low halves is what the first has more
-    /// than the second, modulo 2^64.
+    /// The first sum loses its carries. The second does not, so the sum of the low halves is the first minus 2^32 times
+    /// the second, modulo 2^64.
     ///
     /// # Safety
     /// The conditions of [`copy_blocks`] apply, of `N` blocks.
