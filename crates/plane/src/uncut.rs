@@ -1,7 +1,7 @@
 //! Forwards large TCP packets of ports and of the uplink unsegmented.
 //!
-//! That needs one receiver, the uplink or a port, which takes such packets. The switch decides on the longest segment, and segments
-//! are counted one by one, so that counters show no difference.
+//! A packet passes so if it has one receiver, the uplink or a port, which takes such packets. The switch decides on the
+//! longest segment, and segments are counted one by one, so that counters show no difference.
 //!
 //! The family still segments a packet that several ports or a mirror get, that its sender may not send, or whose port has a rate,
 //! which spreads segments over time.
