@@ -21,7 +21,7 @@ pub(crate) fn of_trixie_joins_in(world: &mut LinuxTestbed) -> Result<CheckOutcom
 
 /// Checks that virtio_net of trixie-backports' kernel accepts that the card uses buffers in order, and exchanges pings and TCP
 /// over two queue pairs. Linux 6.12 does not know this feature.
-pub(crate) fn of_backports_uses_buffers_in_order(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn of_backports_keeps_order(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     join_in(world, KernelSeries::TrixieBackports, true)?;
     Ok(CheckOutcome::Passed)
 }
