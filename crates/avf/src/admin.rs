@@ -168,7 +168,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_32_bytes_are_a_descriptor_and_emitted_unchanged(raw in any::<[u8; SIZE]>()) {
+        fn any_32_byte_admin_descriptor_round_trips_unchanged(raw in any::<[u8; SIZE]>()) {
             assert_eq!(AdminQueueDescriptor::parse(&raw).emit(), raw);
         }
     }

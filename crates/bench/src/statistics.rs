@@ -159,14 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn benchmark_compares_softiovs_card_with_every_contender() {
+    fn benchmark_row_has_the_throughput_ratio_to_each_peer() {
         let row = &rows("", &contenders(), &[vec![turn(20.0, 6), turn(20.0, 2), turn(20.0, 4)]], 64)[0];
         let ratios: Vec<_> = row.ratios.iter().map(|ratio| (ratio.to.as_str(), ratio.median)).collect();
         assert_eq!(ratios, [("slow", Some(3.0)), ("fast", Some(1.5))]);
     }
 
     #[test]
-    fn best_other_contender_has_ratio_one_to_itself() {
+    fn benchmark_ratio_of_the_best_peer_to_the_best_peer_is_one() {
         let rounds = [vec![turn(20.0, 6), turn(20.0, 2), turn(20.0, 4)]];
         let ratios: Vec<_> =
             rows("", &contenders(), &rounds, 64).iter().map(|row| row.ratio_to_best_peer).collect();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn throughput_ratio_needs_two_comparable_slices() {
+    fn throughput_ratio_needs_two_slices_at_equal_cpu_speed() {
         let rounds = [vec![turn(20.0, 6), turn(30.0, 2), turn(40.0, 4)]];
         let row = &rows("", &contenders(), &rounds, 64)[0];
         assert_eq!((row.ratio_to_best_peer, row.pairs), (None, Some(0)));

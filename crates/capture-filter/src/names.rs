@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filter_names_are_read_from_etc_services_without_comments() {
+    fn service_names_are_read_from_etc_services_without_comments() {
         let services = "# http 1/tcp\nhttp 80/tcp www # web\ndomain 53/tcp\ndomain\t53/udp\nsyslog 514/udp\n";
         let names = NameDatabases::new(services, "icmp 1 ICMP\nipv6-icmp 58 IPv6-ICMP\n");
         let found = |name| names.service(name).map(|service| (service.tcp, service.udp));

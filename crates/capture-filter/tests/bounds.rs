@@ -38,7 +38,7 @@ fn deeply_nested_filters_fit_a_small_stack_or_are_refused() {
 }
 
 #[test]
-fn filter_search_in_circular_ipv6_headers_ends() {
+fn protochain_filter_ends_on_circular_ip_headers() {
     // An authentication header whose next header is its own kind.
     let mut frame = [0; 60];
     frame[12..14].copy_from_slice(&[8, 0]);

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn event_position_of_another_process_has_number_zero() {
+    fn event_position_of_another_process_parses_as_number_zero() {
         let mark = EventPosition::behind(7);
         assert_eq!(mark.to_string().parse(), Ok(mark));
         assert_eq!((mark.number(), "7".parse::<EventPosition>().unwrap().number()), (7, 7));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn events_after_a_number_are_read_with_a_count_of_lost_ones() {
+    fn events_after_a_number_are_read_with_the_lost_event_count() {
         let mut kept = EventHistory::new();
         assert_eq!(numbers(&kept, 0), (None, None, 0, false));
         for _ in 0..3 {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn events_beyond_the_size_limit_are_shortened() {
+    fn event_history_drops_fields_of_events_beyond_the_size_limit() {
         let mut kept = EventHistory::new();
         let mut long = event(&"ä".repeat(LONGEST));
         long.fields.insert("why".to_owned(), Value::from("y".repeat(LONGEST)));

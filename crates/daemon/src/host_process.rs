@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn host_starts_without_tcp_if_its_token_or_address_fails() {
+    fn host_starts_without_tcp_if_the_tcp_token_or_address_fails() {
         let folder = tempfile::tempdir().unwrap();
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let (listen, token) = (taken.local_addr().unwrap(), folder.path().join("token"));

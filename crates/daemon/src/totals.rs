@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn next_process_adds_saved_totals_minus_its_own_counters() {
+    fn next_process_adds_only_counts_missing_from_its_counters() {
         let lacks = totals("tap:a", 10, 3).beyond(&totals("tap:a", 10, 0));
         assert_eq!((lacks.uplink.rx.packets, lacks.vfs[&0].function.rx.packets), (0, 0));
         assert_eq!(lacks.vfs[&0].mailbox.requests["mac"], 3);

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn audited_ring_address_in_driver_memory_belongs_to_the_guest() {
+    fn audit_assigns_ring_addresses_in_driver_memory_to_the_guest() {
         let judge = |name, value| judge(name, Some(value), &known());
         assert_eq!(judge("RDBAL", 0x3000), Some((RevealedResource::DmaRing, ValueOwner::Guest)));
         assert_eq!(judge("RDBAH", 1), Some((RevealedResource::DmaRing, ValueOwner::Guest)));

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn every_vf_register_resolves_to_its_own_row() {
+    fn every_vf_register_offset_resolves_to_its_table_entry() {
         for row in TABLE {
             for element in 0..row.count {
                 let slot = resolve(vf(5), row.offset + element * row.stride).unwrap();

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn parameter_text_is_parsed_as_the_kind_of_its_old_value() {
+    fn parameter_text_is_parsed_as_the_type_of_the_current_value() {
         assert_eq!(ParameterValue::Int(1).parse_alike("7"), Some(ParameterValue::Int(7)));
         assert_eq!(ParameterValue::Int(1).parse_alike("7.5"), None);
         assert_eq!(ParameterValue::Bool(true).parse_alike("yes"), None);

@@ -129,7 +129,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn template_completes_headers_as_the_general_way(
+        fn header_template_and_full_completion_give_equal_headers(
             mut headers in prop::array::uniform32(any::<u8>()).prop_map(|half| [half; 4].concat()),
             (udp, ip_checksum, seed_has_length) in any::<(bool, bool, bool)>(),
             (more, payload, mss) in (0_usize..40, 0_usize..5000, 1_u16..1500),

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_bytes_delivered_to_a_port_have_a_check_sequence() {
+    fn frame_check_sequence_is_kept_only_in_delivered_bytes() {
         let mut bytes = buffer(TAGGED);
         let mut frame = Frame::new(&mut bytes).unwrap();
         frame.set_trailer(4);

@@ -108,7 +108,7 @@ mod tests {
     use super::{DEFAULT_CONDUCT, Offence};
 
     #[test]
-    fn offence_numbers_index_the_offence_thresholds() {
+    fn offence_numbers_are_consecutive_and_have_warning_limits() {
         assert!(Offence::ALL.iter().enumerate().all(|(i, kind)| *kind as usize == i));
         assert!(DEFAULT_CONDUCT.iter().all(|limit| limit.warn > 0));
     }

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn skipped_bytes_leave_the_rest_of_their_buffer() {
+    fn skipped_bytes_shorten_the_buffer_chain_at_its_start() {
         let mut buffers = BufferChain::default();
         for (address, length) in [(0x1000, 10), (0x2000, 2), (0x3000, 100)] {
             buffers.push(address, length);

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn only_messages_without_descriptors_share_one_send() {
+    fn only_messages_without_file_descriptors_share_one_send() {
         let mut out = MessageOutbox::new();
         queue(&mut out, 4, Vec::new());
         queue(&mut out, 4, Vec::new());

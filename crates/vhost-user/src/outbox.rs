@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn descriptors_go_with_the_first_byte_of_their_message() {
+    fn file_descriptors_go_with_the_first_byte_of_their_message() {
         let mut out = OutgoingMessages::new();
         out.message(&MessageHeader::request(3, 0, false), &[], Vec::new());
         out.message(&MessageHeader::request(37, 2, false), &[1, 2], Vec::from([7]));

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn first_decision_and_a_full_index_round_always_notify() {
+    fn notification_is_due_at_first_and_after_65536_entries() {
         let mut entries = UnsignalledEntries::default();
         entries.add(1);
         assert!(entries.pass(500, 1, 1 << 16));

@@ -135,7 +135,7 @@ fn=main
 ";
 
     #[test]
-    fn inlined_instructions_count_for_the_file_they_are_written_in() {
+    fn inlined_instructions_are_attributed_to_their_source_file() {
         let counts = parse(OUTPUT);
         let expected = [("copies", 9000.0), ("forward", 101.0), ("std", 5.0), ("switch", 30.0)];
         assert_eq!(counts.0, expected.map(|(stop, count)| (stop.to_owned(), count)).into());

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn test_that_reports_that_it_was_skipped_is_not_passed() {
+    fn test_that_reports_a_skip_is_not_counted_as_passed() {
         let output = "SKIPPED: taps: no /dev/net/tun\ntest b ... SKIPPED: golden: no lspci\n\
             expected \"SKIPPED: x\"\ntest result: ok. 3 passed; 0 failed; 0 ignored\n";
         let tally = read(output.lines());

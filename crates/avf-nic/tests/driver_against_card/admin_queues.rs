@@ -31,7 +31,7 @@ fn taken(world: &CardFixture) -> (u64, u64) {
 /// Tests Linux's shutdown of the send ring: it clears the descriptors, writes 0 to ATQH, waits up to 50 ms, and writes
 /// 0 to ATQT.
 #[test]
-fn admin_head_reset_before_tail_takes_no_stale_descriptor() {
+fn admin_send_head_cleared_before_tail_resends_no_message() {
     for messages in 0..SLOTS {
         let (mut world, mut vf) = running(messages);
         let before = taken(&world);
@@ -52,7 +52,7 @@ fn admin_head_reset_before_tail_takes_no_stale_descriptor() {
 }
 
 #[test]
-fn admin_tail_written_before_enable_takes_no_descriptor() {
+fn admin_send_tail_written_before_enable_sends_no_message() {
     let (mut world, _) = running(0);
     let before = taken(&world);
     let mut side = world.vf(0);
@@ -76,7 +76,7 @@ fn admin_tail_written_before_enable_takes_no_descriptor() {
 }
 
 #[test]
-fn admin_head_reset_before_tail_fills_no_receive_buffer() {
+fn admin_receive_head_cleared_before_tail_fills_no_buffer() {
     let (mut world, _) = running(3);
     world.vf(0).dma_write(RING, &[0; SLOTS as usize * SIZE]);
     let posted = AdminQueueDescriptor::posted(RING + 1024, 512).emit();

@@ -61,7 +61,7 @@ fn waits(vfs: u8) -> Vec<(u64, Duration)> {
 }
 
 #[test]
-fn mailbox_request_waits_a_bounded_number_of_pf_visits() {
+fn vf_request_is_answered_within_bounded_pf_driver_polls() {
     for vfs in [1, 8, 16, 64] {
         let mut waits = waits(vfs);
         let vfs = u64::from(vfs);

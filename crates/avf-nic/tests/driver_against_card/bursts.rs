@@ -380,7 +380,7 @@ proptest! {
     #![proptest_config(Config { cases: 100, ..Config::default() })]
 
     #[test]
-    fn sending_frames_in_bursts_or_singly_leaves_equal_memory(acts in prop::collection::vec(act(), 1..40)) {
+    fn sending_frames_singly_or_in_bursts_leaves_equal_memory(acts in prop::collection::vec(act(), 1..40)) {
         assert_ways_agree(&acts);
     }
 }

@@ -51,7 +51,7 @@ fn vf_request_descriptor_is_completed_before_its_answer() {
 }
 
 #[test]
-fn admin_ring_length_write_when_enabled_only_clears_errors() {
+fn clearing_admin_ring_error_bits_keeps_the_ring_enabled() {
     let mut world = CardFixture::new(1);
     let mut vf = AvfDriver::probe(&mut world.vf(0), mac(1)).unwrap();
     let mut side = world.vf(0);

@@ -80,7 +80,7 @@ fn transmit_queue_stops_after_64_frames_below_17_bytes() {
 /// Tests a tail that Linux writes after a reset, as soon as it has vectors, while it still waits for the PF to set up
 /// its queues. Until the packet at that tail is reported as sent, Linux holds back all others of the queue.
 #[test]
-fn tail_written_after_a_vf_reset_applies_at_queue_setup() {
+fn tail_written_between_vf_reset_and_queue_setup_is_kept() {
     let mut world = CardFixture::new(1);
     let whole =
         TxDataDescriptor { address: 0x1000, length: 60, end_of_packet: true, ..TxDataDescriptor::default() };

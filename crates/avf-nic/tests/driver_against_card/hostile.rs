@@ -62,7 +62,7 @@ fn admin_message_body_beyond_4096_bytes_is_refused() {
 }
 
 #[test]
-fn admin_ring_outside_memory_stops_until_set_up_again() {
+fn admin_ring_outside_guest_memory_stops_until_vf_driver_probe() {
     let mut world = CardFixture::new(1);
     let mut side = world.vf(0);
     side.write(r::VF_ATQBAL, MEMORY as u32);

@@ -103,7 +103,7 @@ fn software_interrupt_is_sent_at_once() {
 }
 
 #[test]
-fn vector_control_write_with_intena_msk_keeps_its_enable_bit() {
+fn intena_msk_in_a_write_keeps_the_vectors_enable_bit() {
     let (mut world, mut a, _) = running();
     world.vf(1).write(r::dyn_ctl(1), 0);
     world.vf(1).write(r::dyn_ctl(1), dyn_ctl::INTENA_MSK | dyn_ctl::INTENA | dyn_ctl::WB_ON_ITR);

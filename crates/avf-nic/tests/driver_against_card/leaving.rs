@@ -12,7 +12,7 @@ use plane::switch::PortMirrorRules;
 use plane::uplink::UnsegmentedLayout;
 
 #[test]
-fn segmented_packet_uses_port_frame_budget_per_segment() {
+fn port_transmit_budget_counts_segments_not_packets() {
     let (packet, _) = away(tcp4(&[7; 15_000]));
     let (mut world, mut a, _) = two(|policy| policy.spoofchk = false);
     for _ in 0..3 {
@@ -29,7 +29,7 @@ fn segmented_packet_uses_port_frame_budget_per_segment() {
 }
 
 #[test]
-fn frame_path_after_its_first_frames_does_not_allocate() {
+fn warmed_up_frame_path_does_not_allocate() {
     let (mut world, mut a, mut b) = two(|_| {});
     let mut plane = world.plane.take().unwrap();
     world.card.apply_policy(&mut plane, &PortMirrorRules::NONE);

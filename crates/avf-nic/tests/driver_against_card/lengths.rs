@@ -163,7 +163,7 @@ fn vlan_tags_count_toward_maximum_frame_length_from_the_wire() {
 /// Tests that a queue's length limit counts the VF's own tag, stripped or not, and excludes the port VLAN's tag, which
 /// the driver never sees.
 #[test]
-fn queue_length_limit_includes_the_vfs_own_vlan_tag() {
+fn rx_queue_maximum_frame_length_counts_the_vfs_vlan_tag() {
     for (tagged, strip, port) in
         [(false, false, false), (true, false, false), (true, true, false), (true, false, true)]
     {

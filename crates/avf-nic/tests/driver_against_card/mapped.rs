@@ -63,7 +63,7 @@ fn queue_set_up_again_publishes_a_mapped_tail_of_zero() {
 }
 
 #[test]
-fn register_overwritten_by_the_guest_is_published_again() {
+fn mapped_register_overwritten_by_guest_is_published_again() {
     let (mut world, _a, _b) = two();
     world.vf(0).write(r::VFINT_ITRN, 10);
     world.read_doorbells();
@@ -138,7 +138,7 @@ fn each_mapped_store_to_vector_control_enables_the_vector() {
 }
 
 #[test]
-fn mapped_vector_control_reads_disabled_after_its_interrupt() {
+fn mapped_vector_control_reads_disabled_after_an_interrupt() {
     let (mut world, _, mut b) = two();
     world.vf(0).write(r::dyn_ctl(1), ON);
     world.round();
@@ -149,7 +149,7 @@ fn mapped_vector_control_reads_disabled_after_its_interrupt() {
 }
 
 #[test]
-fn vector_enable_survives_a_store_that_triggers_an_interrupt() {
+fn vector_enable_survives_a_concurrent_interrupt_trigger() {
     for stores in [[ON, WATCHDOG], [WATCHDOG, ON]] {
         let (mut world, _, mut b) = two();
         world.vf(0).write(r::dyn_ctl(1), 0);
@@ -165,7 +165,7 @@ fn vector_enable_survives_a_store_that_triggers_an_interrupt() {
 }
 
 #[test]
-fn last_of_two_stores_disables_the_interrupt_vector() {
+fn vector_enabled_and_then_disabled_sends_no_interrupt() {
     let (mut world, _, mut b) = two();
     [ON, 0].into_iter().for_each(|store| world.vf(0).write(r::dyn_ctl(1), store));
     b.transmit(&mut world.vf(1), 0, &[0; 60]);
@@ -174,7 +174,7 @@ fn last_of_two_stores_disables_the_interrupt_vector() {
 }
 
 #[test]
-fn mapped_store_before_the_card_publishes_is_read_next() {
+fn equal_store_before_publish_counts_only_for_vector_control() {
     let (mut world, ..) = two();
     for (offset, value, again) in
         [(r::dyn_ctl(3), ON, true), (r::qtx_tail(2), 9, false), (r::itr(1, 2), 9, false)]
@@ -257,7 +257,7 @@ fn queue_setup_publishes_mapped_tails_before_its_reply() {
 }
 
 #[test]
-fn mapped_stores_are_read_by_a_successor_not_by_a_new_card() {
+fn mapped_stores_survive_a_hand_over_but_not_a_new_card() {
     let (mut world, mut a, _) = two();
     assert!(a.transmit(&mut world.vf(0), 0, &[0; 60]));
     world.adopt_pages();

@@ -79,7 +79,7 @@ fn inserted_checksums_equal_those_of_an_independent_stack() {
 }
 
 #[test]
-fn segment_has_its_own_identification_sequence_and_flags() {
+fn each_tcp_segment_has_own_ip_id_sequence_number_and_flags() {
     let mut packet = tcp4(&[7; 2_500]);
     packet[18..20].copy_from_slice(&[0xff, 0xff]);
     packet[47] |= FIN_PSH_CWR;

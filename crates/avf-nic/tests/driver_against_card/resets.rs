@@ -36,7 +36,7 @@ fn reset_vf_message_clears_the_mailbox_and_deactivates_vf() {
 }
 
 #[test]
-fn vf_reset_allocates_only_its_switch_tables() {
+fn vf_reset_allocates_memory_only_for_switch_tables() {
     let (mut world, ..) = two(|_| {});
     let mut plane = world.plane.take().unwrap();
     for _ in 0..3 {

@@ -146,7 +146,7 @@ proptest! {
 
     /// Compares the quick check of a transmit descriptor's second word with parsing all of it.
     #[test]
-    fn quick_descriptor_check_accepts_whole_untagged_packets(raw in any::<[u8; tx::SIZE]>(), likely in any::<bool>()) {
+    fn fast_tx_descriptor_check_agrees_with_the_full_parser(raw in any::<[u8; tx::SIZE]>(), likely in any::<bool>()) {
         let mut raw = raw;
         if likely {
             (raw[8], raw[9]) = ((command::EOP << 4) as u8 | raw[8] & 0x60, 0);

@@ -52,7 +52,7 @@ fn a_context_descriptor_of_linux_for_segmentation_is_parsed() {
 }
 
 #[test]
-fn transmit_descriptor_is_done_once_the_card_returns_it() {
+fn tx_descriptor_is_done_only_after_the_cards_write_back() {
     let mut raw = TxDataDescriptor { report_status: true, ..TxDataDescriptor::default() }.emit();
     assert!(!tx::is_done(&raw) && !tx::is_done(&TxContextDescriptor::default().emit()));
     raw[8..].copy_from_slice(&tx::done());
@@ -78,7 +78,7 @@ fn negotiated_capability_selects_the_descriptor_format() {
 }
 
 #[test]
-fn a_posted_descriptor_is_not_done_in_any_format() {
+fn posted_rx_descriptor_is_not_done_in_any_format() {
     let raw = posted(0x1000);
     assert_eq!(buffer(&raw), 0x1000);
     assert!(FORMS.iter().all(|form| RxWriteBack::parse(&raw, *form).is_none()));

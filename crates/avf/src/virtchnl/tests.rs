@@ -81,7 +81,7 @@ fn virtchnl_list_may_exceed_its_count_but_not_fall_short() {
 }
 
 #[test]
-fn most_virtchnl_lists_have_the_extra_element_of_i40e() {
+fn most_virtchnl_lists_are_encoded_with_one_extra_element() {
     let pairs = EncodedList::new(&[QueuePairInfo::default(); 4]);
     assert_eq!(VirtchnlRequest::ConfigureQueues(0, pairs.list()).encode().len(), 8 + 64 * 4 + 64);
     let maps = EncodedList::new(&[VectorMap::default(); 5]);

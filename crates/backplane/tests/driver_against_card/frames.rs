@@ -50,7 +50,7 @@ fn frame_sent_from_two_buffers_arrives_as_one_frame() {
 }
 
 #[test]
-fn a_jumbo_frame_fills_several_buffers_on_both_sides() {
+fn jumbo_frame_fills_several_transmit_and_receive_buffers() {
     let mut bench = DrivenCardFixture::with_config(
         2,
         &VfDriverConfig { max_frame: 9216 + 14, ..VfDriverConfig::default() },
@@ -85,7 +85,7 @@ fn vf_driver_refuses_to_send_too_short_and_too_long_frames() {
 }
 
 #[test]
-fn vlan_tag_does_not_count_toward_the_longest_frame() {
+fn vlan_tag_does_not_count_toward_the_maximum_frame_length() {
     let mut bench = DrivenCardFixture::new(2);
     for (length, fits) in [(1517, true), (1518, true), (1519, false), (1522, false)] {
         let plain = between(0, 1, length - 4, 1);

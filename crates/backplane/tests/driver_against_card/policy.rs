@@ -130,7 +130,7 @@ fn vf_request_for_all_multicast_is_refused_unless_allowed() {
 }
 
 #[test]
-fn vf_with_too_many_multicast_groups_gets_no_other_groups() {
+fn vf_beyond_its_multicast_limit_gets_no_unrequested_group() {
     let mut bench = DrivenCardFixture::new(2);
     allow(&mut bench, |policy| policy.allmulti = false);
     let many: Vec<_> = (0..40).map(|n| MacAddress([0x01, 0, 0x5e, 1, n, n])).collect();

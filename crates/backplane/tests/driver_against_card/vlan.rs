@@ -62,7 +62,7 @@ fn vf_request_to_join_or_leave_vlan_0_changes_no_membership() {
 }
 
 #[test]
-fn a_32nd_vlan_is_refused_until_another_is_left() {
+fn vf_cannot_join_a_32nd_vlan_before_leaving_another_vlan() {
     let mut bench = DrivenCardFixture::new(1);
     for vlan in 1..32 {
         bench.on(0, |vf, hal| vf.set_vlan(hal, vlan, true)).unwrap();

@@ -110,14 +110,14 @@ mod tests {
     const TO: MacAddress = MacAddress([2, 0, 0, 0, 0x10, 1]);
 
     #[test]
-    fn benchmark_frame_has_the_wanted_length_and_addresses() {
+    fn benchmark_frame_has_the_requested_length_and_addresses() {
         let frame = Workload::Frames(64).frame(FROM, TO);
         assert_eq!(frame.len(), 64);
         assert_eq!((&frame[..6], &frame[6..12]), (&TO.0[..], &FROM.0[..]));
     }
 
     #[test]
-    fn send_of_64_kb_is_whole_segments_and_fits_an_ip_length() {
+    fn benchmark_tso_packet_has_whole_segments_and_fits_ip_length() {
         let send = Workload::Segmented.frame(FROM, TO);
         let payload = send.len() - HEADERS;
         assert_eq!(payload as u64, Workload::Segmented.arrivals() * u64::from(MSS));

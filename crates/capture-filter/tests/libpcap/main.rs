@@ -90,7 +90,7 @@ fn filters_select_the_frames_that_libpcap_selects() {
 }
 
 #[test]
-fn filters_that_libpcaps_optimizer_breaks_match_unoptimized() {
+fn filters_that_libpcap_misoptimizes_match_unoptimized_libpcap() {
     let Some(comparison) = LibpcapComparison::new("filters beside libpcap without its optimizer") else {
         return;
     };

@@ -34,7 +34,7 @@ fn filter() -> BoxedStrategy<String> {
 
 proptest! {
     #[test]
-    fn filters_joined_at_random_select_the_frames_of_libpcap(text in filter()) {
+    fn random_filter_combinations_select_frames_like_libpcap(text in filter()) {
         if let Some(comparison) = COMPARISON.as_ref() {
             prop_assert_eq!(comparison.check(&text, |_| true), Ok(()));
         }

@@ -94,7 +94,7 @@ fn derived_mac_addresses_are_stable_and_differ() {
 
 /// Two hosts may have ports of the same names on one bridge. With equal addresses they would take each other's frames.
 #[test]
-fn hosts_of_one_machine_derive_different_mac_addresses() {
+fn two_host_processes_on_one_machine_derive_different_macs() {
     let [one, two] = ["/run/one", "/run/two"].map(|runtime_dir| {
         let config = check(&format!("runtime_dir = {runtime_dir:?}")).unwrap();
         (config.ports[0].mac, config.ports[0].vfs[0].mac)

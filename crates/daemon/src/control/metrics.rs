@@ -253,7 +253,7 @@ mod tests {
     /// Formats the metrics of a port whose PF a guest drives: three frames wait in its receive buffer, and seven are
     /// missing in the uplink's recording.
     #[test]
-    fn counts_of_waiting_and_unrecorded_frames_are_port_metrics() {
+    fn port_metrics_have_pending_rx_frames_and_recording_losses() {
         let drops = UplinkDrops { unrecorded: 7, ..UplinkDrops::default() };
         let port = json!({
             "name": "pf0", "mac": "02:00:00:00:00:ff", "uplink": "tap:t", "link": true, "vfs": [],

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn each_control_request_is_parsed_by_its_route_unchanged() {
+    fn control_request_sent_over_its_http_route_is_parsed_unchanged() {
         for (request, route) in requests().into_iter().zip(&ROUTES) {
             let sent = request.sent().unwrap();
             assert_eq!(sent.method, route.method);

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn flight_recorder_counts_alternating_doorbells_in_two_entries() {
+    fn flight_recorder_merges_alternating_doorbells_per_register() {
         let mut flight = FlightRecorder::default();
         flight.access(at(1), write(0x800), &[6, 0, 0, 0]);
         for n in 0..10_000_u32 {

@@ -62,7 +62,7 @@ fn read_end(mut reader: UnixStream) -> LastReadResult {
 }
 
 #[test]
-fn ending_host_closes_connections_without_a_reset() {
+fn ending_host_closes_connections_without_connection_reset() {
     for _ in 0..5 {
         let live = LiveHost::start();
         let clients: Vec<_> = (0..4).map(|vf| busy_client(&live.socket(vf))).collect();

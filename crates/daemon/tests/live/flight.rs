@@ -80,7 +80,7 @@ fn unusable_flight_recordings_folder_stops_no_guest() {
 }
 
 #[test]
-fn flight_recording_survives_resets_and_the_end_of_its_client() {
+fn flight_recording_survives_resets_and_a_client_disconnect() {
     let live = LiveHost::start();
     let mut guest = VfGuest::under_qemu(&live, 0);
     guest.machine.vmm.done(Client::reset).unwrap();

@@ -82,7 +82,7 @@ fn full_eventfd_of_a_vf_blocks_no_frames_of_other_vfs() {
 }
 
 #[test]
-fn interrupt_vector_without_an_eventfd_notifies_no_client() {
+fn interrupt_vector_without_an_eventfd_signals_no_client() {
     let live = LiveHost::start();
     let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     a.machine.vmm.done(|client, out| client.deassign_irqs(out, 2, RECEIVE_VECTOR.into(), 1)).unwrap();
@@ -143,7 +143,7 @@ fn adaptive_interrupt_rate_is_lowest_for_a_quiet_guest() {
 
 /// Tests an upper bound of the interrupt rate only: a slow host makes fewer interrupts, never more.
 #[test]
-fn adaptive_interrupt_rate_never_exceeds_its_formula() {
+fn adaptive_interrupt_rate_stays_below_the_packet_rate_bound() {
     const FRAMES: u64 = 3_000;
     let live = LiveHost::start();
     let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));

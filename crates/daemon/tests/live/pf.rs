@@ -138,7 +138,7 @@ fn vmm_reset_of_a_pf_equals_power_on() {
 }
 
 #[test]
-fn next_client_cannot_access_the_former_clients_memory() {
+fn bus_mastering_of_a_pf_is_off_when_the_next_client_connects() {
     let live = LiveHost::with(PF);
     let mut machine = boot(&live);
     assert!(sends(&mut machine));

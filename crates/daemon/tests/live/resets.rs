@@ -185,7 +185,7 @@ fn is_as_new(used: &Path, new: &Path, shape: ExpectedFunction, running: &[u32]) 
 const CTRL: Range<u32> = 0..4;
 
 #[test]
-fn loss_of_its_client_resets_an_82576_vf() {
+fn client_disconnect_resets_an_82576_vf() {
     let (live, new) = (LiveHost::start(), LiveHost::start());
     let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     exchange(&mut a, &mut b, 3);
@@ -196,7 +196,7 @@ fn loss_of_its_client_resets_an_82576_vf() {
 }
 
 #[test]
-fn loss_of_its_client_resets_an_avf() {
+fn client_disconnect_resets_an_avf() {
     let text = "[[port]]\nfamily = \"avf\"\nvfs = 2\n";
     let (live, new) = (LiveHost::with(text), LiveHost::with(text));
     let mut machine = qemu::boot_as(&live.socket(0), qemu::AVF, qemu::share);
@@ -211,7 +211,7 @@ fn loss_of_its_client_resets_an_avf() {
 }
 
 #[test]
-fn loss_of_its_client_resets_a_pf_that_a_guest_drives() {
+fn client_disconnect_resets_a_pf_that_a_guest_drives() {
     let text = "[[port]]\npf = \"guest\"\nmac = \"02:82:57:60:00:09\"";
     let (live, new) = (LiveHost::with(text), LiveHost::with(text));
     let mut machine = qemu::boot_as(&live.pf_socket(), qemu::PF, qemu::share);

@@ -164,7 +164,7 @@ mod tests {
     use i82576::MacAddress;
 
     #[test]
-    fn check_accepts_only_an_unchanged_packet_with_checksums() {
+    fn driver_check_accepts_only_intact_packets_with_checksums() {
         for kind in KINDS {
             let raw = packet(kind, MacAddress([2; 6]), MacAddress([4; 6]), b"odd");
             assert!(is_ours(kind, &raw) && !is_right(kind, &raw), "{kind:?}");
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn check_packets_of_different_kinds_are_distinguished() {
+    fn driver_check_packets_of_different_kinds_are_distinguished() {
         for kind in KINDS {
             let frame = packet(kind, MacAddress::BROADCAST, MacAddress::ZERO, &[0; 40]);
             assert_eq!(KINDS.map(|other| is_ours(other, &frame)), KINDS.map(|other| other == kind));

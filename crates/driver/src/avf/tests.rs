@@ -59,7 +59,7 @@ fn admin_descriptor_with_error_or_unknown_vf_is_no_message() {
 }
 
 #[test]
-fn pf_visit_takes_a_bounded_number_of_messages_in_order() {
+fn pf_driver_poll_takes_a_limited_message_batch_in_order() {
     let (mut ring, queue) = queue(8);
     let mut inbox = VfMessageInbox::new(queue, LIMITS, 64);
     (0..5).for_each(|n| put(&mut ring, n, sent(1, n as u32)));
@@ -76,7 +76,7 @@ fn pf_visit_takes_a_bounded_number_of_messages_in_order() {
 }
 
 #[test]
-fn vf_reset_voids_the_vfs_earlier_messages_in_later_visits() {
+fn vf_reset_cancels_the_vfs_messages_already_in_the_ring() {
     let (mut ring, queue) = queue(8);
     let mut inbox = VfMessageInbox::new(queue, LIMITS, 64);
     for (slot, (vf, operation)) in [(1, 10), (2, 20), (2, 21), (1, 11)].into_iter().enumerate() {
@@ -97,7 +97,7 @@ fn vf_reset_voids_the_vfs_earlier_messages_in_later_visits() {
 proptest! {
     /// Tests that a receive descriptor is read once and posted again, for any memory contents.
     #[test]
-    fn admin_receive_descriptor_is_taken_once(bytes in any::<[u8; SIZE]>()) {
+    fn admin_receive_descriptor_is_consumed_once(bytes in any::<[u8; SIZE]>()) {
         let (mut ring, mut queue) = queue(4);
         ring[..SIZE].copy_from_slice(&bytes);
         let found = queue.take(ring.as_mut_slice());

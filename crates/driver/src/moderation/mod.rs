@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn hybrid_moderation_delays_interrupts_above_its_packet_rate() {
+    fn hybrid_moderation_delays_interrupts_above_a_threshold_rate() {
         let mut moderator = InterruptModerator::new(ModerationPolicy::Hybrid(HybridModeration {
             from_pps: 20_000,
             interval_us: 500,

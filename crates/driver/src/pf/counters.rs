@@ -217,7 +217,7 @@ mod tests {
     use super::{MailboxMessageKind, MailboxRefusal};
 
     #[test]
-    fn mailbox_message_kinds_and_refusals_are_in_index_order() {
+    fn mailbox_counter_enums_list_every_value_in_index_order() {
         assert!(MailboxMessageKind::ALL.iter().enumerate().all(|(i, kind)| *kind as usize == i));
         assert!(MailboxRefusal::ALL.iter().enumerate().all(|(i, reason)| *reason as usize == i));
     }

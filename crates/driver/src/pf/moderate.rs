@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupt_floor_and_ceiling_bound_eitrs_interval() {
+    fn interrupt_rate_floor_and_ceiling_bound_the_eitr_interval() {
         assert_eq!(intervals(0, 0, false), (0, 8191));
         assert_eq!(intervals(2_000, 0, false), (0, 500));
         assert_eq!(intervals(0, 10_000, false), (100, 8191));

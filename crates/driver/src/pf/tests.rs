@@ -252,7 +252,7 @@ fn pf_probe_of_a_broken_card_fails_within_100_ms() {
 }
 
 #[test]
-fn pf_visits_serve_every_vf_in_rotating_order() {
+fn pf_driver_polls_serve_every_vf_in_rotating_order() {
     let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 8).unwrap();
@@ -269,7 +269,7 @@ fn pf_visits_serve_every_vf_in_rotating_order() {
 }
 
 #[test]
-fn pf_visit_reports_spoofing_and_link_changes_only_from_icr() {
+fn pf_reports_spoofing_and_link_change_by_interrupt_cause_only() {
     let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 3).unwrap();
@@ -296,7 +296,7 @@ fn reset_of_a_disabled_vf_sets_no_pool_options() {
 }
 
 #[test]
-fn pf_visit_of_a_removed_card_has_no_effect() {
+fn pf_driver_poll_of_a_removed_card_has_no_effect() {
     let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 8).unwrap();

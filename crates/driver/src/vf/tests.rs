@@ -131,7 +131,7 @@ fn receive_ring_with_batch_16_posts_buffers_after_16_frames() {
 }
 
 #[test]
-fn descriptor_reports_only_checked_checksums() {
+fn rx_descriptor_reports_only_verified_checksums() {
     use ChecksumStatus::{Bad, Good, Unknown};
     let (mut desk, mut ring) = receiver();
     let mut buffer = [0; 100];

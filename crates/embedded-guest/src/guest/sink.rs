@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn test_flow_without_its_header_gets_no_success_or_failure() {
+    fn tcp_test_flow_without_a_header_gets_no_verdict() {
         let phase = receive(&[b'x'; 400]);
         assert_eq!(phase.verdict(true), None);
     }

@@ -159,7 +159,7 @@ fn keeper_stores_descriptors_under_its_seccomp_filter() {
 }
 
 #[test]
-fn host_that_does_not_receive_its_descriptors_is_killed() {
+fn host_that_reads_none_of_its_inherited_descriptors_is_killed() {
     let mut host = Command::new("sleep").arg("60").spawn().unwrap();
     let handle = ChildProcess::of(pidfd_open(Pid::from_child(&host), PidfdFlags::empty()).unwrap());
     let (ours, _theirs) = heritage::pair().unwrap();

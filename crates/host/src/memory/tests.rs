@@ -172,7 +172,7 @@ fn truncated_memfd_reads_as_zeros_other_memfds_stay_intact() {
 }
 
 #[test]
-fn mapping_is_intact_after_its_table_entrys_last_was_truncated() {
+fn new_mapping_is_intact_after_an_earlier_one_was_truncated() {
     for _ in 0..100 {
         let fd = memfd(1);
         let map = mapped(&fd, 1);

@@ -27,7 +27,7 @@ fn cost_constant_has_a_source_and_lies_in_its_range() {
 }
 
 #[test]
-fn stated_cost_constants_have_a_range_of_one_value() {
+fn cost_constant_stated_by_the_paper_has_a_one_value_range() {
     let stated = CostTable::nehalem();
     for row in stated.iter().filter(|row| row.kind == EvidenceKind::Stated) {
         assert_eq!((row.value, row.value), row.range, "{}", row.name);
@@ -130,7 +130,7 @@ fn packet_in_the_stock_network_back_end_costs_9000_cycles() {
 }
 
 #[test]
-fn cost_table_and_its_copies_share_the_record_of_reads() {
+fn cost_constant_read_in_a_copy_counts_as_read_in_the_original() {
     let mut table = CostTable::nehalem();
     let copy = table.clone();
     table.set("eoi_fast", 3_000).unwrap();

@@ -93,7 +93,7 @@ const REP_STOS: [u8; 2] = [0xf3, 0xab];
 const MOVS: [u8; 1] = [0xa5];
 
 #[test]
-fn each_eoi_policy_ends_the_interrupt_and_counts_its_work() {
+fn eoi_exit_counts_page_table_loads_and_accesses_of_its_policy() {
     for (policy, how, table_loads, accesses) in [
         (EoiPolicy::Fast, ExitHandlingPath::Fast, 0, 0),
         (EoiPolicy::FastChecked, ExitHandlingPath::Checked, 4, 0),
@@ -108,7 +108,7 @@ fn each_eoi_policy_ends_the_interrupt_and_counts_its_work() {
 }
 
 #[test]
-fn only_a_linear_eoi_write_takes_the_fast_path() {
+fn only_a_data_write_to_the_eoi_register_takes_the_fast_path() {
     // Access types: 0 read, 1 write, 2 fetch, 3 event delivery; offset b0h and 80h.
     for qualification in [0x00b0, 0x20b0, 0x30b0, 0xf0b0, 0x1080, 0x10b4] {
         let mut world = EmulatedVcpu::running(&MOV_IMMEDIATE);
@@ -232,7 +232,7 @@ fn repeated_stos_exits_per_element_except_by_the_fast_path() {
 }
 
 #[test]
-fn next_code_page_is_read_only_if_the_instruction_reaches_it() {
+fn only_an_instruction_across_two_pages_reads_the_second_page() {
     let rip = CODE + 0x1000 - 5;
     let mut world = EmulatedVcpu::at(rip, &MOV_IMMEDIATE);
     let handled = world.exit(EoiPolicy::Emulate, WRITES_EOI, 11);

@@ -28,7 +28,7 @@ fn mask(table: &mut VirtualMsixTable, masked: bool) -> MsixWriteOutcome {
 }
 
 #[test]
-fn msix_message_writes_and_first_unmask_are_forwarded() {
+fn msix_message_writes_and_first_unmask_go_to_device_model() {
     let mut table = VirtualMsixTable::new(3, MsixTableHandler::Hypervisor);
     let message = MsixAccessHandler::DeviceModel(MsixForwardReason::Message);
     assert_eq!(table.write(16, &0xfee0_0000u32.to_le_bytes()), MsixWriteOutcome { by: message, mask: None });
@@ -143,7 +143,7 @@ fn write_across_two_msix_entries_changes_both() {
 
 proptest! {
     #[test]
-    fn msix_reads_are_equal_by_hypervisor_and_device_model(
+    fn msix_reads_are_equal_in_hypervisor_or_device_model_mode(
         accesses in prop::collection::vec((0u64..64, 0usize..20, any::<u64>(), 0u16..4), 0..60),
     ) {
         let mut tables = [MsixTableHandler::Hypervisor, MsixTableHandler::DeviceModel].map(running);

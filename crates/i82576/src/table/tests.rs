@@ -27,7 +27,7 @@ fn no_two_82576_registers_share_a_name() {
 }
 
 #[test]
-fn register_alias_has_at_most_as_many_elements_as_its_row() {
+fn register_alias_has_at_most_as_many_elements_as_its_register() {
     for row in rows() {
         if let Some(alias) = row.alias {
             assert!(alias.count <= row.count, "{}", row.name);

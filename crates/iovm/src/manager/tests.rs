@@ -143,7 +143,7 @@ fn a_change_of_owner_resets_the_vf_completely() {
 }
 
 #[test]
-fn a_vf_with_requests_in_flight_is_quarantined() {
+fn vf_with_transactions_pending_at_unassign_is_quarantined() {
     let (mut card, mut manager) = enabled(1);
     manager.assign(&mut card, vf(0), ALICE).unwrap();
     manager.config_write(&mut card, vf(0), 4, &START);
@@ -159,7 +159,7 @@ fn a_vf_with_requests_in_flight_is_quarantined() {
 }
 
 #[test]
-fn a_vf_without_function_level_reset_serves_one_owner() {
+fn vf_without_a_reset_method_is_quarantined_when_unassigned() {
     let (mut card, mut manager) = enabled(1);
     manager.assign(&mut card, vf(0), ALICE).unwrap();
     card.resets = false;

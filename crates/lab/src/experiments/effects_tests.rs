@@ -87,7 +87,7 @@ fn idle_settings(experiment: &Experiment, point: &Params) -> Vec<String> {
 }
 
 #[test]
-fn experiment_setting_affects_a_row_or_is_rejected() {
+fn experiment_setting_changes_a_result_row_or_is_rejected() {
     let all = catalogue().experiments.iter();
     let points: Vec<_> = all
         .flat_map(|experiment| end_points(experiment).into_iter().map(move |it| (experiment, it)))

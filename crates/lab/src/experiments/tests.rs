@@ -140,7 +140,7 @@ const CHARGED: &[(&str, &[&str])] = &[
 
 /// Checks that a cost constant that affects no row states the reason; otherwise it should be removed from the table.
 #[test]
-fn cost_constant_affects_a_row_unless_marked_never_charged() {
+fn cost_constant_changes_a_result_unless_marked_never_charged() {
     let brief =
         |name: &str, set: &[&str]| run_point(name, &[&["measure_ms=12"], set].concat()).unwrap().metrics;
     let base: Vec<_> = CHARGED.iter().map(|(name, set)| brief(name, set)).collect();

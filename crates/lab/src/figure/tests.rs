@@ -104,7 +104,7 @@ fn chart_of_negative_and_extreme_values_has_finite_coordinates() {
 }
 
 #[test]
-fn papers_value_is_drawn_above_its_part_of_a_bar_stack() {
+fn published_value_is_drawn_at_its_segment_of_a_stacked_bar() {
     let chart = &drawn("queue")[0];
     let stated: Vec<_> = chart.stated.iter().map(|it| (it.at, it.value, it.is_calibrated)).collect();
     assert_eq!(stated, [(0, 17.0, true), (6, 957.0, false)]);

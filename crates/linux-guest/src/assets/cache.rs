@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn cached_guest_part_is_visible_only_after_it_is_complete() {
+    fn cached_guest_asset_exists_only_after_its_build_is_complete() {
         let folder = tempfile::tempdir().unwrap();
         let mut cache = AssetCache::open(folder.path()).unwrap();
         let part = cache.part("thing", "flour");

@@ -110,7 +110,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn loaded_part_and_linker_of_an_elf_program_are_found() {
+    fn stripped_elf_program_keeps_its_segments_and_interpreter() {
         let file = program();
         let kept = loaded(&file).unwrap();
         assert_eq!(kept.len(), file.len() - b"symbols".len());

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dynamic_linkers_list_yields_found_and_missing_libraries() {
+    fn ld_so_list_output_yields_found_and_missing_libraries() {
         let list = "\tlinux-vdso.so.1 (0x00007f392f840000)\n\
                     \tlibmnl.so.0 => /r/usr/lib/x86_64-linux-gnu/libmnl.so.0 (0x00007f392f6c6000)\n\
                     \tlibgone.so.1 => not found\n\

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn modinfo_names_dependencies_and_devices() {
+    fn modinfo_section_yields_dependencies_and_device_aliases() {
         let modinfo = b"alias=pci:v00008086d000010CAsv*\0depends=garp,virtio-ring\0license=GPL\0depends=\0";
         let file = elf::tests::with_modinfo(modinfo);
         let found = info(elf::section(&file, ".modinfo").unwrap());

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_of_a_sources_list_names_its_keyring() {
+    fn every_generated_apt_source_names_the_archive_keyring() {
         let mirror = DebianMirror::of_entries(&[]);
         let list = DebianRelease::Trixie.sources_list(&mirror, Path::new("/keys/debian.gpg"));
         assert_eq!(list.lines().count(), 3);

@@ -109,7 +109,7 @@ fn two_register_counter_carries_to_high_half_and_saturates() {
 
 proptest! {
     #[test]
-    fn register_access_follows_the_rule_of_its_table_row(before in any::<u32>(), written in any::<u32>()) {
+    fn register_access_follows_the_access_type_of_its_table_row(before in any::<u32>(), written in any::<u32>()) {
         let mut file = filled(before);
         for (row, at, home, _) in places() {
             file.set(home, before);
@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn vf_window_onto_bits_of_a_register_reaches_no_other_bits(
+    fn vf_access_to_a_shared_register_changes_only_the_vfs_bits(
         before in any::<u32>(), written in any::<u32>(), shift in 0u32..23,
     ) {
         let (mask, mut file) = (0b111, filled(before));

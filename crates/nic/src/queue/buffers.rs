@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn header_split_layout_separates_only_known_fitting_headers() {
+    fn header_split_separates_only_known_headers_that_fit() {
         let split = buffers(DescriptorFormat::Split);
         assert_eq!(split.lay(1500, 0), NONE);
         assert_eq!(

@@ -197,7 +197,7 @@ fn mirroring_and_header_split_allocate_no_memory() {
 }
 
 #[test]
-fn keeping_a_frame_for_descriptors_allocates_no_memory() {
+fn frame_waiting_for_rx_descriptors_allocates_no_memory() {
     let mut bench = bench();
     bench.vf(1).clear(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);
     let mut wire = CountingWire { frame: plain(mac(1), WIRE, 300), left: 0, sent: 0 };

@@ -49,7 +49,7 @@ fn nvm_holds_a_valid_checksum_and_the_mac_address() {
 }
 
 #[test]
-fn eerd_register_reads_an_nvm_word_only_with_start() {
+fn eerd_write_without_its_start_bit_reads_no_nvm_word() {
     let mut bench = CardFixture::bare();
     bench.pf().write(r::EERD, 2 << 2);
     assert_eq!(bench.pf().read(r::EERD), 2 << 2);
@@ -93,7 +93,7 @@ fn phy_answers_at_address_1_only() {
 }
 
 #[test]
-fn finished_phy_access_interrupts_if_mdic_requests_it() {
+fn finished_phy_access_interrupts_only_with_mdic_interrupt_bit() {
     let mut bench = CardFixture::bare();
     bench.pf().read(r::ICR);
     phy_at(&mut bench, 1, phy::STATUS);
@@ -134,7 +134,7 @@ fn phy_loopback_returns_frames_and_keeps_them_off_the_wire() {
 }
 
 #[test]
-fn phy_reset_is_shown_in_status_until_software_clears_it() {
+fn status_shows_a_phy_reset_until_software_clears_the_bit() {
     let mut bench = CardFixture::bare();
     assert_eq!(bench.pf().read(r::STATUS) & status::PHYRA, status::PHYRA, "power-on resets the PHY");
     bench.pf().write(r::STATUS, 0);

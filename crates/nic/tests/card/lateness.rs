@@ -41,7 +41,7 @@ fn ten_milliseconds(mbps: u32) -> u32 {
 }
 
 #[test]
-fn late_polls_within_the_window_keep_the_rate_to_2_percent() {
+fn late_polls_within_burst_window_keep_tx_rate_within_2_percent() {
     for mbps in [10, 50, 200, 800] {
         for (least, most) in [(200_000, 5 * MILLISECOND), (10 * MILLISECOND, 10 * MILLISECOND)] {
             let mut bench = bench();
@@ -55,7 +55,7 @@ fn late_polls_within_the_window_keep_the_rate_to_2_percent() {
 }
 
 #[test]
-fn credit_for_a_late_poll_is_at_most_the_rates_window() {
+fn late_poll_gets_at_most_one_burst_window_of_transmit_credit() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(200));
     let packet = large(&mut bench, 0, WIRE, 60_000);
@@ -65,7 +65,7 @@ fn credit_for_a_late_poll_is_at_most_the_rates_window() {
 }
 
 #[test]
-fn late_poll_sends_delayed_frames_up_to_the_rates_window() {
+fn late_poll_sends_delayed_frames_up_to_the_burst_window() {
     for (kilobytes, frames) in [(0, 1), (1, 2), (2, 3), (20, 21)] {
         let mut bench = bench();
         limit(&mut bench, 0, rate(100));
@@ -96,7 +96,7 @@ fn idle_vf_accumulates_no_transmit_credit() {
 }
 
 #[test]
-fn refilled_ring_gets_credit_for_an_earlier_late_poll() {
+fn refilled_ring_keeps_transmit_credit_of_an_earlier_late_poll() {
     // 1,024 octets at 100 Mb/s take 81.92 us. The poll comes when ten more frames are due, and finds five.
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
@@ -113,7 +113,7 @@ fn refilled_ring_gets_credit_for_an_earlier_late_poll() {
 }
 
 #[test]
-fn pool_with_its_vfte_bit_clear_gets_no_late_poll_credit() {
+fn pool_with_transmission_off_gets_no_late_poll_credit() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
     let frame = whole(&mut bench, 0, WIRE, 1_020);
@@ -158,7 +158,7 @@ fn empty_second_queue_keeps_the_pools_late_poll_credit() {
 }
 
 #[test]
-fn late_and_idle_polls_send_at_most_rate_plus_one_window() {
+fn late_polls_send_at_most_the_tx_rate_plus_one_burst_window() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
     let frame = whole(&mut bench, 0, WIRE, 1_020);

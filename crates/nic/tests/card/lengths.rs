@@ -252,7 +252,7 @@ fn stripping_a_vlan_tag_changes_no_port_counter() {
 }
 
 #[test]
-fn inserted_vlan_tag_counts_in_size_and_not_in_padding() {
+fn inserted_vlan_tag_counts_in_frame_size_but_not_as_padding() {
     for (length, wire) in [(20, 68), (60, 68), (119, 127), (120, 128), (1015, 1023), (1016, 1024)] {
         for tags in [VlanTagOrigins { descriptor: true, ..NONE }, VlanTagOrigins { port: true, ..NONE }] {
             let mut bench = tags.bench();

@@ -82,7 +82,7 @@ fn traffic(bench: &mut CardFixture, round: usize) {
 }
 
 #[test]
-fn thousand_vf_resets_leave_the_registers_of_one_reset() {
+fn registers_after_a_thousand_vf_resets_equal_those_after_one() {
     let ways: [fn(&mut CardFixture); 3] = [
         |bench| bench.vf(1).write(vf::CTRL, ctrl::RST),
         |bench| bench.pf().write(r::vf_block(index(1)), ctrl::RST),
@@ -115,7 +115,7 @@ fn thousand_vf_resets_leave_the_registers_of_one_reset() {
 }
 
 #[test]
-fn thousand_pf_resets_leave_the_registers_of_one_reset() {
+fn registers_after_a_thousand_pf_resets_equal_those_after_one() {
     let mut bench = CardFixture::new(3);
     let (offsets, mut first) = (offsets(), None);
     for round in 0..ROUNDS {

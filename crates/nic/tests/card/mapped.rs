@@ -158,7 +158,7 @@ fn repeated_store_to_a_mapped_mask_register_unmasks_again() {
 }
 
 #[test]
-fn overwritten_store_to_a_mapped_mask_still_unmasks_vectors() {
+fn overwritten_store_to_mapped_vteims_still_unmasks_vectors() {
     let mut bench = masking();
     bench.vf(0).write(vf::VTEICS, 0b011);
     bench.poll();
@@ -183,7 +183,7 @@ fn vector_masked_by_a_mapped_store_stays_masked() {
 }
 
 #[test]
-fn mapped_store_before_the_card_publishes_is_read_later() {
+fn doorbell_store_between_read_and_publication_is_not_lost() {
     let mut bench = masking();
     for (offset, value) in [(vf::VTEIMS, 2), (vf::VTEICS, 1), (vf::TX_BLOCK + tx::TDH, 9)] {
         bench.vf(0).write(offset, value);
@@ -197,7 +197,7 @@ fn mapped_store_before_the_card_publishes_is_read_later() {
 }
 
 #[test]
-fn mapped_stores_are_applied_by_a_successor_not_a_new_card() {
+fn pending_mapped_stores_reach_a_restored_card_not_a_new_card() {
     let mut bench = bench();
     bench.poll();
     bench.vf(0).put([0; 16]);

@@ -113,7 +113,7 @@ pub(crate) fn assert_near(octets: u64, mbps: u64) {
 }
 
 #[test]
-fn transmit_rate_is_exact_to_2_percent_for_any_length() {
+fn transmit_rate_is_exact_to_2_percent_for_any_frame_length() {
     for (mbps, length) in [(1, 60), (1, 1_514), (3, 333), (10, 100), (100, 60), (100, 1_514), (700, 1_514)] {
         let mut bench = bench();
         limit(&mut bench, 0, rate(mbps));
@@ -258,7 +258,7 @@ fn clearing_a_transmit_rate_sends_all_delayed_frames() {
 /// Tests the cost of a packet that waits between segments: the card reads descriptors and bytes when the packet begins,
 /// so a later visit pays only for the segments that it sends.
 #[test]
-fn resumed_packet_uses_poll_budget_only_for_segments_left() {
+fn resumed_large_packet_uses_budget_only_for_unsent_segments() {
     let mut bench = bench();
     limit(&mut bench, 0, rate(100));
     let (long, short) = (large(&mut bench, 0, WIRE, 40_000), whole(&mut bench, 0, WIRE, 60));
@@ -314,7 +314,7 @@ fn pool_with_transmission_off_requests_no_poll() {
 }
 
 #[test]
-fn pools_share_loopback_bandwidth_and_the_wire_uses_none() {
+fn pools_share_loopback_bandwidth_and_wire_frames_use_none() {
     let mut bench = CardFixture::with_loopback(3, NonZeroU64::new(280_000_000));
     (0..3).for_each(|vf| bench.vf(vf).start());
     let senders = [(0, large(&mut bench, 0, mac(2), 60_000)), (1, whole(&mut bench, 1, mac(2), 1_514))];
@@ -339,7 +339,7 @@ fn each_copy_of_a_frame_takes_loopback_bandwidth() {
 
 /// Tests that a write of SWFLSH or a threshold to TXDCTL keeps a pending packet; only a disabled queue drops it.
 #[test]
-fn txdctl_write_keeps_the_packet_of_an_enabled_queue() {
+fn unfinished_packet_survives_a_txdctl_write_that_keeps_enable() {
     for (control, frames) in [(dctl::ENABLE | dctl::SWFLSH | 1 << dctl::WTHRESH_SHIFT, 14), (0, 1)] {
         let mut bench = bench();
         limit(&mut bench, 0, rate(10));

@@ -127,7 +127,7 @@ fn blocked_queue_sends_no_later_descriptor() {
 }
 
 #[test]
-fn dma_fault_under_driver_protection_blocks_no_queue() {
+fn dma_fault_sets_no_malicious_driver_block_in_mdfb() {
     let mut bench = bench();
     bench.pf().set(r::DTXCTL, dtxctl::MDP_EN);
     bench.vf(0).transmit(&[packet(1 << 40, 60).emit()]);

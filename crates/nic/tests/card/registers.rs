@@ -319,7 +319,7 @@ fn pf_writes_to_vf_register_copies_set_the_vfs_vectors() {
 }
 
 #[test]
-fn vtivar_stores_vector_3_and_vf_masks_ignore_it() {
+fn vtivar_stores_vector_3_but_vteiac_has_only_three_bits() {
     let mut bench = CardFixture::new(3);
     bench.vf(0).write(r::vf::VTIVAR, ALL);
     assert_eq!(bench.vf(0).read(r::vf::VTIVAR), 0x8383_8383);

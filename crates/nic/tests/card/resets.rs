@@ -327,7 +327,7 @@ fn vfs_answer_memory_requests_only_if_vf_memory_is_enabled() {
 }
 
 #[test]
-fn port_in_d3hot_answers_configuration_only() {
+fn port_in_d3hot_answers_only_configuration_requests() {
     let mut bench = with_running_vfs();
     let control = u16::from(pf::POWER) + power::CONTROL;
     bench.pf().write(r::VET, 0x88a8_8100);

@@ -317,7 +317,7 @@ proptest! {
     }
 
     #[test]
-    fn card_behaves_the_same_with_and_without_frame_bursts(
+    fn burst_and_single_frame_processing_have_equal_effects(
         acts in proptest::collection::vec(traffic(), 1..60),
         loopback in prop_oneof![Just(0), Just(100_000_000)],
     ) {

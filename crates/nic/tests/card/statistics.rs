@@ -86,7 +86,7 @@ fn vf_counter_vfmprc_counts_multicast_and_no_broadcast() {
 }
 
 #[test]
-fn frame_missed_for_lack_of_room_counts_as_not_received() {
+fn vf_counters_exclude_frames_without_a_receive_descriptor() {
     let mut bench = bench();
     bench.vf(0).write(vf::RX_BLOCK + r::rx::RDT, 0);
     bench.wire_sends(&plain(mac(0), mac(9), 60));
@@ -300,7 +300,7 @@ fn queue_set_to_drop_counts_drops_and_no_missed_packets() {
 }
 
 #[test]
-fn frame_without_room_to_wait_counts_as_a_missed_packet() {
+fn frame_without_packet_buffer_space_counts_as_missed() {
     let mut bench = bench();
     bench.pf().write(r::RXPBS, 0);
     bench.vf(0).write(vf::RX_BLOCK + r::rx::SRRCTL, 2 | srrctl::ONE_BUFFER << srrctl::DESCTYPE_SHIFT);

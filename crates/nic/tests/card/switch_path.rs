@@ -124,7 +124,7 @@ fn receive_address_change_applies_to_the_next_frame() {
 }
 
 #[test]
-fn port_vlan_separates_pools_that_see_no_tags() {
+fn port_vlan_isolates_pools_and_hides_its_tag_from_guests() {
     let mut bench = bench();
     bench.pf().set(r::RCTL, rctl::VFE);
     bench.pf().write(r::vfta(100 / 32), 1 << (100 % 32));
@@ -144,7 +144,7 @@ fn port_vlan_separates_pools_that_see_no_tags() {
 }
 
 #[test]
-fn port_vlan_in_vmvir_leaves_no_tag_in_delivered_bytes() {
+fn descriptor_inserts_no_vlan_tag_if_vmvir_forbids_insertion() {
     let mut bench = bench();
     bench.pf().write(r::vmvir(PoolIndex::FIRST), vmvir::NEVER);
     let frame = tagged(5, &plain(mac(9), mac(0), 100));
@@ -196,7 +196,7 @@ fn vf_may_not_send_link_control_frames() {
 }
 
 #[test]
-fn forwarded_link_local_frames_pass_except_pause() {
+fn link_local_forwarding_passes_every_frame_except_pause() {
     let mut bench = bench();
     let to = |last| plain(MacAddress([0x01, 0x80, 0xc2, 0, 0, last]), mac(0), 50);
     bench.nic.forward_link_local(true);

@@ -73,7 +73,7 @@ fn tcp_timer_stops_and_resumes_by_its_enable_bit() {
 }
 
 #[test]
-fn tcp_timer_finish_bit_interrupts_and_restarts_only_a_loop() {
+fn tcp_timer_finish_bit_interrupts_and_restarts_in_loop_mode() {
     let mut bench = bench();
     bench.pf().write(r::TCPTIMER, KICK_START | COUNT_EN | 5);
     bench.pf().write(r::TCPTIMER, FINISH | COUNT_EN | 5);

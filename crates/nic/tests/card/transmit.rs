@@ -305,7 +305,7 @@ fn poll_sends_its_frame_budget_from_each_queue() {
 /// Tests a queue without a link: the head must move, since igb and FreeBSD treat a head that stands still as a hung
 /// card.
 #[test]
-fn frames_sent_without_a_link_are_completed_and_lost() {
+fn frames_sent_without_a_link_are_completed_and_dropped() {
     let mut bench = bench();
     bench.nic.set_link(false);
     let (_, descriptor) = placed(&mut bench, 60);

@@ -119,7 +119,7 @@ fn seen(bench: &mut CardFixture) -> (Vec<Vec<u8>>, Vec<u32>, String, usize) {
 }
 
 #[test]
-fn packet_only_for_the_uplink_is_not_segmented_by_the_card() {
+fn packet_sent_only_to_the_uplink_is_not_segmented_by_the_card() {
     for case in [
         SegmentationCase::PLAIN,
         SegmentationCase { six: true, ..SegmentationCase::PLAIN },
@@ -181,7 +181,7 @@ fn orders(mss: u16, length: u32) -> (AdvancedContextDescriptor, AdvancedDataDesc
 }
 
 #[test]
-fn uplink_that_drops_a_packet_sends_no_segment() {
+fn packet_dropped_by_the_uplink_counts_no_sent_segment() {
     let mut bench = SegmentationCase::PLAIN.run(false);
     let segments = bench.wire_got().len() as u64;
     let mut down = CardFixture::new(3);
@@ -197,7 +197,7 @@ fn uplink_that_drops_a_packet_sends_no_segment() {
 }
 
 #[test]
-fn unsegmented_packet_costs_its_segments_in_the_budget() {
+fn unsegmented_packet_uses_poll_budget_for_all_its_segments() {
     let mut bench = CardFixture::new(3);
     bench.vf(0).start();
     bench.world.wire.cuts = true;

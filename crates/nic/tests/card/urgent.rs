@@ -32,7 +32,7 @@ fn credits(bench: &mut CardFixture) -> u32 {
 }
 
 #[test]
-fn urgent_frame_interrupts_at_once_and_is_marked_so() {
+fn urgent_frame_interrupts_at_once_and_sets_dynint() {
     let mut bench = bench();
     bench.wire_sends(&tcp(mac(0), mac(9), &[1; 50]));
     bench.expect_no_msix();
@@ -67,7 +67,7 @@ fn five_tuple_filter_or_vlan_priority_makes_a_frame_urgent() {
 }
 
 #[test]
-fn urgent_frame_takes_a_credit_if_credits_are_enabled() {
+fn urgent_frame_uses_an_interrupt_credit_if_lli_en_is_set() {
     let mut bench = bench();
     bench.vf(0).write(RX, INTERVAL | eitr::LLI_EN | 2 << eitr::CREDITS_SHIFT | 250 << eitr::COUNTER_SHIFT);
     for left in [1, 0] {
@@ -104,7 +104,7 @@ fn unthrottled_interrupt_costs_no_urgent_interrupt_credit() {
 }
 
 #[test]
-fn dropped_and_legacy_frames_send_no_urgent_interrupt() {
+fn dropped_or_legacy_descriptor_frames_send_no_urgent_interrupt() {
     let mut bench = bench();
     let control = vf::RX_BLOCK + rx::SRRCTL;
     bench.vf(0).write(control, srrctl::DROP_EN | srrctl::LEGACY << srrctl::DESCTYPE_SHIFT | 2);
@@ -119,7 +119,7 @@ fn dropped_and_legacy_frames_send_no_urgent_interrupt() {
 }
 
 #[test]
-fn urgent_frame_ends_the_single_interrupts_throttle() {
+fn urgent_frame_bypasses_throttling_of_the_single_interrupt() {
     let mut bench = CardFixture::bare();
     bench.wait_us(10_000);
     bench.pf().write(r::RCTL, rctl::EN | rctl::BAM);

@@ -140,7 +140,7 @@ fn pf_byte_write_beside_vf_vector_bits_keeps_the_bits() {
 /// Tests that a byte write to STATUS clears PHYRA only if its own byte is written: a written zero clears the
 /// bit.
 #[test]
-fn byte_write_beside_the_phy_reset_status_bit_keeps_it() {
+fn byte_write_beside_the_phy_reset_bit_keeps_that_bit() {
     let mut bench = CardFixture::bare();
     for (byte, left) in [(0, status::PHYRA), (2, status::PHYRA), (3, status::PHYRA), (1, 0)] {
         bench.nic.write_bytes(Function::Pf, u64::from(r::STATUS) + byte, &[0], Time::ZERO);
@@ -162,7 +162,7 @@ fn eitr_write_of_only_the_interval_keeps_the_counter() {
 }
 
 #[test]
-fn byte_write_to_mbvficr_clears_only_the_bytes_events() {
+fn byte_write_to_mbvficr_clears_only_events_of_that_byte() {
     let mut bench = CardFixture::new(3);
     for n in 0..3 {
         bench.vf(n).write(r::vf::V2PMAILBOX, v2p::REQ | v2p::ACK);

@@ -187,7 +187,7 @@ fn parser_reports_no_header_with_contradictory_fields() {
 }
 
 #[test]
-fn padding_behind_the_ip_packet_is_not_counted_in_it() {
+fn parsed_end_of_an_ip_packet_excludes_ethernet_padding() {
     let mut frame = udp4(b"x");
     frame.resize(60, 0);
     assert_eq!(FrameHeaders::parse(&frame).l3_end, Some(43));

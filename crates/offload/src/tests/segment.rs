@@ -77,7 +77,7 @@ fn tcp_sequence_numbers_advance_by_the_segment_size() {
 }
 
 #[test]
-fn last_segment_keeps_fin_and_psh_and_the_first_cwr() {
+fn fin_and_psh_stay_in_the_last_segment_and_cwr_in_the_first() {
     let (packet, request) = tcp_packet(&[7; 2500], false, FIN_PSH_CWR);
     let flags: Vec<u8> = cut(&packet, &request, MSS).iter().map(|s| s[47] & FIN_PSH_CWR).collect();
     assert_eq!(flags, [0x80, 0, 0x09]);

@@ -170,7 +170,7 @@ fn undelivered_frame_is_counted_at_the_receiving_port() {
 }
 
 #[test]
-fn port_moves_at_most_its_frame_budget_per_visit() {
+fn port_moves_at_most_its_frame_budget_per_poll() {
     let mut world = TwoDevicePlane::new(policy());
     world.slots.waiting = vec![bytes(address(9), 1); 3];
     world.stream.sends = Some(bytes(address(1), 9));
@@ -184,7 +184,7 @@ fn port_moves_at_most_its_frame_budget_per_visit() {
 }
 
 #[test]
-fn rate_delays_a_port_and_a_disabled_port_sends_no_frame() {
+fn rate_limited_port_is_delayed_and_disabled_port_sends_nothing() {
     let mut world = TwoDevicePlane::new(policy());
     world.stream.sends = Some(bytes(address(1), 9));
     // A hundredth of 1 Gb/s: 64 bytes with their check sequence take 51.2 us.

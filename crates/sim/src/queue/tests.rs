@@ -48,7 +48,7 @@ fn rescheduled_event_comes_after_others_of_its_new_time() {
 }
 
 #[test]
-fn replaced_event_keeps_its_position_only_at_the_same_time() {
+fn replaced_event_keeps_its_order_only_if_its_time_is_unchanged() {
     let mut queue = EventQueue::new();
     let key = queue.replace(None, Some(at(10)), "look");
     queue.schedule(at(20), "there");

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn doctor_reports_a_socket_missing_closed_or_open_to_a_vmm() {
+    fn doctor_reports_sockets_that_are_missing_or_closed_to_a_vmm() {
         let folder = rights(0, 0, 0o755);
         let verdicts = |rights: io::Result<Vec<SocketFileRights>>| {
             let findings = judge(&[("pf0vf0", rights)], &[vmm()]);

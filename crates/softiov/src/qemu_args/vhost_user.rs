@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn cloud_hypervisor_is_the_client_of_a_virtio_vf() {
+    fn cloud_hypervisor_arguments_use_client_mode_for_a_virtio_vf() {
         assert_eq!(
             device("/run/s.sock", 1).cloud_hypervisor("1G"),
             "--memory size=1G,shared=on \\\n--net 'vhost_user=true,socket=/run/s.sock,vhost_mode=client,\

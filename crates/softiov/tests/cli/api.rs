@@ -43,7 +43,7 @@ fn is_within(printed: &Value, told: &Value) -> bool {
 }
 
 #[test]
-fn api_page_commands_print_the_output_on_the_page() {
+fn commands_of_the_api_page_print_the_documented_output() {
     if Command::new("curl").arg("--version").output().is_err() {
         return skipped("the commands of docs/api.md", "curl is not installed (Debian package curl)");
     }

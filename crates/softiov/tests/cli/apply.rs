@@ -149,7 +149,7 @@ fn has_ended(mut client: &UnixStream) -> bool {
 }
 
 #[test]
-fn applied_file_is_valid_until_the_hosts_own_file_changes() {
+fn applied_file_outlives_restarts_until_config_file_changes() {
     let (folder, mut serve, file) = host(BEFORE);
     let other = folder.path().join("other.toml");
     assert_eq!(apply(&serve, &other, AFTER, &[]).status, Some(0));

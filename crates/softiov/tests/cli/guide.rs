@@ -39,7 +39,7 @@ fn reader_with(folder: &TempDir, more: &Path) -> DocumentationReader {
 }
 
 #[test]
-fn commands_of_page_driver_development_work() {
+fn guide_commands_for_driver_development_succeed() {
     if skipped_without("lspci", "pciutils") {
         return;
     }
@@ -47,7 +47,7 @@ fn commands_of_page_driver_development_work() {
 }
 
 #[test]
-fn commands_of_page_teaching_work() {
+fn guide_commands_for_teaching_succeed() {
     if skipped_without("lspci", "pciutils") {
         return;
     }
@@ -55,12 +55,12 @@ fn commands_of_page_teaching_work() {
 }
 
 #[test]
-fn commands_of_page_virtio_work_without_a_guest() {
+fn guide_commands_for_virtio_succeed_without_a_guest() {
     reader(&tempdir().unwrap()).follow(&page::guide("virtio"));
 }
 
 #[test]
-fn commands_of_page_many_vms_work_with_two_guests() {
+fn guide_commands_for_many_vms_succeed_with_two_guests() {
     if skipped_without("curl", "curl") {
         return;
     }
@@ -81,7 +81,7 @@ fn commands_of_page_many_vms_work_with_two_guests() {
 
 /// Has a real Prometheus scrape the host and fire an alert, in the order of the page.
 #[test]
-fn commands_of_page_monitoring_work_with_prometheus() {
+fn guide_commands_for_monitoring_succeed_with_prometheus() {
     if skipped_without("curl", "curl") {
         return;
     }

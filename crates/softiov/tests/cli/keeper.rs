@@ -81,7 +81,7 @@ fn option_seccomp_false_leaves_the_keeper_without_a_filter() {
 }
 
 #[test]
-fn keepers_starter_and_hosts_share_no_descriptors() {
+fn starter_process_shares_no_descriptor_with_keeper_or_hosts() {
     let folder = tempdir().unwrap();
     let mut command = Command::new(SOFTIOV);
     // As if systemd had kept a descriptor.
@@ -103,7 +103,7 @@ fn keepers_starter_and_hosts_share_no_descriptors() {
 }
 
 #[test]
-fn only_sigkill_ends_the_keepers_starter() {
+fn starter_process_survives_sigterm_sigint_sighup_and_sigusr2() {
     let folder = tempdir().unwrap();
     let mut serve = ServeProcess::start(&folder, &[]);
     let starter = serve.starter().unwrap();
@@ -134,7 +134,7 @@ fn gone(process: Pid) {
 }
 
 #[test]
-fn host_whose_keeper_lost_its_starter_is_not_replaced() {
+fn host_is_not_replaced_after_the_starter_process_ended() {
     let folder = tempdir().unwrap();
     let mut serve = ServeProcess::start(&folder, &[]);
     let host = next_host(&serve, None);

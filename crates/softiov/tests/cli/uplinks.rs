@@ -87,7 +87,7 @@ fn wire_uplink_and_its_flows_survive_a_replaced_host() {
 }
 
 #[test]
-fn stream_peer_reconnects_to_the_next_host_at_its_path() {
+fn stream_peer_reconnects_to_the_next_host_at_the_same_path() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("peer.sock");
     let mut serve = serve(&folder, &format!("[[port]]\nuplink.stream.listen = {path:?}\n"));

@@ -18,7 +18,7 @@ const PREPARED: &str =
     ln -s \"$1\" kernel && ln -s \"$2\" initramfs && ln -s \"$3\" docs/examples/ci";
 
 #[test]
-fn commands_of_guide_pages_first_vm_and_ci_work() -> Result<()> {
+fn guide_commands_for_first_vm_and_ci_succeed() -> Result<()> {
     if let Some(obstacle) = obstacle() {
         skipped("the guide's pages with virtual machines", obstacle);
         return Ok(());

@@ -96,7 +96,7 @@ fn client_reads_and_posted_writes_reach_the_device() {
 }
 
 #[test]
-fn client_sends_descriptors_with_dma_maps_and_interrupts() {
+fn client_sends_file_descriptors_with_dma_maps_and_interrupts() {
     let mut wire = ScriptedConnection::connected();
     let low = ClientDmaWindow { iova: 0, size: 0x1000, offset: 0, writable: true };
     let rom = ClientDmaWindow { iova: 0x1000, size: 0x1000, offset: 0, writable: false };

@@ -16,7 +16,7 @@ const EEXIST: u32 = 17;
 const ENOSPC: u32 = 28;
 
 #[test]
-fn dma_window_with_or_without_a_descriptor_is_mapped() {
+fn dma_window_with_or_without_a_file_descriptor_is_mapped() {
     let mut script = ScriptedSession::agreed();
     assert!(
         script.ask_with(MAP, &dma_map(RW, 0x1000, 0, 0xa0000), fds(&[5])).is_empty(),
@@ -74,7 +74,7 @@ fn dma_map_with_unknown_flags_or_a_short_body_is_refused() {
 }
 
 #[test]
-fn two_descriptors_for_one_dma_window_are_refused() {
+fn two_file_descriptors_for_one_dma_window_are_refused() {
     let mut script = ScriptedSession::agreed();
     let both = fds(&[1, 2]);
     assert_eq!(script.refused_with(MAP, &dma_map(RW, 0, 0, 0x1000), both.clone()), EINVAL);

@@ -141,7 +141,7 @@ fn owners(pushes: &[(&[u8], &[i32])]) -> Vec<(u16, Vec<i32>)> {
 }
 
 #[test]
-fn descriptors_belong_to_the_last_message_of_their_receive() {
+fn file_descriptors_belong_to_the_last_message_of_a_recvmsg() {
     let one = message(1, 10, NO_REPLY, &access(0, 0, 4, &[0; 4]));
     let two = message(2, 2, COMMAND, &dma_map(3, 0, 0, 0x1000));
     let both = [&one[..], &two].concat();
@@ -158,7 +158,7 @@ fn descriptors_belong_to_the_last_message_of_their_receive() {
 }
 
 #[test]
-fn descriptors_of_two_receives_belong_to_two_messages() {
+fn file_descriptors_of_two_recvmsgs_belong_to_two_messages() {
     let first = message(1, 2, COMMAND, &dma_map(3, 0, 0, 0x1000));
     let second = message(2, 8, COMMAND, &set_irqs(0x24, 2, 0, 2));
     assert_eq!(
@@ -168,7 +168,7 @@ fn descriptors_of_two_receives_belong_to_two_messages() {
 }
 
 #[test]
-fn excess_received_descriptors_are_closed() {
+fn excess_received_file_descriptors_are_closed() {
     let mut script = ScriptedSession::agreed();
     let many = fds(&[0; 300]);
     assert_eq!(script.refused_with(8, &set_irqs(0x24, 2, 0, 3), many.clone()), EINVAL);
@@ -185,7 +185,7 @@ fn excess_received_descriptors_are_closed() {
 }
 
 #[test]
-fn descriptors_received_without_a_message_are_closed() {
+fn file_descriptors_received_without_a_message_are_closed() {
     let mut script = ScriptedSession::agreed();
     let lost = fds(&[1]);
     let long = message(5, 16, COMMAND, &[0; 5000]);

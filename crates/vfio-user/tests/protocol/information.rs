@@ -53,7 +53,7 @@ fn small_region_reply_omits_capabilities_and_descriptor() {
 }
 
 #[test]
-fn unknown_region_or_too_small_reply_room_is_refused() {
+fn region_info_of_unknown_region_or_short_argsz_is_refused() {
     let mut script = ScriptedSession::agreed();
     assert_eq!(script.refused(REGION, &region_request(32, 9)), EINVAL);
     assert_eq!(script.refused(REGION, &region_request(32, u32::MAX)), EINVAL);
@@ -98,7 +98,7 @@ fn unsupported_command_is_refused_and_its_payload_dropped() {
 }
 
 #[test]
-fn surplus_descriptors_of_a_request_are_closed_and_counted() {
+fn surplus_file_descriptors_of_a_request_are_closed_and_counted() {
     let mut script = ScriptedSession::agreed();
     let surplus = fds(&[1, 2, 3]);
     script.ask_with(13, &[], surplus.clone());

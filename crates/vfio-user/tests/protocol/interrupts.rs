@@ -25,7 +25,7 @@ fn client_assigns_and_replaces_eventfds_of_interrupts() {
 }
 
 #[test]
-fn interrupt_vectors_set_without_descriptors_lose_eventfds() {
+fn interrupt_vectors_set_without_eventfds_lose_the_old_ones() {
     let mut script = ScriptedSession::agreed();
     script.ask_with(SET, &set_irqs(EVENTFD | TRIGGER, MSIX, 0, 3), fds(&[1, 2, 3]));
     script.said();

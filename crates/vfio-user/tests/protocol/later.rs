@@ -124,7 +124,7 @@ fn interrupt_request_for_several_vectors_completes_once() {
 }
 
 #[test]
-fn close_of_a_session_drops_a_pending_requests_descriptors() {
+fn closed_session_drops_a_pending_requests_file_descriptors() {
     let mut script = later();
     let all = fds(&[1, 2]);
     let map = message(1, MAP, 0, &dma_map(RW, 0, 0, 0x1000));

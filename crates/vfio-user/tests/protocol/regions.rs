@@ -138,7 +138,7 @@ fn multi(writes: &[(u64, u32, u32, [u8; 8])]) -> Vec<u8> {
 }
 
 #[test]
-fn several_values_in_one_write_are_written_in_order() {
+fn write_multi_performs_its_writes_in_order() {
     let mut script = ScriptedSession::agreed();
     script.tell(
         WRITE_MULTI,
@@ -162,14 +162,14 @@ fn several_values_in_one_write_are_written_in_order() {
 }
 
 #[test]
-fn reply_to_a_write_of_several_values_has_their_count() {
+fn write_multi_reply_has_the_number_of_writes() {
     let mut script = ScriptedSession::agreed();
     let reply = script.ask(WRITE_MULTI, &multi(&[(0, 0, 1, [1; 8]), (4, 0, 1, [2; 8])]));
     assert_eq!((reply.len(), u64_at(&reply, 0)), (8, 2));
 }
 
 #[test]
-fn write_of_several_values_needs_negotiation_and_valid_data() {
+fn write_multi_without_negotiation_or_a_valid_count_is_refused() {
     let mut plain = ScriptedSession::fresh();
     plain.ask(1, &[0; 4]);
     assert_eq!(plain.refused(WRITE_MULTI, &multi(&[(0, 0, 1, [1; 8])])), EINVAL);

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn unused_ring_has_the_base_that_qemu_sends() {
+    fn initial_ring_base_is_0_if_split_and_0x80008000_if_packed() {
         assert_eq!(RingBase::first(true).to_wire(), 0x8000_8000);
         assert_eq!(RingBase::first(false).to_wire(), 0);
     }

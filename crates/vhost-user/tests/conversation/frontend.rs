@@ -102,7 +102,7 @@ fn front_end_reads_configuration_and_inflight_records() {
 }
 
 #[test]
-fn reply_to_no_request_or_of_a_wrong_length_is_a_violation() {
+fn unrequested_or_malformed_reply_is_a_back_end_violation() {
     let pushed = |bytes: &[u8]| {
         let mut frontend: Frontend<CountedFd> = Frontend::new();
         frontend.send(&mut OutgoingMessages::<CountedFd>::new(), &FrontendRequest::GetFeatures, Vec::new());
@@ -117,7 +117,7 @@ fn reply_to_no_request_or_of_a_wrong_length_is_a_violation() {
 }
 
 #[test]
-fn dropped_session_closes_every_descriptor() {
+fn dropped_session_closes_every_file_descriptor() {
     let fd = Rc::new(7);
     let mut session = BackendSession::new(BackendOffer::net(1, 0));
     session.push(&message(13, 1, &long(0))[..12], &mut vec![fd.clone()]).unwrap();

@@ -60,7 +60,7 @@ fn cve_2020_10722_log_that_wraps_around_is_refused() {
 }
 
 #[test]
-fn cve_2020_10723_ring_number_is_not_cut_to_16_bits() {
+fn cve_2020_10723_ring_number_is_not_truncated_to_16_bits() {
     for request in [SET_VRING_NUM, SET_VRING_BASE, GET_VRING_BASE, SET_VRING_ENABLE] {
         for ring in [4, 0x1_0000, u32::MAX] {
             let mut script = ScriptedSession::running(SPLIT);
@@ -121,7 +121,7 @@ fn cve_2021_3839_inflight_records_of_missing_rings_are_refused() {
 }
 
 #[test]
-fn cve_2022_0669_inflight_descriptors_do_not_leak() {
+fn cve_2022_0669_inflight_file_descriptors_do_not_leak() {
     let fd = Rc::new(7);
     for (request, count) in [(GET_INFLIGHT_FD, 1), (SET_INFLIGHT_FD, 0), (SET_INFLIGHT_FD, 2)] {
         let mut script = ScriptedSession::negotiated(SPLIT);
@@ -251,14 +251,14 @@ fn ring_size_does_not_change_while_the_ring_runs() {
 }
 
 #[test]
-fn new_base_of_a_running_ring_begins_the_ring_anew() {
+fn new_base_restarts_a_running_ring_at_that_base() {
     let mut script = ScriptedSession::running(SPLIT);
     script.tell(SET_VRING_BASE, &state(0, 5));
     assert_eq!(script.said(), ["pause 0", "live 0: 256 at 0x100000, base 0x5, enabled false"]);
 }
 
 #[test]
-fn storm_of_enable_messages_costs_one_event_each() {
+fn ring_enable_message_causes_at_most_one_event() {
     let mut script = ScriptedSession::running(SPLIT);
     for round in 0..10_000 {
         script.tell(SET_VRING_ENABLE, &state(0, round % 2));
@@ -282,7 +282,7 @@ fn message_with_33_descriptors_ends_the_session() {
 }
 
 #[test]
-fn surplus_file_descriptors_of_a_request_are_handed_back() {
+fn surplus_file_descriptors_are_refused_and_closed_by_the_host() {
     for (request, body) in
         [(GET_FEATURES, vec![]), (SET_VRING_ENABLE, state(0, 1)), (SET_VRING_CALL, long(0x100))]
     {

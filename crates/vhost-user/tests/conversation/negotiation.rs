@@ -24,7 +24,7 @@ fn protocol_features_are_offered_only_if_supported() {
 }
 
 #[test]
-fn offer_is_limited_to_16_pairs_and_512_regions() {
+fn backend_offers_at_most_16_queue_pairs_and_512_mem_slots() {
     for (pairs, offered) in [(0, 1), (1, 1), (16, 16), (17, 16), (u32::MAX, 16)] {
         let mut script = ScriptedSession::fresh();
         let offer = BackendOffer { memory_regions: usize::MAX, ..BackendOffer::net(pairs, DEVICE) };
@@ -96,7 +96,7 @@ fn device_status_is_returned_as_stored() {
 }
 
 #[test]
-fn queue_number_counts_pairs_with_device_status_else_rings() {
+fn queue_num_counts_pairs_with_status_feature_rings_without() {
     let mut script = ScriptedSession::negotiated(SPLIT);
     assert_eq!(script.number(GET_QUEUE_NUM), 2);
     script.tell(SET_PROTOCOL_FEATURES, &long(EVERYTHING & !(1 << 16)));
@@ -118,7 +118,7 @@ fn rarp_and_mtu_requests_are_passed_to_the_host() {
 }
 
 #[test]
-fn refused_read_of_the_configuration_has_no_contents() {
+fn refused_get_config_returns_no_configuration_bytes() {
     let mut script = ScriptedSession::negotiated(SPLIT);
     let read = |offset, size: u32| [words(&[offset, size, 0]), vec![0; size as usize]].concat();
     let contents = [words(&[4, 3, 0]), vec![4, 5, 6]].concat();

@@ -16,7 +16,7 @@ use crate::script::{
 const LIVE: &str = "live 0: 256 at 0x100000, base 0x0, enabled true";
 
 #[test]
-fn ring_is_live_once_all_its_settings_came_in_any_order() {
+fn ring_becomes_live_after_all_its_settings_in_any_order() {
     let settings: [(u32, Vec<u8>, &[i32]); 6] = [
         (SET_VRING_ENABLE, state(0, 1), &[]),
         (SET_FEATURES, long(SPLIT | PROTOCOL), &[]),

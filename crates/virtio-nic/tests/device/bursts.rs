@@ -113,7 +113,7 @@ fn is_honest(action: &Action) -> bool {
 
 proptest! {
     #[test]
-    fn honest_drivers_cause_no_fault(
+    fn valid_driver_actions_cause_no_fault_and_return_all_chains(
         guests in any::<[u16; VFS as usize]>(),
         actions in prop::collection::vec(action().prop_filter("honest", is_honest), 1..50),
     ) {
@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn bursts_and_single_frames_leave_equal_results(
+    fn burst_and_single_frame_processing_give_equal_results(
         guests in any::<[u16; VFS as usize]>(),
         actions in prop::collection::vec(action(), 1..50),
     ) {

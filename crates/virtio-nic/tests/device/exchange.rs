@@ -30,7 +30,7 @@ pub(crate) fn pseudo(ip: &[u8], protocol: u32, length: u32) -> offload::checksum
 const FORMATS: [[bool; 2]; 4] = [[false, false], [false, true], [true, false], [true, true]];
 
 #[test]
-fn frames_pass_between_rings_of_both_formats_in_order() {
+fn frames_pass_between_split_and_packed_rings_in_order() {
     for [one, two] in FORMATS {
         for pieces in [&[][..], &[12], &[12, 20], &[5, 30]] {
             let mut machine = Machine::new(&[(one, MODERN), (two, MODERN)]);
@@ -58,7 +58,7 @@ fn frames_pass_between_rings_of_both_formats_in_order() {
 }
 
 #[test]
-fn burst_interrupts_its_receiver_once() {
+fn frame_burst_interrupts_its_receiver_once() {
     let mut machine = Machine::new(&[(false, MODERN), (false, MODERN)]);
     machine.post(1, &[&[1536][..]; 40]);
     (0..32).for_each(|_| assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[7; 60]), &[])));
@@ -68,7 +68,7 @@ fn burst_interrupts_its_receiver_once() {
 }
 
 #[test]
-fn frame_longer_than_a_buffer_is_merged_from_several() {
+fn long_frame_uses_several_mergeable_receive_buffers() {
     for packed in [false, true] {
         let mut machine = Machine::new(&[(packed, MODERN), (packed, MODERN)]);
         machine.post(1, &[&[200], &[100, 100], &[300], &[4096], &[4096]]);
@@ -83,7 +83,7 @@ fn frame_longer_than_a_buffer_is_merged_from_several() {
 }
 
 #[test]
-fn frame_without_enough_buffers_is_dropped_and_leaves_them() {
+fn frame_without_enough_buffers_is_dropped_and_uses_none() {
     for packed in [false, true] {
         let mut machine = Machine::new(&[(packed, MODERN), (packed, MODERN)]);
         machine.post(1, &[&[200], &[200]]);
@@ -98,7 +98,7 @@ fn frame_without_enough_buffers_is_dropped_and_leaves_them() {
 }
 
 #[test]
-fn driver_without_merging_gets_each_frame_in_one_chain() {
+fn driver_without_mrg_rxbuf_gets_each_frame_in_one_chain() {
     let features = MODERN.without(VirtioFeatures::MRG_RXBUF);
     for packed in [false, true] {
         let mut machine = Machine::new(&[(packed, MODERN), (packed, features)]);
@@ -112,7 +112,7 @@ fn driver_without_merging_gets_each_frame_in_one_chain() {
 }
 
 #[test]
-fn uplink_gets_and_brings_frames() {
+fn guest_sends_to_and_receives_from_the_uplink() {
     let mut machine = Machine::new(&[(true, MODERN)]);
     machine.post(0, &[&[1536][..]; 4]);
     let out = datagram(0, 9, &[1; 200]);
@@ -126,7 +126,7 @@ fn uplink_gets_and_brings_frames() {
 }
 
 #[test]
-fn pair_without_a_posted_buffer_leaves_its_frames_to_the_first() {
+fn first_queue_pair_receives_for_pairs_without_posted_buffers() {
     // Cloud Hypervisor enables all pairs, and iPXE uses the first one only.
     let kinds = [GuestKind::of(false, MODERN, 1), GuestKind::of(false, MODERN, 3)];
     let mut machine = Machine::with(&kinds);

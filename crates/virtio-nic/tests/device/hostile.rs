@@ -34,7 +34,7 @@ fn others_go_on(machine: &mut Machine, bound: usize) -> usize {
 
 /// CVE-2022-2132: a header in three buffers and more, and chains that are shorter than a header.
 #[test]
-fn header_may_lie_in_any_number_of_buffers() {
+fn virtio_net_header_may_span_any_number_of_buffers() {
     for packed in [false, true] {
         let mut machine = machine(packed);
         let frame = datagram(0, 2, &[3; 50]);
@@ -51,7 +51,7 @@ fn header_may_lie_in_any_number_of_buffers() {
 }
 
 #[test]
-fn malformed_chains_return_and_are_counted() {
+fn malformed_descriptor_chains_are_returned_and_counted() {
     for packed in [false, true] {
         for kind in 0..8 {
             let mut machine = machine(packed);
@@ -68,7 +68,7 @@ fn malformed_chains_return_and_are_counted() {
 
 /// CVE-2024-11614: a checksum that begins or lies beyond the packet.
 #[test]
-fn checksum_request_beyond_the_frame_is_dropped() {
+fn frame_with_a_checksum_field_beyond_its_end_is_dropped() {
     for packed in [false, true] {
         let mut machine = machine(packed);
         let frame = datagram(0, 2, &[3; 20]);
@@ -94,7 +94,7 @@ fn checksum_request_beyond_the_frame_is_dropped() {
 }
 
 #[test]
-fn one_byte_segments_of_a_large_packet_are_refused() {
+fn tso_packet_of_more_than_2048_segments_is_dropped() {
     for packed in [false, true] {
         for (gso_size, segments) in [(0, 0), (1, 0), (29, 0), (30, 2_000)] {
             let mut machine = machine(packed);
@@ -108,7 +108,7 @@ fn one_byte_segments_of_a_large_packet_are_refused() {
 
 /// 1,024 buffers of a byte each, CVE-2016-6490 (buffers without a byte), and lists without an end.
 #[test]
-fn endless_and_long_tables_are_dropped_at_a_bounded_cost() {
+fn endless_or_long_indirect_tables_are_dropped_at_bounded_cost() {
     let (table, count) = (POSTED, 1_024);
     for packed in [false, true] {
         // Length of each buffer, and the factor and the distance to the following descriptor.
@@ -144,7 +144,7 @@ fn endless_and_long_tables_are_dropped_at_a_bounded_cost() {
 }
 
 #[test]
-fn list_without_an_end_in_the_ring_costs_no_other_vf() {
+fn endless_descriptor_list_disturbs_no_other_vf() {
     for packed in [false, true] {
         let mut machine = machine(packed);
         let memory = &mut machine.bus.memories[0];
@@ -169,7 +169,7 @@ fn list_without_an_end_in_the_ring_costs_no_other_vf() {
 }
 
 #[test]
-fn available_index_or_head_outside_the_ring_stops_it() {
+fn available_index_or_head_outside_the_ring_stops_the_ring() {
     for (offset, value) in [(2, 129_u16), (2, 0xffff), (4, 128), (4, 0xffff)] {
         let mut machine = machine(false);
         assert!(machine.send(0, NetHeader::default(), &datagram(0, 2, &[1; 100]), &[]));
@@ -188,7 +188,7 @@ fn available_index_or_head_outside_the_ring_stops_it() {
 
 /// CVE-2017-17381: rings of size zero, and others that no device can have.
 #[test]
-fn impossible_rings_do_not_start() {
+fn ring_with_invalid_size_position_or_address_does_not_start() {
     let mut machine = machine(false);
     let addresses = machine.guests[0].rings[1].addresses();
     let good = RingStart { ring: 1, size: 128, packed: false, enabled: true, position: None, addresses };
@@ -215,7 +215,7 @@ fn impossible_rings_do_not_start() {
 
 /// CVE-2018-1059: only the first byte of a buffer is in memory.
 #[test]
-fn buffer_that_ends_outside_memory_is_a_fault_of_its_sender() {
+fn buffer_beyond_guest_memory_is_a_dma_fault_of_its_sender() {
     for packed in [false, true] {
         let mut machine = machine(packed);
         machine.bus.holes = vec![(0, 0x50_0000..0x50_1000)];
@@ -230,7 +230,7 @@ fn buffer_that_ends_outside_memory_is_a_fault_of_its_sender() {
 
 /// CVE-2019-3900: a flood of short frames keeps the thread from all other work.
 #[test]
-fn visit_ends_with_its_budget() {
+fn poll_sends_at_most_its_frame_budget_of_each_vf() {
     for packed in [false, true] {
         let mut machine = machine(packed);
         (0..120).for_each(|_| assert!(machine.send(0, NetHeader::default(), &datagram(0, 2, &[]), &[])));
@@ -242,7 +242,7 @@ fn visit_ends_with_its_budget() {
 
 /// Bytes change while the card reads them: each is judged as it was read.
 #[test]
-fn memory_that_changes_between_reads_harms_its_own_guest_only() {
+fn memory_changed_during_a_poll_disturbs_only_its_own_guest() {
     for seed in 1..60_u32 {
         let mut machine = machine(seed.is_multiple_of(2));
         let rings = 0..2 * RING;

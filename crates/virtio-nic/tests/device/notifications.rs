@@ -36,7 +36,7 @@ impl Machine {
 }
 
 #[test]
-fn driver_that_asks_is_interrupted_once_a_burst() {
+fn driver_that_requests_interrupts_gets_one_per_frame_burst() {
     for (mut machine, events) in machines() {
         // More chains than a ring has entries, and than a running index has values.
         for round in 0..10_200_u32 {
@@ -52,7 +52,7 @@ fn driver_that_asks_is_interrupted_once_a_burst() {
 }
 
 #[test]
-fn driver_that_asks_for_none_is_not_interrupted() {
+fn driver_that_disables_interrupts_is_not_interrupted() {
     for (mut machine, _) in machines() {
         // The first interrupt after a start says nothing, since the driver's wish is not known to be heeded before.
         machine.interrupts_of(1);
@@ -66,7 +66,7 @@ fn driver_that_asks_for_none_is_not_interrupted() {
 }
 
 #[test]
-fn interrupt_waits_for_the_chain_that_the_driver_names() {
+fn interrupt_waits_until_the_drivers_event_index_is_passed() {
     for (mut machine, events) in machines().filter(|(_, events)| *events) {
         assert!(events);
         machine.interrupts_of(1);

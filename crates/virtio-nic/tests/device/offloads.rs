@@ -41,7 +41,7 @@ fn is_right(frame: &[u8]) -> bool {
 }
 
 #[test]
-fn partial_checksum_is_completed_in_bursts_and_alone() {
+fn partial_checksum_is_completed_with_and_without_bursts() {
     for careful in [false, true] {
         let mut machine = Machine::new(&[(false, MODERN), (true, MODERN)]);
         if careful {
@@ -70,7 +70,7 @@ fn partial_checksum_is_completed_in_bursts_and_alone() {
 }
 
 #[test]
-fn large_tcp_packet_is_cut_for_a_port_and_for_the_uplink() {
+fn large_tcp_packet_is_segmented_for_a_vf_and_for_the_uplink() {
     for packed in [false, true] {
         for to in [1, 9] {
             let mut machine = Machine::new(&[(packed, MODERN), (packed, MODERN)]);
@@ -91,7 +91,7 @@ fn large_tcp_packet_is_cut_for_a_port_and_for_the_uplink() {
 }
 
 #[test]
-fn packet_with_a_request_that_was_not_negotiated_is_dropped() {
+fn packet_with_an_offload_not_negotiated_is_dropped() {
     let mut machine = Machine::new(&[(false, MODERN), (false, MODERN)]);
     machine.post(1, &[&[1536][..]; 8]);
     let header = NetHeader {
@@ -111,7 +111,7 @@ fn packet_with_a_request_that_was_not_negotiated_is_dropped() {
 }
 
 #[test]
-fn congestion_mark_of_a_large_packet_stays_in_its_first_segment() {
+fn cwr_flag_of_a_large_packet_stays_in_its_first_segment() {
     let features = MODERN | VirtioFeatures::HOST_ECN;
     let receiver = MODERN | VirtioFeatures::GUEST_TSO4;
     for receiver in [receiver, receiver | VirtioFeatures::GUEST_ECN] {
@@ -131,7 +131,7 @@ fn congestion_mark_of_a_large_packet_stays_in_its_first_segment() {
 }
 
 #[test]
-fn large_tcp_packet_passes_uncut_to_a_driver_that_takes_it() {
+fn large_tcp_packet_is_not_segmented_for_a_guest_tso4_driver() {
     for [one, two] in [[false, true], [true, false]] {
         let mut machine = Machine::new(&[(one, MODERN), (two, MODERN | VirtioFeatures::GUEST_TSO4)]);
         machine.post(1, &[&[1600][..]; 40]);
@@ -153,7 +153,7 @@ fn large_tcp_packet_passes_uncut_to_a_driver_that_takes_it() {
 }
 
 #[test]
-fn large_uplink_packet_passes_uncut_to_a_tso_driver() {
+fn large_uplink_packet_is_not_segmented_for_a_guest_tso4_driver() {
     let payload: Vec<u8> = (0..20_000).map(|n| (n % 251) as u8).collect();
     let packet = large_packet(9, 0, &payload);
     for (takes, vlan) in [(false, None), (true, None), (false, Some(7)), (true, Some(7))] {
@@ -188,7 +188,7 @@ fn large_uplink_packet_passes_uncut_to_a_tso_driver() {
 }
 
 #[test]
-fn driver_without_guest_csum_gets_no_header_flag() {
+fn driver_without_guest_csum_gets_zero_header_flags() {
     for careful in [false, true] {
         let plain = MODERN.without(VirtioFeatures::GUEST_CSUM);
         let mut machine = Machine::new(&[(false, MODERN), (true, plain)]);
@@ -203,7 +203,7 @@ fn driver_without_guest_csum_gets_no_header_flag() {
 }
 
 #[test]
-fn checksum_of_an_unknown_transport_is_completed_at_its_place() {
+fn unknown_transport_gets_its_checksum_at_the_requested_offset() {
     let mut machine = Machine::new(&[(false, MODERN), (true, MODERN)]);
     machine.post(1, &[&[1536][..]; 2]);
     // GRE with a checksum: its field is 4 bytes behind the transport's start, and has no pseudo header.

@@ -25,7 +25,7 @@ fn machine() -> Machine {
 }
 
 #[test]
-fn port_vlan_is_hidden_from_its_guests_and_kept_from_others() {
+fn port_vlan_isolates_its_vfs_and_hides_the_tag_from_guests() {
     let mut machine = machine();
     for vf in [0, 1] {
         machine.nic.set_rules(vf, VfRules { vlans: VlanMembership::Port(7), ..rules(vf) });
@@ -48,7 +48,7 @@ fn port_vlan_is_hidden_from_its_guests_and_kept_from_others() {
 }
 
 #[test]
-fn guests_own_tags_stay_in_the_frame() {
+fn vlan_tag_sent_by_a_guest_stays_in_the_frame() {
     let mut machine = machine();
     let frame = tagged(&datagram(0, 1, &[1; 100]), 5);
     assert!(machine.send(0, NetHeader::default(), &frame, &[]));
@@ -68,7 +68,7 @@ fn spoofed_source_address_is_dropped_and_counted() {
 }
 
 #[test]
-fn vf_cannot_take_an_address_of_another_vf() {
+fn vf_with_spoof_check_cannot_use_the_mac_address_of_another() {
     let promised = VfRules { promised: Some(MacAddress(address(1))), ..VfRules::default() };
     for owner in [rules(1), promised] {
         let mut machine = machine();
@@ -88,7 +88,7 @@ fn vf_cannot_take_an_address_of_another_vf() {
 }
 
 #[test]
-fn vf_without_an_address_takes_that_of_its_first_frame() {
+fn vf_without_a_mac_address_learns_that_of_its_first_frame() {
     let mut machine = machine();
     machine.nic.set_rules(0, VfRules::default());
     assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[1; 100]), &[]));
@@ -101,7 +101,7 @@ fn vf_without_an_address_takes_that_of_its_first_frame() {
 }
 
 #[test]
-fn first_frame_that_arrives_during_a_visit_leaves_too() {
+fn first_frame_published_during_a_poll_is_not_dropped() {
     for accesses in 0..20 {
         let mut machine = machine();
         machine.nic.set_rules(0, VfRules { spoof_check: true, ..VfRules::default() });
@@ -119,7 +119,7 @@ fn first_frame_that_arrives_during_a_visit_leaves_too() {
 }
 
 #[test]
-fn vf_does_not_learn_the_address_of_another() {
+fn vf_does_not_learn_the_mac_address_of_another_vf() {
     let mut machine = machine();
     machine.nic.set_rules(0, VfRules::default());
     machine.nic.set_rules(2, VfRules::default());
@@ -141,7 +141,7 @@ fn vf_does_not_learn_the_address_of_another() {
 }
 
 #[test]
-fn disabled_vf_sends_and_receives_nothing_and_keeps_no_chain() {
+fn disabled_vf_moves_no_frame_and_returns_every_sent_chain() {
     let mut machine = machine();
     machine.nic.set_rules(0, VfRules { enabled: false, ..rules(0) });
     (0..40).for_each(|_| assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[1; 100]), &[])));
@@ -152,7 +152,7 @@ fn disabled_vf_sends_and_receives_nothing_and_keeps_no_chain() {
 }
 
 #[test]
-fn rate_delays_frames_until_they_are_due() {
+fn transmit_rate_delays_frames_until_their_due_time() {
     let mut machine = machine();
     machine.nic.set_rules(0, VfRules { max_tx_rate: 10, ..rules(0) });
     (0..10).for_each(|_| assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[1; 1000]), &[])));
@@ -167,7 +167,7 @@ fn rate_delays_frames_until_they_are_due() {
 }
 
 #[test]
-fn stopped_ring_continues_at_its_position() {
+fn restarted_ring_continues_at_its_saved_position() {
     for vf in [0, 1] {
         let mut machine = machine();
         let to = 1 - vf;
@@ -194,7 +194,7 @@ fn stopped_ring_continues_at_its_position() {
 }
 
 #[test]
-fn broadcast_in_a_port_vlan_reaches_its_guests_without_the_tag() {
+fn broadcast_in_a_port_vlan_reaches_guests_without_the_tag() {
     let mut machine = machine();
     for vf in [0, 1] {
         machine.nic.set_rules(vf, VfRules { vlans: VlanMembership::Port(7), ..rules(vf) });
@@ -210,7 +210,7 @@ fn broadcast_in_a_port_vlan_reaches_its_guests_without_the_tag() {
 }
 
 #[test]
-fn driver_that_starts_anew_may_have_another_address() {
+fn restarted_driver_may_use_another_mac_address() {
     let mut machine = machine();
     machine.nic.set_rules(0, VfRules { spoof_check: true, ..VfRules::default() });
     assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[1; 100]), &[]));

@@ -12,7 +12,7 @@ fn no_buffer(machine: &mut Machine, vf: u32) -> u64 {
 }
 
 #[test]
-fn frame_of_too_many_buffers_leaves_earlier_frames_alone() {
+fn dropped_frame_of_too_many_buffers_keeps_earlier_frames() {
     for packed in [false, true] {
         let mut machine = Machine::new(&[(packed, MODERN), (packed, MODERN)]);
         machine.post(1, &[&[100][..]; 120]);
@@ -29,7 +29,7 @@ fn frame_of_too_many_buffers_leaves_earlier_frames_alone() {
 
 /// CVE-2014-0077: a merged frame is longer than all buffers together.
 #[test]
-fn merged_frame_never_exceeds_the_posted_buffers() {
+fn frame_longer_than_all_posted_buffers_writes_no_stray_byte() {
     for packed in [false, true] {
         let mut machine = Machine::new(&[(packed, MODERN), (packed, MODERN)]);
         machine.post(1, &[&[100][..]; 9]);
@@ -41,7 +41,7 @@ fn merged_frame_never_exceeds_the_posted_buffers() {
 }
 
 #[test]
-fn pieces_of_receive_buffers_bound_the_cost_of_a_frame() {
+fn frame_cost_is_bounded_for_receive_chains_of_many_buffers() {
     let features = MODERN.with(VirtioFeatures::INDIRECT_DESC);
     for packed in [false, true] {
         let mut machine = Machine::new(&[(packed, MODERN), (packed, features)]);
@@ -56,7 +56,7 @@ fn pieces_of_receive_buffers_bound_the_cost_of_a_frame() {
 }
 
 #[test]
-fn malformed_receive_buffer_stops_its_ring_alone() {
+fn malformed_receive_buffer_stops_only_its_ring() {
     // Shorter than a header; without memory; a buffer that the device reads.
     for buffer in [(0x9_0000, 11, true), (1 << 40, 1500, true), (0x9_0000, 1500, false)] {
         for packed in [false, true] {
@@ -81,7 +81,7 @@ fn malformed_receive_buffer_stops_its_ring_alone() {
 }
 
 #[test]
-fn receive_buffers_inside_a_ring_harm_no_other_vf() {
+fn receive_buffers_inside_a_ring_disturb_no_other_vf() {
     for packed in [false, true] {
         for part in PARTS {
             let mut machine = Machine::new(&[(packed, MODERN), (packed, MODERN), (packed, MODERN)]);
@@ -106,7 +106,7 @@ fn receive_buffers_inside_a_ring_harm_no_other_vf() {
 }
 
 #[test]
-fn receive_ring_that_loses_its_memory_stops_and_is_counted() {
+fn receive_ring_in_unmapped_memory_stops_and_counts_a_fault() {
     for packed in [false, true] {
         for part in PARTS {
             for after in (0..60).step_by(7) {
@@ -130,7 +130,7 @@ fn receive_ring_that_loses_its_memory_stops_and_is_counted() {
 }
 
 #[test]
-fn change_of_features_applies_to_fetched_buffers() {
+fn fetched_receive_buffers_obey_later_negotiated_features() {
     for packed in [false, true] {
         // Headers have ten bytes at first, and twelve later.
         let mut machine = Machine::new(&[(packed, MODERN), (packed, VirtioFeatures::NONE)]);
@@ -149,7 +149,7 @@ fn change_of_features_applies_to_fetched_buffers() {
 }
 
 #[test]
-fn frames_without_a_place_for_their_header_are_not_counted() {
+fn frame_is_not_counted_if_its_virtio_header_cannot_be_written() {
     for careful in [false, true] {
         let mut machine = Machine::new(&[(false, MODERN), (false, MODERN)]);
         if careful {

@@ -16,7 +16,7 @@ fn machine(packed: bool) -> Machine {
 }
 
 #[test]
-fn packet_of_four_gigabytes_is_dropped_unread() {
+fn packet_of_four_gigabytes_is_dropped_without_being_read() {
     for packed in [false, true] {
         let mut machine = machine(packed);
         assert!(machine.make_available(0, 1, &[(0, 12, false), (0, u32::MAX - 20, false)]));
@@ -31,7 +31,7 @@ fn packet_of_four_gigabytes_is_dropped_unread() {
 }
 
 #[test]
-fn disabled_ring_leaves_the_paused_packet_of_another() {
+fn disabling_a_ring_keeps_the_paused_packet_of_another_ring() {
     let mut machine = Machine::with(&[2, 1].map(|pairs| GuestKind::of(false, MODERN, pairs)));
     machine.post(1, &[&[1600][..]; 60]);
     let rules = VfRules { max_tx_rate: 10, ..machine.nic.rules(0).unwrap().clone() };
@@ -48,7 +48,7 @@ fn disabled_ring_leaves_the_paused_packet_of_another() {
 }
 
 #[test]
-fn paused_packet_continues_after_its_vf_has_lost_its_address() {
+fn paused_packet_continues_after_rings_stop_and_restart() {
     let mut machine = Machine::with(&[1, 1].map(|pairs| GuestKind::of(false, MODERN, pairs)));
     machine.post(1, &[&[1600][..]; 60]);
     machine.nic.set_rules(0, VfRules { max_tx_rate: 10, ..VfRules::default() });
@@ -79,7 +79,7 @@ fn tcp_header() -> NetHeader {
 }
 
 #[test]
-fn transmit_ring_that_loses_its_memory_stops_and_is_counted() {
+fn transmit_ring_in_unmapped_memory_stops_and_counts_a_fault() {
     for packed in [false, true] {
         for part in PARTS {
             for after in (0..60).step_by(7) {
@@ -106,7 +106,7 @@ fn transmit_ring_that_loses_its_memory_stops_and_is_counted() {
 
 /// A fault that lasts for one access only: the memory is back when the card looks again.
 #[test]
-fn chains_return_once_after_a_short_fault() {
+fn transmit_chains_return_only_once_after_a_brief_dma_fault() {
     for packed in [false, true] {
         for part in PARTS {
             for after in (0..120).step_by(5) {

@@ -49,7 +49,7 @@ fn receive_queues_have_even_and_transmit_queues_odd_numbers() {
 }
 
 #[test]
-fn packet_header_without_a_request_ignores_its_other_fields() {
+fn header_without_offload_requests_ignores_its_other_fields() {
     // Without NEEDS_CSUM the device must not use start and offset (5.1.6.2.2), and it ignores unknown flags.
     let header = NetHeader { flags: 0xfe, gso_type: gso::NONE, checksum_start: u16::MAX, ..TSO };
     assert_eq!(header.check(60, F::NONE), Ok(NetRequest::default()));
@@ -130,7 +130,7 @@ fn packet_passes_unsegmented_only_to_a_driver_that_accepts_it() {
 
 proptest! {
     #[test]
-    fn checked_request_stays_in_its_packet_and_is_delivered_alike(
+    fn accepted_offload_request_fits_its_packet_and_round_trips(
         raw: [u8; 12], length in 0_usize..70_000, accepted: u64,
     ) {
         let (header, accepted) = (NetHeader::parse(&raw), F::from_bits(accepted));

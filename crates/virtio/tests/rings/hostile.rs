@@ -76,7 +76,7 @@ fn malformed_chain_of_a_split_ring_is_returned_with_its_fault() {
 }
 
 #[test]
-fn malformed_table_of_a_split_ring_is_returned_with_its_fault() {
+fn malformed_indirect_table_is_returned_with_its_fault() {
     use flag::{INDIRECT as TABLE, NEXT, WRITE};
     let descriptors = [(TABLES, 32, TABLE, 0)];
     for (table, fault) in [
@@ -91,7 +91,7 @@ fn malformed_table_of_a_split_ring_is_returned_with_its_fault() {
 }
 
 #[test]
-fn split_ring_chain_may_end_in_a_table_and_fill_the_ring() {
+fn split_chain_may_end_in_an_indirect_table_or_fill_the_ring() {
     use flag::{INDIRECT as TABLE, NEXT, WRITE};
     // The device must handle chained descriptors followed by a table, whose own write flag it ignores (2.7.5.3.2).
     let list = [buffer(12, NEXT, 1), (TABLES, 32, TABLE | WRITE, 0)];
@@ -210,7 +210,7 @@ fn chain_without_an_end_stops_a_packed_ring() {
 }
 
 #[test]
-fn packed_ring_that_is_fetched_whole_has_nothing_available() {
+fn fully_fetched_packed_ring_has_no_available_chain() {
     // A device that believed these flags would stay awake and fetch nothing.
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
     let mut queue = packed(SIZE, INDIRECT);

@@ -72,7 +72,7 @@ fn idle_packed_ring_is_polled_by_one_read_of_two_bytes() {
 }
 
 #[test]
-fn used_packed_descriptor_has_chain_id_and_skips_its_slots() {
+fn used_packed_descriptor_has_buffer_id_and_skips_chain_slots() {
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
     let (mut driver, mut queue) = (PackedDriver::new(8, false), packed(8, RingFeatures::default()));
     send(&mut driver, &mut memory, &[3, 1, 2], true);
@@ -123,7 +123,7 @@ fn only_the_first_descriptor_of_a_list_needs_available_flags() {
 }
 
 #[test]
-fn packed_ring_driver_event_counts_rounds_of_the_ring() {
+fn driver_event_of_a_packed_ring_includes_the_wrap_counter() {
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
     let (mut driver, mut queue) = (PackedDriver::new(4, false), packed(4, EVENTS));
     let mut pass = |memory: &mut GuestMemory, count: usize| {

@@ -96,7 +96,7 @@ fn buffers_of_a_merged_frame_are_published_together() {
 }
 
 #[test]
-fn in_order_batch_uses_one_used_element_in_its_first_place() {
+fn in_order_batch_writes_one_used_element_at_its_first_index() {
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
     let (mut driver, mut queue) = (SplitDriver::new(8, true), split(8, IN_ORDER));
     send(&mut driver, &mut memory, 5, false);
@@ -111,7 +111,7 @@ fn in_order_batch_uses_one_used_element_in_its_first_place() {
 }
 
 #[test]
-fn in_order_receive_buffers_have_an_element_each() {
+fn each_in_order_receive_buffer_gets_its_own_used_element() {
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
     let (mut driver, mut queue) = (SplitDriver::new(8, true), split(8, IN_ORDER));
     send(&mut driver, &mut memory, 3, true);

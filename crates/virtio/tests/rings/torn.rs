@@ -87,7 +87,7 @@ fn tear(is_packed: bool, before: u32, lists: &[u64]) -> usize {
 }
 
 #[test]
-fn chain_published_during_a_read_is_seen_whole_or_not() {
+fn chain_published_during_a_read_is_seen_whole_or_not_at_all() {
     for is_packed in [false, true] {
         for before in 0..5 {
             for lists in [&[1][..], &[1, 1, 1], &[3], &[1, 2]] {

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn imports_are_followed_through_re_exports() {
+    fn circular_imports_are_found_through_re_exports() {
         let root = ("crates/c/src/lib.rs", "mod a; mod b; pub use a::A; pub use b::*;");
         let a = ("crates/c/src/a.rs", "pub struct A; fn f(b: crate::B) {}");
         let b = ("crates/c/src/b.rs", "use crate::A; pub struct B;");
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn imports_of_test_modules_make_no_circle() {
+    fn circular_import_check_ignores_test_modules() {
         let root = ("crates/c/src/lib.rs", "mod a; mod b;");
         let a = ("crates/c/src/a.rs", "pub struct A; #[cfg(test)] mod tests { use crate::b::B; }");
         let b = ("crates/c/src/b.rs", "use crate::a::A;");

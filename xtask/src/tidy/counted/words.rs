@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn long_or_questioning_test_name_is_found() {
+    fn test_name_too_long_or_with_a_question_word_is_found() {
         let long = "x".repeat(NAME_LENGTH + 1);
         let text = format!(
             "#[test]\nfn {long}() {{}}\n#[test]\n#[cfg(unix)]\nfn tells_who_is_there() {{}}\n\

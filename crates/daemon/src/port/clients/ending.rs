@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_connection_ends_after_a_silence_or_a_deadline() {
+    fn closing_connection_ends_after_client_silence_or_a_deadline() {
         let mut silent = PendingDisconnect::new(7, START);
         assert_eq!(silent.next_check(7, true, START), Some(START + SILENCE));
         assert_eq!(

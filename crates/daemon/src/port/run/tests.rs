@@ -221,7 +221,7 @@ fn port_serves_a_client_for_at_most_one_time_slice() {
 }
 
 #[test]
-fn idle_port_reads_the_clock_a_few_times_per_round() {
+fn iteration_of_an_idle_port_reads_the_clock_at_most_4_times() {
     let mut world = PortFixture::open();
     world.clock.readings.set(0);
     world.port.round(&world.clock);
@@ -229,7 +229,7 @@ fn idle_port_reads_the_clock_a_few_times_per_round() {
 }
 
 #[test]
-fn vf_driver_on_a_new_card_is_notified_at_growing_intervals() {
+fn new_card_notifies_vf_drivers_at_doubling_intervals() {
     let mut world = PortFixture::open();
     let mut client = world.connect();
     world.succeed();
@@ -259,7 +259,7 @@ fn vf_driver_is_not_notified_after_an_idle_ports_hand_over() {
 }
 
 #[test]
-fn withdrawn_vf_releases_descriptors_of_pending_calls() {
+fn withdrawn_vf_releases_descriptors_of_pending_requests() {
     let mut world = PortFixture::open();
     let kept =
         |vault: &DescriptorVault| (1..64).filter(|n| vault.copy(&format!("pf0.#{n}")).is_some()).count();

@@ -254,7 +254,7 @@ fn waiting_port_misses_no_doorbell_or_message_in_any_order() {
 }
 
 #[test]
-fn sleeps_of_a_polling_port_double_to_a_limit_until_work() {
+fn polling_port_doubles_its_sleeps_up_to_a_limit_while_idle() {
     let mut naps = PollingNapBackoff::default();
     let first: Vec<_> = (0..6).map(|_| naps.next(DoorbellMode::Mapped)).collect();
     let grown = [16, 32, 64, 128, 160, 160].map(Duration::from_micros);
@@ -267,7 +267,7 @@ fn sleeps_of_a_polling_port_double_to_a_limit_until_work() {
 }
 
 #[test]
-fn port_with_doorbells_to_handle_rarely_polls_the_kernel() {
+fn port_busy_with_mapped_doorbells_rarely_calls_the_kernel() {
     const ROUNDS: usize = 900;
     let every = usize::from(UNPOLLED_ROUNDS) + 1;
     for (wait, must_receive, every) in [
@@ -289,7 +289,7 @@ fn port_with_doorbells_to_handle_rarely_polls_the_kernel() {
 }
 
 #[test]
-fn port_polls_doorbell_pages_before_a_nap() {
+fn port_polls_doorbell_pages_once_before_sleeping() {
     let mut choices = GuestActionTimes::default();
     let idle = WaitingPortModel::new(&mut choices, DoorbellMode::Mapped, &[]);
     let mut model = WaitingPortModel { must_poll_pages: true, ..idle };

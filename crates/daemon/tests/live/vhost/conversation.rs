@@ -53,7 +53,7 @@ fn guests_of_two_virtio_vfs_exchange_frames() {
 }
 
 #[test]
-fn started_ring_and_used_buffer_interrupt_the_guest() {
+fn guest_is_interrupted_by_a_ring_start_and_by_a_used_buffer() {
     let live = LiveHost::with(PORT);
     let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
     for guest in [&a, &b] {
@@ -65,7 +65,7 @@ fn started_ring_and_used_buffer_interrupt_the_guest() {
 }
 
 #[test]
-fn stopped_ring_returns_its_position_and_is_not_touched() {
+fn stopped_vring_returns_its_base_index_and_is_not_accessed() {
     let live = LiveHost::with(PORT);
     let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
     for number in 0..3 {

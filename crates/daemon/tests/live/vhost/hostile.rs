@@ -68,7 +68,7 @@ fn kick_or_call_that_is_a_pipe_disconnects_its_client() {
 }
 
 #[test]
-fn unread_kick_eventfd_keeps_its_ring_alive() {
+fn ring_keeps_working_while_its_kick_eventfd_is_not_read() {
     let mut bystanders = BystanderGuests::new();
     bystanders.check_frames();
     let count = u64::MAX - 1000;
@@ -193,7 +193,7 @@ fn unaligned_or_unmapped_ring_is_never_used() {
 }
 
 #[test]
-fn second_front_end_of_a_vf_is_turned_away() {
+fn second_front_end_of_a_vf_is_refused() {
     let mut bystanders = BystanderGuests::new();
     let mut second = TestFrontEnd::connect(&bystanders.live.socket(1));
     let reply = second.acknowledged(&FrontendRequest::SetOwner, vec![]);

@@ -13,7 +13,7 @@ use vhost_user::message::{FrontendRequest, MemoryRegion};
 const MIB: u64 = 1 << 20;
 
 #[test]
-fn ring_without_shared_memory_is_explained() {
+fn ring_without_shared_memory_sets_a_hint_with_the_remedy() {
     let live = LiveHost::with(PORT);
     let guest = VirtioGuest::boot(&live, 0);
     guest.front.stream.hang_up();
@@ -51,7 +51,7 @@ fn memory_table_and_slots_map_and_unmap_guest_memory() {
 }
 
 #[test]
-fn regions_that_overlap_are_empty_or_wrap_are_refused() {
+fn overlapping_empty_or_wrapping_memory_regions_are_refused() {
     let live = LiveHost::with(PORT);
     let mut front = TestFrontEnd::greet(&live.socket(0));
     front.share_memory();
@@ -115,7 +115,7 @@ fn memory_beyond_the_clients_limit_is_refused() {
 }
 
 #[test]
-fn ring_whose_page_is_removed_stops_until_the_page_is_back() {
+fn ring_in_removed_memory_stops_until_memory_is_added_again() {
     let live = LiveHost::with(PORT);
     let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
     exchange(&mut a, &mut b);

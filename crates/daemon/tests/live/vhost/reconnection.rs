@@ -32,7 +32,7 @@ fn guest_continues_after_its_front_end_has_reconnected() {
 }
 
 #[test]
-fn eventfds_of_a_gone_front_end_are_not_used() {
+fn eventfds_of_a_disconnected_front_end_are_not_used() {
     let (live, mut a, mut b) = two_guests();
     a.front.stream.hang_up();
     eventually("the VF is free", || live.show(0).peer.is_none());
@@ -99,7 +99,7 @@ fn front_ends_reconnect_to_the_next_version_of_the_host() {
 }
 
 #[test]
-fn policy_stays_when_front_ends_come_and_go() {
+fn policy_of_a_vf_survives_a_front_end_reconnect() {
     let (live, mut a, mut b) = two_guests();
     let set = daemon::settings::VfSettings { vlan: Some(7), ..Default::default() };
     assert_eq!(live.change(0, set).vlans, [7]);

@@ -67,7 +67,7 @@ fn on_vlan(id: u16) -> VfPolicy {
 }
 
 #[test]
-fn port_vlans_beyond_the_filters_are_refused_for_all_vfs() {
+fn policy_set_needing_too_many_vlan_filters_changes_no_vf() {
     let mut hal = StoredRegisters::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     let before = [on_vlan(1), VfPolicy::default(), VfPolicy::default(), VfPolicy::default(), on_vlan(2)];

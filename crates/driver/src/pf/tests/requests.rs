@@ -74,7 +74,7 @@ fn vf_request_cleared_by_a_reset_is_not_served() {
 }
 
 #[test]
-fn pf_takes_a_locked_mailbox_at_the_tenth_visit() {
+fn pf_driver_seizes_a_locked_mailbox_at_its_tenth_poll() {
     let (mut hal, mut pf) = pf();
     hal.held = true;
     for visit in 1..=10 {
@@ -136,7 +136,7 @@ fn pf_notice_waits_at_most_a_second_for_an_unread_reply() {
 }
 
 #[test]
-fn pf_notice_retry_delay_doubles_waiting_time_up_to_a_second() {
+fn pf_notice_retry_delay_equals_time_waited_up_to_a_second() {
     let (mut hal, mut pf) = pf();
     hal.held = true;
     hal.wait(Duration::from_secs(2));
@@ -160,7 +160,7 @@ fn pf_sends_notices_only_to_enabled_vfs() {
 }
 
 #[test]
-fn vf_throttle_ends_with_the_pf_visit_at_its_deadline() {
+fn vf_throttle_ends_in_the_pf_driver_poll_at_its_deadline() {
     let (mut hal, mut pf) = pf();
     let flood = [0, 0, 0, 0, 0, 100];
     let limits = [OffenceThresholds { warn: 0, throttle: 50, quarantine: 0 }; 6];

@@ -166,7 +166,7 @@ fn burst_of_received_frames_crosses_the_ring_end_in_order() {
 }
 
 #[test]
-fn burst_receives_no_more_frames_than_asked() {
+fn receive_burst_returns_no_more_frames_than_requested() {
     for layout in LAYOUTS {
         let mut receiver = RxRingFixture::new(layout, SLOTS, BATCH);
         (0..40).for_each(|mark| receiver.complete(mark, 60, true));
@@ -261,7 +261,7 @@ fn received_frame_that_is_not_copied_frees_its_slot() {
 }
 
 #[test]
-fn smallest_receive_ring_is_refilled_while_bursts_are_taken() {
+fn smallest_receive_ring_is_refilled_while_bursts_are_received() {
     for layout in LAYOUTS {
         let mut receiver = RxRingFixture::new(layout, 32, 32);
         for round in 0..100 {

@@ -187,7 +187,7 @@ fn check_burst_beyond_the_free_slots<Q: TestedTxQueue>() {
 }
 
 #[test]
-fn burst_beyond_the_free_slots_queues_those_that_fit() {
+fn transmit_burst_beyond_free_slots_queues_frames_that_fit() {
     check_burst_beyond_the_free_slots::<I82576Ring>();
     check_burst_beyond_the_free_slots::<TxRing<adaptive::TxDataDescriptor>>();
 }

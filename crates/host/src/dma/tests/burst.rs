@@ -227,7 +227,7 @@ proptest! {
 }
 
 #[test]
-fn function_that_completes_frame_heads_gets_each_payloads_sum() {
+fn frame_copy_gives_header_completion_the_payload_checksum() {
     let (from, to) = (table(&[(1, 1)]), table(&[(1, 1)]));
     let frame: Vec<u8> = (0..100).collect();
     from.write(PAGE, &frame).unwrap();

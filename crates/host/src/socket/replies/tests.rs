@@ -66,7 +66,7 @@ fn next_process_reads_the_number_of_sent_reply_bytes() {
 }
 
 #[test]
-fn reply_bytes_not_recorded_before_a_crash_are_not_sent() {
+fn unrecorded_reply_bytes_are_not_sent_after_a_crash() {
     let mut world = ReplyLogOwner::new();
     world.append(b"noted");
     world.log.append(b"not noted").unwrap();
@@ -93,7 +93,7 @@ fn unread_replies_survive_the_release_of_reply_log_pages() {
 }
 
 #[test]
-fn crash_before_the_next_reply_log_page_loses_no_reply() {
+fn crash_at_a_reply_log_page_boundary_loses_no_recorded_reply() {
     let mut world = ReplyLogOwner::new();
     world.append(&[7; 4000]);
     world.send(4000);
@@ -110,7 +110,7 @@ fn crash_before_the_next_reply_log_page_loses_no_reply() {
 }
 
 #[test]
-fn received_message_part_survives_crashes_in_the_reply_log() {
+fn message_part_held_in_the_reply_log_survives_crashes() {
     let mut world = ReplyLogOwner::new();
     let mut sent = Vec::new();
     for round in 1..20_u8 {

@@ -264,7 +264,7 @@ fn vcpu_credits_are_reset_to_zero_only_above_300() {
 }
 
 #[test]
-fn stealing_a_vcpu_respects_affinity_and_home_threads() {
+fn vcpu_is_stolen_only_by_its_affine_or_first_thread() {
     let pinned = SchedulingParameters { affinity: 0, ..share(1) };
     let (mut credit, ids) = credit(2, &[pinned]);
     credit.woken(FIRST, ids[0]);

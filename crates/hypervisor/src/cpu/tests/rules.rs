@@ -138,7 +138,7 @@ fn smt_contention_loses_no_fraction_of_a_cycle() {
 }
 
 #[test]
-fn cycles_of_an_interrupt_prolong_the_running_step() {
+fn interrupt_cycles_prolong_the_running_vcpu_step() {
     let mut world = MachineHarness::new(config(1, 1));
     let (_, vcpu) = world.guest(0, once);
     world.at(0, MachineEvent::Wake(vcpu));
@@ -153,7 +153,7 @@ fn cycles_of_an_interrupt_prolong_the_running_step() {
 }
 
 #[test]
-fn cycles_stolen_from_an_idle_thread_delay_the_woken_vcpu() {
+fn interrupt_on_an_idle_thread_delays_the_woken_vcpu() {
     let mut world = MachineHarness::new(config(1, 1));
     let (_, vcpu) = world.guest(0, once);
     world.at(100, MachineEvent::Interrupt { thread: thread(0), cycles: 200 });

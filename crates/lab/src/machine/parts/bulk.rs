@@ -70,7 +70,7 @@ mod tests {
     use sim::VirtualInstant;
 
     #[test]
-    fn bulk_tcp_frames_arrive_at_line_rate_up_to_the_window() {
+    fn bulk_tcp_frames_arrive_at_line_rate_until_the_window_closes() {
         let mut bulk = BulkStream::new(10_000_000_000, 1_000);
         bulk.count(0, VirtualInstant::from_nanos(12_310));
         assert_eq!(bulk.arrived(), 10, "a frame takes 1,230.4 ns");

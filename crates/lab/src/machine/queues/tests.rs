@@ -39,7 +39,7 @@ fn datagram_sender_rings_the_doorbell_once_per_datagram() {
 }
 
 #[test]
-fn doorbells_are_fastest_mapped_then_posted_then_answered() {
+fn doorbell_throughput_is_best_mapped_then_posted_then_answered() {
     for load in [MultiqueueTraffic::Stream, MultiqueueTraffic::Datagrams] {
         let throughput = DOORBELLS.map(|doorbell| simulate(1, doorbell, load).throughput_gbps);
         assert!(throughput.is_sorted_by(|one, next| one > next), "{load:?}: {throughput:?}");
@@ -63,7 +63,7 @@ fn throughput_scales_with_mapped_queue_pairs() {
 }
 
 #[test]
-fn posted_doorbells_give_four_queue_pairs_no_more_than_two() {
+fn posted_doorbell_throughput_does_not_scale_beyond_two_queues() {
     let [two, four] = [2, 4]
         .map(|pairs| simulate(pairs, DoorbellPath::Posted, MultiqueueTraffic::Datagrams).throughput_gbps);
     assert!(four < two * 1.1, "{two} and {four}");

@@ -73,7 +73,7 @@ fn paravirtualized_guest_takes_events_and_has_no_vm_exits() {
 /// Checks that ten programs on a bare machine with sixteen threads have a thread each, whereas ten guests share eight
 /// threads.
 #[test]
-fn bare_machine_gives_each_program_a_thread_without_switches() {
+fn programs_on_a_bare_machine_cause_no_context_switches() {
     let switching = |kind| {
         let mut world =
             ServerSimulation::new(&ServerSetup { kind, guests: 10, ports: 10, ..setup() }).unwrap();

@@ -25,7 +25,7 @@ fn spent(world: &mut ServerSimulation, at: VirtualInstant) -> u64 {
 
 /// Checks the cost of a visit of the PF drivers without work, which reads only ICR, MBVFICR and VFLRE.
 #[test]
-fn pf_monitor_visits_every_port_100_times_a_second() {
+fn pf_monitor_polls_every_port_100_times_a_second() {
     let quiet = ServerSetup { ports: 3, guests: 3, traffic: ClientTraffic::Silent, ..setup() };
     let mut world = ServerSimulation::new(&quiet).unwrap();
     let read = world.core.table[CostConstant::MmioRead];
@@ -44,7 +44,7 @@ fn ask(world: &mut ServerSimulation, now: VirtualInstant) {
 }
 
 #[test]
-fn mailbox_request_is_answered_at_the_next_visit_by_dom0() {
+fn mailbox_request_is_answered_at_dom0s_next_mailbox_poll() {
     let split = NetworkPath::Split { workers: 1 };
     for (kind, network) in [(DomainKind::Hvm, NetworkPath::Direct), (DomainKind::Pvm, split)] {
         let mut world =

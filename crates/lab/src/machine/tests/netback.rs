@@ -46,7 +46,7 @@ fn stock_network_back_end_reaches_2300_mb_s_within_2_percent() {
 }
 
 #[test]
-fn netback_workers_raise_throughput_only_with_spread_events() {
+fn more_netback_workers_help_only_if_events_are_distributed() {
     let rate = |workers, dispatch| measured(&of(workers, dispatch), 50).throughput_mbps();
     let [one, four] = [1, 4].map(|workers| rate(workers, DispatchPolicy::First));
     assert!((four / one - 1.0).abs() < 0.03, "{one} {four}");
@@ -68,7 +68,7 @@ fn interface_move_between_workers_loses_and_reorders_no_frame() {
 }
 
 #[test]
-fn saturated_back_end_spreads_interfaces_and_keeps_frame_order() {
+fn saturated_back_end_moves_interfaces_without_reordering() {
     let mut full = of(4, DispatchPolicy::Balanced(LoadThresholds::new(600, 1_200).unwrap()));
     full.guests = 8;
     let found = ServerSimulation::new(&full)
@@ -83,7 +83,7 @@ fn saturated_back_end_spreads_interfaces_and_keeps_frame_order() {
 /// Checks that a request that waits when a saturated virtual CPU hands over its work is continued on another virtual
 /// CPU. Tests of `hypervisor::evtchn` show for all histories that rebinding loses no event.
 #[test]
-fn no_guest_event_is_lost_when_a_saturated_back_end_spreads() {
+fn moving_work_off_a_saturated_back_end_loses_no_guest_event() {
     for seed in 1..=16 {
         let mut full = of(4, DispatchPolicy::Balanced(LoadThresholds::new(600, 1_200).unwrap()));
         full.first = Some((ClientTraffic::RequestResponse, ProgramWorkload::RequestResponse));
@@ -98,7 +98,7 @@ fn no_guest_event_is_lost_when_a_saturated_back_end_spreads() {
 }
 
 #[test]
-fn withheld_back_end_event_arrives_after_its_delay() {
+fn back_end_event_held_for_batching_arrives_after_its_delay() {
     let slowest = |notify_every| {
         let mut alone = of(1, DispatchPolicy::First);
         (alone.ports, alone.guests) = (1, 1);
@@ -111,7 +111,7 @@ fn withheld_back_end_event_arrives_after_its_delay() {
 }
 
 #[test]
-fn merged_tcp_segments_are_all_read_with_fewer_acks() {
+fn merging_tcp_segments_keeps_throughput_and_saves_cycles() {
     let stream = |merge| {
         let mut stream = of(4, DispatchPolicy::Spread);
         (stream.traffic, stream.spec.load) = (ClientTraffic::Tcp { window: 64 }, ProgramWorkload::Tcp);

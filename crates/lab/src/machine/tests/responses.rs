@@ -57,7 +57,7 @@ const PATH: [CostConstant; 12] = [
 /// Checks that an unthrottled round trip takes only processing time and each frame's 84 bytes on the wire; copies and
 /// card accesses are added.
 #[test]
-fn unthrottled_round_trip_is_only_processing_time() {
+fn unthrottled_round_trip_takes_only_processing_and_wire_time() {
     let setup = ServerSetup { kind: DomainKind::Native, ..responder(0) };
     let cycles: u64 = PATH.iter().map(|cost| setup.table[*cost]).sum();
     let path = cycles as f64 / setup.table[CostConstant::ClockHertz] as f64 * 1e6 + 2.0 * 0.672;

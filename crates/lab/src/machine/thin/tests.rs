@@ -21,7 +21,7 @@ fn throughput_gain_without_pf_interrupts_matches_calibration() {
 }
 
 #[test]
-fn guest_interrupts_cause_vm_exits_only_with_classical_pf() {
+fn guest_interrupts_exit_unless_posted_or_pf_is_interruptless() {
     for busy in [false, true] {
         let [classical, without, posted] =
             [PfNotification::Classical, PfNotification::Interruptless, PfNotification::Posted]

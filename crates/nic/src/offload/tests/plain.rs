@@ -101,12 +101,12 @@ fn seal() -> impl Strategy<Value = Option<TrustedChecksum>> {
 
 proptest! {
     #[test]
-    fn quick_header_check_and_complete_parse_report_the_same(frame in frame(), all in any::<bool>(), control in any::<u32>()) {
+    fn quick_header_check_and_complete_parse_give_equal_results(frame in frame(), all in any::<bool>(), control in any::<u32>()) {
         agrees(&frame, if all { rxcsum::IPOFL | rxcsum::TUOFL } else { control }, None);
     }
 
     #[test]
-    fn quick_check_judges_senders_checksums_as_the_complete_parse(frame in frame(), seal in seal(), to_the_end in any::<bool>(), seed in 0u16..9) {
+    fn quick_and_complete_parse_verify_senders_checksums_alike(frame in frame(), seal in seal(), to_the_end in any::<bool>(), seed in 0u16..9) {
         let end = 14 + usize::from(be16(&frame, 16).unwrap_or(0));
         let seal = seal.map(|seal| if to_the_end { TrustedChecksum { start: 34, end, ..seal } } else { seal });
         agrees(&frame, rxcsum::TUOFL, seal);

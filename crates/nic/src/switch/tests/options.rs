@@ -7,7 +7,7 @@ use i82576::bits::{ctrl, mrqc, rplolr, vmolr};
 use i82576::register as r;
 
 #[test]
-fn copies_are_stripped_by_rplolr_and_other_frames_by_strvlan() {
+fn rplolr_strips_tags_of_replicated_frames_and_vmolr_of_others() {
     let strips = |port: &PortBuilder, pool, replicated| {
         load(&port.file, VFS).0.strips(switch::port(PoolIndex::of_field(pool)), replicated)
     };

@@ -121,7 +121,7 @@ fn rctl_en_enables_reception_of_the_port() {
 }
 
 #[test]
-fn pool_without_long_packets_accepts_1518_bytes_and_a_tag() {
+fn pool_without_lpe_accepts_1518_bytes_plus_a_vlan_tag() {
     let long = |length, vlan| FrameMetadata { length, vlan, ..frame(FrameOrigin::Uplink, PEER, B) };
     let port = port();
     assert_eq!(port.decide(long(1514, None)), to(B_BIT));

@@ -67,7 +67,7 @@ impl StormFixture {
 }
 
 #[test]
-fn storm_bit_bdicw_drops_broadcasts_until_the_window_ends() {
+fn storm_bit_bdicw_drops_broadcasts_in_the_current_window() {
     let mut control = control(sccrl::BDICW);
     assert_eq!(control.send(15, BROADCAST), 10);
     assert_eq!((control.file.get(r::BSCCNT), control.status()), (15, scsts::BSCA));

@@ -65,7 +65,7 @@ fn frame_of_a_local_vlan_stays_off_the_wire() {
 }
 
 #[test]
-fn sent_frame_to_a_disabled_or_too_short_pool_is_dropped() {
+fn local_frame_is_dropped_if_too_long_or_receiver_is_disabled() {
     assert_eq!(port().clear(r::VFRE, 2).a_sends(B), dropped(SwitchDropReason::Disabled));
     let long = FrameMetadata { length: 4000, ..frame(sender(0), A, B) };
     assert_eq!(port().decide(long), dropped(SwitchDropReason::TooLong));

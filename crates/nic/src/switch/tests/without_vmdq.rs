@@ -6,7 +6,7 @@ use i82576::register as r;
 use plane::switch::{FrameMetadata, FrameOrigin, SwitchDropReason};
 
 #[test]
-fn port_without_pools_or_promiscuity_needs_an_exact_address() {
+fn port_without_pools_needs_an_exact_address_or_promiscuity() {
     assert_eq!(single().wire(A), to(1));
     assert_eq!(single().wire(PEER), dropped(SwitchDropReason::Unwanted));
     assert_eq!(single().set(r::RCTL, rctl::UPE).wire(PEER), to(1));

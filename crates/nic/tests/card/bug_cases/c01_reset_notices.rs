@@ -6,7 +6,7 @@ use i82576::bits::{ctrl, ctrl_ext, v2p};
 use i82576::register::{self as r, vf};
 
 #[test]
-fn mailbox_shows_pf_in_reset_until_the_pf_declares_it_done() {
+fn vf_mailbox_shows_pf_in_reset_until_the_pf_sets_pfrstd() {
     let mut bench = CardFixture::bare();
     bench.enable_vfs(2);
     bench.vf(0).read(vf::V2PMAILBOX);

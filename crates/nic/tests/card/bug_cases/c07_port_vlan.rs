@@ -52,7 +52,7 @@ fn port_vlan_tag_is_stripped_into_the_descriptor() {
 }
 
 #[test]
-fn port_vlan_tag_is_invisible_between_its_pools() {
+fn frame_between_pools_of_a_port_vlan_is_delivered_untagged() {
     let mut bench = bench();
     let frame = plain(mac(1), mac(0), 100);
     bench.vf(0).send(&frame);

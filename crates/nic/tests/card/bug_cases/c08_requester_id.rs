@@ -46,7 +46,7 @@ fn every_request_of_a_vfs_queue_carries_the_vfs_id() {
 }
 
 #[test]
-fn requester_id_of_a_vfs_second_queue_is_the_vfs() {
+fn second_queue_of_a_vf_uses_the_vfs_requester_id() {
     let mut bench = CardFixture::new(3);
     bench.vf(2).start();
     bench.pf().write(r::MRQC, mrqc::VMDQ_RSS | 1 << mrqc::HASH_TYPES_SHIFT);

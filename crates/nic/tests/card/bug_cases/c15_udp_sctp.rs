@@ -25,7 +25,7 @@ fn extended() -> Vec<u8> {
 }
 
 #[test]
-fn udp_is_hashed_by_ports_only_with_its_own_rss_type_bits() {
+fn udp_ports_are_hashed_only_if_a_udp_rss_type_is_enabled() {
     let mut bench = CardFixture::new(1);
     bench.vf(0).start();
     bench.pf().write(r::RXCSUM, rxcsum::PCSD);

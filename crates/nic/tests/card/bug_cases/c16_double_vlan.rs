@@ -43,7 +43,7 @@ fn inner_vlan_tag_is_stripped_and_outer_tag_sets_vext() {
 }
 
 #[test]
-fn single_vlan_tag_is_treated_as_outer_and_stays() {
+fn single_tag_in_double_vlan_mode_is_outer_and_not_stripped() {
     let mut bench = bench();
     bench.pf().write(r::vmolr(PoolIndex::FIRST), POOL | vmolr::STRVLAN);
     bench.wire_sends(&outer(5, &frame()));
@@ -53,7 +53,7 @@ fn single_vlan_tag_is_treated_as_outer_and_stays() {
 }
 
 #[test]
-fn vlan_filters_compare_the_inner_tag_of_two() {
+fn vlan_filters_compare_the_inner_of_two_vlan_tags() {
     let mut bench = bench();
     bench.pf().set(r::RCTL, rctl::VFE);
     bench.pf().write(r::vfta(0), 1 << 20);

@@ -6,7 +6,7 @@ use i82576::bits::{rctl, tctl};
 use i82576::register::{self as r, rx};
 
 #[test]
-fn queues_receive_and_send_with_legacy_descriptors_only() {
+fn queues_send_and_receive_if_all_descriptors_are_legacy() {
     let mut bench = CardFixture::bare();
     bench.pf().write(r::RCTL, rctl::EN | rctl::UPE | rctl::MPE | rctl::BAM | rctl::SECRC);
     bench.pf().write(r::TCTL, tctl::EN | tctl::PSP);

@@ -10,7 +10,7 @@ use i82576::register::{self as r, tx, vf};
 use pcie::Function::Vf;
 
 #[test]
-fn endless_packet_is_dropped_as_its_descriptors_arrive() {
+fn descriptors_of_a_packet_without_eop_are_consumed_and_dropped() {
     let mut bench = CardFixture::new(3);
     bench.vf(0).start_sized(8, 2048);
     bench.vf(1).start();
@@ -37,7 +37,7 @@ fn endless_packet_is_dropped_as_its_descriptors_arrive() {
 }
 
 #[test]
-fn endless_packet_that_fills_its_ring_is_dropped() {
+fn packet_without_eop_that_fills_its_ring_is_dropped() {
     let mut bench = CardFixture::new(3);
     bench.vf(0).start_sized(8, 8);
     let frame = bench.vf(0).place(&plain(mac(9), mac(0), 50));
@@ -239,7 +239,7 @@ fn poll_work_for_segments_of_one_byte_is_bounded() {
 }
 
 #[test]
-fn work_of_a_broadcast_storm_is_bounded_by_its_frames() {
+fn poll_sends_at_most_its_frame_budget_of_a_broadcast_storm() {
     let mut bench = bench();
     bench.budget.frames = 16;
     let frame = plain(i82576::MacAddress::BROADCAST, mac(0), 60);

@@ -28,7 +28,7 @@ fn head_or_tail_beyond_the_ring_transfers_no_frame() {
 }
 
 #[test]
-fn heads_and_tails_moved_between_polls_stay_in_the_ring() {
+fn tails_moved_between_polls_cause_no_access_beyond_the_ring() {
     let mut bench = CardFixture::new(3);
     for vf in 0..3 {
         bench.vf(vf).start_sized(8, 8);
@@ -192,7 +192,7 @@ fn head_write_back_onto_ring_or_frame_disturbs_no_other_vf() {
 }
 
 #[test]
-fn received_frame_onto_its_own_ring_disturbs_no_other_vf() {
+fn received_frame_written_onto_its_ring_disturbs_no_other_vf() {
     let mut bench = bench();
     for i in 0..63u64 {
         let posted =

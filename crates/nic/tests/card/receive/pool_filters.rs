@@ -51,7 +51,7 @@ fn queue_filter_keeps_a_frame_in_its_pool() {
 }
 
 #[test]
-fn five_tuple_filter_may_apply_to_one_pool() {
+fn five_tuple_filter_with_a_pool_applies_only_to_that_pool() {
     let mut bench = bench();
     for (pool, expected) in [(2, [0, 1]), (1, [1, 0])] {
         bench.pf().write(r::ftqf(0), ANY | pool << ftqf::POOL_SHIFT | 10 << ftqf::QUEUE_SHIFT);

@@ -42,7 +42,7 @@ fn tuple(bench: &mut CardFixture, i: u32, queue: u32, compared: u32) {
 }
 
 #[test]
-fn ether_type_filter_selects_a_queue_and_is_reported() {
+fn ether_type_filter_selects_a_queue_and_sets_packet_type() {
     let mut bench = port();
     let filter = EAPOL | 11 << etqf::QUEUE_SHIFT | etqf::ENABLE | etqf::QUEUE_ENABLE;
     bench.pf().write(r::etqf(5), filter);
@@ -56,7 +56,7 @@ fn ether_type_filter_selects_a_queue_and_is_reported() {
 }
 
 #[test]
-fn ether_type_filter_without_a_queue_is_only_reported() {
+fn ether_type_filter_without_a_queue_only_sets_packet_type() {
     let mut bench = port();
     bench.pf().write(r::etqf(1), EAPOL | 11 << etqf::QUEUE_SHIFT | etqf::ENABLE);
     let (queue, back) = queue_of(&mut bench, &of_type(EAPOL));
@@ -106,7 +106,7 @@ fn five_tuple_filter_compares_only_selected_fields() {
 }
 
 #[test]
-fn five_tuple_filters_match_ip_and_compare_ipv4_addresses() {
+fn five_tuple_filters_match_only_ip_and_addresses_only_ipv4() {
     let mut bench = port();
     tuple(&mut bench, 0, 5, 0);
     assert_eq!(queue_of(&mut bench, &of_type(EAPOL)).0, 0);
@@ -117,7 +117,7 @@ fn five_tuple_filters_match_ip_and_compare_ipv4_addresses() {
 }
 
 #[test]
-fn five_tuple_filter_compares_size_and_flags() {
+fn five_tuple_filter_compares_frame_size_and_tcp_flags() {
     let mut bench = port();
     let length = tcp(PORT, mac(9), &[1; 50]).len() as u32;
     for (size, expected) in [(length + 1, 5), (length, 0)] {

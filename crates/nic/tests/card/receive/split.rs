@@ -39,7 +39,7 @@ fn split_result_under(split: u32, kind: u32, header: u32, frame: &[u8]) -> (bool
 }
 
 #[test]
-fn header_split_leaves_unknown_headers_with_the_payload() {
+fn header_split_leaves_frames_with_unknown_headers_unsplit() {
     assert_eq!(split_result(2, 128, &frame(60)), (false, false, 0, vec![60]));
     assert_eq!(split_result(2, 128, &frame(3000)), (false, false, 0, vec![2048, 952]));
 }
@@ -55,7 +55,7 @@ fn header_split_puts_fitting_headers_in_the_header_buffer() {
 }
 
 #[test]
-fn header_split_reports_headers_that_do_not_fit() {
+fn header_split_reports_headers_too_long_for_the_buffer() {
     let segment = tagged(5, &tagged(6, &tagged(7, &tcp(mac(0), mac(9), &[7; 100]))));
     assert_eq!(split_result(2, 64, &segment), (true, true, 66, vec![166]));
     let segment = tagged(5, &tagged(6, &tcp(mac(0), mac(9), &[7; 100])));
@@ -69,24 +69,24 @@ fn header_split_reports_headers_that_do_not_fit() {
 }
 
 #[test]
-fn split_always_puts_a_fitting_frame_into_the_header_buffer() {
+fn always_split_mode_puts_a_short_frame_in_the_header_buffer() {
     assert_eq!(split_result(5, 64, &frame(60)), (false, false, 60, vec![0]));
     assert_eq!(split_result(5, 512, &tcp(mac(0), mac(9), &[7; 200])), (false, false, 254, vec![0]));
 }
 
 #[test]
-fn split_always_fills_the_header_buffer_with_unknown_headers() {
+fn always_split_mode_fills_header_buffer_if_headers_are_unknown() {
     assert_eq!(split_result(5, 64, &frame(300)), (false, false, 64, vec![236]));
     assert_eq!(split_result(5, 64, &frame(3000)), (false, false, 64, vec![2048, 888]));
 }
 
 #[test]
-fn split_always_separates_fitting_headers() {
+fn always_split_mode_separates_headers_that_fit_the_buffer() {
     assert_eq!(split_result(5, 64, &tcp(mac(0), mac(9), &[7; 300])), (true, false, 54, vec![300]));
 }
 
 #[test]
-fn split_always_continues_long_headers_in_the_packet_buffer() {
+fn always_split_mode_continues_long_headers_in_packet_buffer() {
     let mut options = tcp(mac(0), mac(9), &[7; 100]);
     options.splice(34..34, [1; 24]);
     options[14] = 0x4b;
@@ -115,7 +115,7 @@ fn replication_formats_leave_split_header_bit_sph_clear() {
 }
 
 #[test]
-fn headers_longer_than_hdrlen_can_state_are_not_split() {
+fn headers_longer_than_the_hdrlen_field_allows_are_not_split() {
     // TCP behind a hop-by-hop header of 131 * 8 bytes: 1122 bytes of headers, where HDRLEN ends at 1023.
     let mut bytes = frame(3000);
     bytes[12..22].copy_from_slice(&[0x86, 0xdd, 0x60, 0, 0, 0, 0x0b, 0x82, 0, 64]);
@@ -147,7 +147,7 @@ fn unmapped_header_buffer_sets_receive_error_rxe() {
 }
 
 #[test]
-fn stripped_and_split_frame_uses_several_buffers() {
+fn vlan_stripping_and_header_length_work_over_several_buffers() {
     let segment = tcp(mac(0), mac(9), &[7; 3000]);
     let tag = tagged(5, &segment);
     for (options, header, bytes) in [(POOL, 58, &tag), (POOL | vmolr::STRVLAN, 54, &segment)] {

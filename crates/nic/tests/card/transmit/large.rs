@@ -73,7 +73,7 @@ fn segments_of_a_packet_are_copied_once_to_the_receiver() {
 }
 
 #[test]
-fn segmentation_stops_within_a_burst_if_rx_buffers_fault() {
+fn segmentation_stops_early_if_the_receivers_buffers_fault() {
     let mut bench = pair();
     // Each buffer begins 10 bytes before the VF's memory, so that payloads fit and headers do not.
     for i in 0..40_u64 {

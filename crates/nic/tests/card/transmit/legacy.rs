@@ -44,7 +44,7 @@ fn legacy_packet_may_use_one_descriptor() {
 }
 
 #[test]
-fn only_legacy_descriptors_that_request_it_are_written_back() {
+fn legacy_tx_descriptor_is_written_back_only_if_rs_is_set() {
     let mut bench = bench();
     let (frame, whole) = placed(&mut bench, 100);
     let loud = packet(whole.address, frame.len());

@@ -17,7 +17,7 @@ fn inserted(bench: &mut CardFixture) -> Option<u16> {
 }
 
 #[test]
-fn offload_context_survives_a_new_ring_but_no_reset() {
+fn offload_context_survives_a_new_ring_but_not_a_reset() {
     let mut bench = bench();
     bench.vf(0).transmit(&[AdvancedContextDescriptor { vlan_tag: 10, ..context(0, 0) }.emit()]);
     bench.vf(0).write(at(tx::TXDCTL), 0);
@@ -47,7 +47,7 @@ fn sent_length_comes_from_buffers_and_not_from_paylen() {
 }
 
 #[test]
-fn poll_writes_back_descriptors_below_the_threshold_too() {
+fn poll_writes_back_fewer_descriptors_than_wthresh() {
     let mut bench = bench();
     bench.vf(0).write(at(tx::TXDCTL), dctl::ENABLE | 31 << dctl::WTHRESH_SHIFT);
     let (_, descriptor) = placed(&mut bench, 100);

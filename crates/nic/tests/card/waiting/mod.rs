@@ -254,7 +254,7 @@ fn copies_of_a_frame_wait_for_descriptors_separately() {
 }
 
 #[test]
-fn waiting_frame_keeps_the_settings_of_its_arrival() {
+fn waiting_frame_is_delivered_by_the_settings_at_its_arrival() {
     let mut bench = bench(8);
     bench.pf().set(r::vmolr(PoolIndex::EVERY[0]), vmolr::STRVLAN);
     bench.pf().write(r::vlvf(0), vlvf::VLANID_EN | 1 << vlvf::POOLSEL_SHIFT | 5);

@@ -40,7 +40,7 @@ fn after(event: &str, act: impl Fn(&mut CardFixture), expected: [usize; 2]) {
 }
 
 #[test]
-fn disabled_or_moved_queue_drops_its_waiting_frames() {
+fn queue_disabled_or_set_up_again_drops_its_waiting_frames() {
     for (register, value) in [(rx::RXDCTL, 0), (rx::RDLEN, 256), (rx::RDBAL, 0x8000), (rx::RDH, 1)] {
         after("ring", |bench| bench.vf(0).write(vf::RX_BLOCK + register, value), [0, 3]);
     }
@@ -86,7 +86,7 @@ fn received_frames_wait_while_reception_is_disabled() {
 }
 
 #[test]
-fn frame_for_a_stopped_queue_does_not_wait() {
+fn frame_for_a_stopped_queue_is_dropped_without_waiting() {
     let mut bench = three_wait();
     // A tail beyond the ring stops the queue.
     bench.vf(0).write(vf::RX_BLOCK + rx::RDT, 100);

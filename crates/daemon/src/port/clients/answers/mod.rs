@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn pf_driver_that_answers_64_vfs_at_once_counts_one_visit() {
+    fn pf_driver_poll_that_answers_64_vfs_is_counted_once() {
         let mut answers = MailboxAnswers::default();
         answers.ask(VfSet::new(u64::MAX), |_| at(0));
         answers.answer(VfSet::new(u64::MAX), at(7));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn message_delay_starts_at_the_wake_up_or_the_previous_poll() {
+    fn client_message_delay_starts_at_previous_poll_or_wake_up() {
         let mut times = MessageTimes::default();
         times.note_poll(at(100), at(101), false);
         times.note_poll(at(200), at(201), true);

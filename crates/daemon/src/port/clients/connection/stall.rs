@@ -71,7 +71,7 @@ mod tests {
     use super::{ClientStall, MissingPart, PATIENCE};
 
     #[test]
-    fn stall_names_received_bytes_or_unread_replies() {
+    fn client_stall_error_counts_received_bytes_or_unread_replies() {
         let text = |missing| ClientStall { missing, silent: PATIENCE }.to_string();
         assert_eq!(
             text(MissingPart::Message { received: 20, size: Some(48) }),

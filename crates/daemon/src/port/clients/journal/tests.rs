@@ -42,7 +42,7 @@ fn found(journal: &PortJournal) -> SavedClient {
 }
 
 #[test]
-fn next_process_reads_a_journal_step_whole_or_not_at_all() {
+fn journal_gives_next_process_the_committed_client_progress() {
     let (journal, mut function) = open();
     assert_eq!(found(&journal).progress, ClientProgress::default());
     function.step(progress(99));
@@ -57,7 +57,7 @@ fn next_process_reads_a_journal_step_whole_or_not_at_all() {
 }
 
 #[test]
-fn journal_forgets_descriptors_of_an_earlier_message() {
+fn journal_drops_file_descriptors_of_an_earlier_message() {
     let (journal, mut function) = open();
     let full = ClientProgress { fds: [4; MAX_MESSAGE_FDS], ..progress(0) };
     for step in [full, full, full.without_held(), progress(1), full.without_held(), progress(2)] {
@@ -80,7 +80,7 @@ fn journal_of_an_earlier_version_is_read_or_reported_torn() {
 }
 
 #[test]
-fn dma_windows_and_eventfds_are_valid_after_a_journal_step() {
+fn dma_windows_and_eventfds_become_valid_at_journal_commit() {
     let (journal, mut function) = open();
     function.step(progress(0));
     assert!(function.add_window(&window(0x1000, 5)));
@@ -151,7 +151,7 @@ fn dma_window_beyond_the_journals_limit_is_refused() {
 }
 
 #[test]
-fn next_process_adds_and_removes_dma_windows_of_the_journal() {
+fn next_process_adds_and_removes_dma_windows_in_the_journal() {
     let (journal, mut function) = open();
     assert!(function.add_window(&window(0x1000, 5)));
     function.step(progress(0));
@@ -165,7 +165,7 @@ fn next_process_adds_and_removes_dma_windows_of_the_journal() {
 }
 
 #[test]
-fn unfinished_journal_step_never_becomes_valid_later() {
+fn uncommitted_journal_changes_never_become_valid_later() {
     let (journal, mut function) = open();
     assert!(function.add_window(&window(0x1000, 5)));
     function.set_irq(SavedEventfd { index: 2, vector: 0, number: 11 });
@@ -271,7 +271,7 @@ fn configuration(journal: &PortJournal) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn saved_pci_configuration_is_void_after_a_driver_state_save() {
+fn driver_state_save_invalidates_saved_pci_configuration() {
     let (journal, function) = open();
     assert!(!function.note_configuration(b"early"), "there is no software yet");
     for round in 0_u8..5 {
@@ -289,7 +289,7 @@ fn saved_pci_configuration_is_void_after_a_driver_state_save() {
 }
 
 #[test]
-fn old_driver_state_version_voids_saved_pci_configuration() {
+fn driver_state_of_an_old_version_invalidates_pci_config() {
     let (journal, function) = open();
     for _ in 0..4 {
         assert!(journal.note_software(b"new"));

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kick_is_reported_without_a_read() {
+    fn vhost_kick_is_reported_once_without_reading_its_eventfd() {
         let (mut poller, mut kicks) = (Poller::new().unwrap(), KickEventfds::new());
         let (ours, theirs) = shared();
         kicks.set(31, Some(ours));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn kick_before_the_poller_watches_is_reported() {
+    fn vhost_kick_before_its_eventfd_is_polled_is_reported() {
         let (mut poller, mut kicks) = (Poller::new().unwrap(), KickEventfds::new());
         let (ours, theirs) = shared();
         theirs.signal();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn replaced_kick_eventfd_is_not_reported_any_more() {
+    fn replaced_vhost_kick_eventfd_is_no_longer_reported() {
         let (mut poller, mut kicks) = (Poller::new().unwrap(), KickEventfds::new());
         let ((first, stale), (second, theirs)) = (shared(), shared());
         kicks.set(1, Some(first));

@@ -52,7 +52,7 @@ fn misbehave(card: &mut VirtioCard, from: u64) -> Option<OffenceAction> {
 }
 
 #[test]
-fn vf_without_a_link_by_policy_moves_no_frame() {
+fn vf_with_its_link_down_by_policy_or_port_moves_no_frame() {
     let mut bus = bus();
     let mut card = VirtioCard::new(&config(""), true);
     let policies = |state| vec![VfPolicy { state, ..VfPolicy::default() }; VFS];
@@ -120,7 +120,7 @@ fn quarantined_vf_has_no_link_until_its_release() {
 }
 
 #[test]
-fn next_process_keeps_policy_and_conduct_of_vfs() {
+fn next_process_keeps_vf_policies_throttles_and_quarantines() {
     let (file, mut bus) = (config(""), bus());
     let mut card = VirtioCard::new(&file, true);
     let mut policies: Vec<_> = file.vfs.iter().map(|vf| vf.policy).collect();

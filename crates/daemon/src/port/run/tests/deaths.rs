@@ -243,7 +243,7 @@ fn kill_at_each_moment(command: Command, body: &[u8], prepare: impl Fn(&mut Cras
 }
 
 #[test]
-fn client_request_is_answered_once_at_any_crash_of_its_port() {
+fn client_request_is_answered_once_if_its_port_crashes() {
     let map = window([32, 3], &[0, 0, MEMORY]);
     let requests = [
         (Command::RegionRead, read(4)),

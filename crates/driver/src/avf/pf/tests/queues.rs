@@ -208,7 +208,7 @@ fn disabled_vf_cannot_start_its_queues() {
 }
 
 #[test]
-fn another_queue_pair_count_is_granted_by_reset_without_reply() {
+fn queue_pair_count_change_resets_the_vf_without_a_reply() {
     let mut world = FourVfPort::active();
     world.events();
     world.card.arrive(0, 29, &[16, 0]);

@@ -158,7 +158,7 @@ fn changed_number_of_queue_pairs_resets_the_vf() {
 }
 
 #[test]
-fn pf_visit_serves_sixteen_requests_and_reports_more() {
+fn pf_driver_poll_serves_at_most_16_requests_and_reports_more() {
     let mut world = FourVfPort::active();
     (0..20).for_each(|_| world.card.arrive(0, VirtchnlOpcode::GetRssHenaCaps.number(), &[]));
     let visit = world.pf.visit(&mut world.card);

@@ -47,7 +47,7 @@ fn by_administrator(n: u8) -> Vec<(u8, String)> {
 }
 
 #[test]
-fn avf_state_of_an_earlier_version_keeps_quarantines() {
+fn avf_state_saved_by_an_earlier_version_keeps_quarantines() {
     for (version, vf) in [(3, 1), (4, 3), (AvfPortState::VERSION, 3)] {
         let (config, mut bus) = port("");
         let InheritedCard { mut card, functions, .. } =

@@ -55,7 +55,7 @@ fn sum(frame: &[u8], tcp: usize, six: bool) -> u16 {
 }
 
 #[test]
-fn large_packet_is_offered_whole_before_its_first_segment() {
+fn large_uplink_packet_is_available_whole_until_segmented() {
     let (packet, _) = packet(false, 0);
     let mut arrival = arrive(&packet, &tcp_of(GsoType::TcpV4)).unwrap();
     let (whole, layout) = arrival.uncut().unwrap();
@@ -135,7 +135,7 @@ fn virtio_net_header_contradicting_the_packet_is_refused() {
 }
 
 #[test]
-fn forgotten_large_packet_yields_no_further_segments() {
+fn discarded_large_packet_yields_no_further_segments() {
     let (bytes, _) = packet(false, 0);
     let mut arrival = arrive(&bytes, &tcp_of(GsoType::TcpV4)).unwrap();
     assert!(arrival.take(&mut [0; 9728]).is_some());

@@ -95,7 +95,7 @@ fn wire_wakes_only_a_sleeping_port() {
 }
 
 #[test]
-fn link_of_a_wire_end_follows_the_other_end() {
+fn link_of_a_wire_end_is_up_while_the_other_end_is_attached() {
     let wires = WireRegistry::default();
     let mut a = end(&wires);
     assert_eq!(a.state(), UplinkState::Gone);

@@ -68,7 +68,7 @@ fn replay_opens_only_a_regular_file() {
 }
 
 #[test]
-fn replayed_frame_without_a_time_follows_the_previous_frame() {
+fn replayed_frame_without_a_timestamp_follows_without_delay() {
     let simple = |byte| {
         [3_u32.to_le_bytes(), 76_u32.to_le_bytes(), 60_u32.to_le_bytes()]
             .concat()
